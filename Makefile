@@ -1,0 +1,36 @@
+# Everything happens in .venv inside the checkout, with the platform's Python.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
+	$(BIN)/bestarm demo
+
+test: .venv/installed-dev        ## Run the tests.
+	$(BIN)/pytest --numprocesses auto
+
+check: .venv/installed-dev       ## Lint, types, import layers.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "bestarm needs Python 3.11 or newer; none was found" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ .venv/installed

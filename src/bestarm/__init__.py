@@ -1,0 +1,78 @@
+"""Find the best option that is also safe, with as few tests as possible, and prove it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bestarm.noise import Bernoulli, Bounded, Gaussian
+    from bestarm.paper.instances import instance, instance_names
+    from bestarm.plan import Plan
+    from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
+    from bestarm.problem import Arm, Constraint, Objective, Problem, at_least, at_most, maximize, minimize
+    from bestarm.simulation.simulate import Simulation, simulate
+    from bestarm.validation import InvalidInput
+
+# Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
+_HOME = {
+    "Arm": "problem",
+    "Bernoulli": "noise",
+    "Bounded": "noise",
+    "Constraint": "problem",
+    "Gaussian": "noise",
+    "InvalidInput": "validation",
+    "KernelPolicy": "policies.base",
+    "Kernels": "policies.base",
+    "Objective": "problem",
+    "Plan": "plan",
+    "Policy": "policies.base",
+    "Problem": "problem",
+    "Simulation": "simulation.simulate",
+    "Stop": "policies.base",
+    "at_least": "problem",
+    "at_most": "problem",
+    "instance": "paper.instances",
+    "instance_names": "paper.instances",
+    "maximize": "problem",
+    "minimize": "problem",
+    "simulate": "simulation.simulate",
+}
+
+__all__ = [
+    "Arm",
+    "Bernoulli",
+    "Bounded",
+    "Constraint",
+    "Gaussian",
+    "InvalidInput",
+    "KernelPolicy",
+    "Kernels",
+    "Objective",
+    "Plan",
+    "Policy",
+    "Problem",
+    "Simulation",
+    "Stop",
+    "at_least",
+    "at_most",
+    "instance",
+    "instance_names",
+    "maximize",
+    "minimize",
+    "simulate",
+]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'bestarm' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"bestarm.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

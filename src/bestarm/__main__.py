@@ -1,0 +1,5 @@
+"""`python -m bestarm`."""
+
+from bestarm.cli import main
+
+main()

@@ -1,0 +1,1 @@
+"""Where a study stands, computed once; charts and reports only render it."""

@@ -1,0 +1,114 @@
+"""The program `bestarm` and its commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from bestarm.plan import Plan
+
+app = typer.Typer(
+    name="bestarm",
+    help="Find the best option that is also safe, with as few tests as possible, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def load_plan(source: str) -> Plan:
+    """The built-in instance of that name, or the study file at that path."""
+    from bestarm.paper.instances import instance, instance_names
+    from bestarm.plan import Plan
+    from bestarm.validation import InvalidInput
+
+    if source in instance_names():
+        return instance(source)
+    if not Path(source).exists():
+        raise InvalidInput(
+            f"{source!r} is neither a file nor a built-in instance; these are {', '.join(instance_names())}"
+        )
+    return Plan.load(source)
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import bestarm
+
+        print(f"bestarm {bestarm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Find the best option that is also safe, with as few tests as possible, and prove it."""
+
+
+@app.command()
+def simulate(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INSTANCE|FILE", help="A built-in instance (exp1-a, drug, …) or a study file with means."
+        ),
+    ],
+    policy: Annotated[str | None, typer.Option(help="Policy, by name; the study's own by default.")] = None,
+    bound: Annotated[str | None, typer.Option(help="Confidence bound: paper, lil or mixture.")] = None,
+    runs: Annotated[int, typer.Option(help="How many studies to simulate.")] = 1000,
+    delta: Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same runs.")] = 0,
+    max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**9,
+    workers: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate many studies and count tests and errors."""
+    from bestarm.cli.simulate import run
+
+    run(load_plan(source), policy, bound, runs, delta, seed, max_tests, workers, as_json)
+
+
+@app.command()
+def demo(
+    report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("bestarm-demo.html"),
+    policy: Annotated[str | None, typer.Option(help="Policy, by name.")] = None,
+    delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated patients.")] = 1,
+    rate: Annotated[int, typer.Option(help="Tests per second on a terminal; 0 is as fast as it goes.")] = 8000,
+) -> None:
+    """Watch a live study of five drug doses on simulated patients, and get its report."""
+    from bestarm.cli.demo import run
+
+    run(report, policy, delta, seed, rate)
+
+
+def main() -> None:
+    """Run the program. Exit status 0; 2 for a user's mistake; 1 for anything else."""
+    # The error class is looked up only when something went wrong: importing it here would slow every start.
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == 130:
+            print("interrupted", file=sys.stderr)
+        sys.exit(end.code if end.code in (None, 0, 2) else 1)
+    except ValueError as error:
+        from bestarm.validation import InvalidInput
+
+        if not isinstance(error, InvalidInput):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

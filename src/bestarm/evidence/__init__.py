@@ -1,0 +1,1 @@
+"""Mathematics only: how sure the data make us."""

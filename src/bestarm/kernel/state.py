@@ -1,0 +1,115 @@
+"""What a policy is handed: the setting it works in, the streams' statistics, and the batch it fills.
+
+The normal form that policies see: the objective is to be made large, and an arm is feasible when the mean of every
+constraint lies below its threshold. Metric 0 is the objective, metrics 1 to N the constraints; stream (i, l)
+is metric l of arm i. How the user put it (minimize, at least, units) stays outside.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.tables import slot
+
+NONE = -1
+"""The answer "no arm is feasible"."""
+UNFINISHED = -2
+"""No answer: the run's limit of tests came first."""
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.int8]
+Batch = npt.NDArray[np.uint32]
+"""Row k of a batch is one test to make: (arm, metric)."""
+
+
+class Setting(NamedTuple):
+    """What is known before the first test. Entries are by metric; tables are by count, read through `slot`."""
+
+    threshold: Floats
+    sigma: Floats
+    inverse_sigma: Floats
+    cost: Floats
+    delta: float
+    radius: Floats
+    """Half-width of the confidence interval after n samples, for sigma = 1."""
+    root_log: Floats
+    """sqrt(2 log n)"""
+    inverse_root: Floats
+    """1 / sqrt(n)"""
+
+
+class Streams(NamedTuple):
+    """The statistics of every stream, [arm, metric]."""
+
+    counts: Ints
+    means: Floats
+    sums: Floats
+
+
+def new_streams(arms: int, metrics: int) -> Streams:
+    shape = (arms, metrics)
+    return Streams(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape))
+
+
+@kernel
+def record(streams: Streams, arm: int, metric: int, value: float) -> None:
+    """Add one observation to its stream."""
+    counts, means, sums = streams
+    n = counts[arm, metric] + 1
+    total = sums[arm, metric] + value
+    counts[arm, metric] = n
+    sums[arm, metric] = total
+    means[arm, metric] = total / n
+
+
+@kernel
+def total_cost(setting: Setting, streams: Streams) -> float:
+    """What all tests so far have cost."""
+    cost = 0.0
+    for arm in range(streams.counts.shape[0]):
+        for metric in range(streams.counts.shape[1]):
+            cost += setting.cost[metric] * streams.counts[arm, metric]
+    return cost
+
+
+@kernel
+def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Half-width of the confidence interval of a stream; its mean plus or minus this are the bounds."""
+    width: float = setting.sigma[metric] * setting.radius[slot(streams.counts[arm, metric])]
+    return width
+
+
+@kernel
+def add_test(batch: Batch, size: int, arm: int, metric: int) -> int:
+    """Put a test at the end of a batch of `size`; returns the new size."""
+    batch[size, 0] = arm
+    batch[size, 1] = metric
+    return size + 1
+
+
+@kernel
+def every_metric(streams: Streams, batch: Batch, size: int, arm: int) -> int:
+    """Add one test of each metric of `arm`."""
+    for metric in range(streams.counts.shape[1]):
+        size = add_test(batch, size, arm, metric)
+    return size
+
+
+@kernel
+def every_stream(streams: Streams, batch: Batch) -> int:
+    """The first batch of the paper's algorithms: one test of every stream."""
+    size = 0
+    for arm in range(streams.counts.shape[0]):
+        size = every_metric(streams, batch, size, arm)
+    return size
+
+
+@kernel
+def conclude(answer: int) -> int:
+    """What `propose` returns to end the run, where it would else return the size of a batch."""
+    return -1 - answer

@@ -1,0 +1,46 @@
+"""Functions of a sample count, looked up instead of computed.
+
+A table is exact up to `DENSE` and beyond that keeps the leading 13 bits of n, rounded down: for a
+confidence radius, which falls with n, rounding n down is rounding to the safe side (by less than 0.02 %).
+So every engine reads the same number, and a radius may be as costly to compute as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.compile import kernel
+
+DENSE = 65536
+_OCTAVES = 24
+_PER_OCTAVE = 4096
+
+LARGEST = DENSE << _OCTAVES
+"""Counts from here on (10^12) are beyond any study."""
+
+
+@kernel
+def slot(n: int) -> int:
+    """Where the value for `n` stands in a table."""
+    if n < DENSE:
+        return n
+    octave = 0
+    while (n >> octave) >= 2 * DENSE:
+        octave += 1
+    return DENSE + octave * _PER_OCTAVE + (n >> (octave + 4)) - _PER_OCTAVE
+
+
+def table_arguments() -> npt.NDArray[np.float64]:
+    """The n for which each slot of a table holds the value; slot 0 stands unused, as n = 1."""
+    dense = np.arange(DENSE, dtype=np.float64)
+    dense[0] = 1.0
+    leading = np.arange(_PER_OCTAVE, 2 * _PER_OCTAVE, dtype=np.float64)
+    return np.concatenate([dense, *(leading * 2.0 ** (octave + 4) for octave in range(_OCTAVES))])
+
+
+def tabulate(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """The table of a function of n."""
+    return np.ascontiguousarray(function(table_arguments()), dtype=np.float64)

@@ -1,0 +1,116 @@
+"""A tournament tree: the best of many keys, kept up to date in O(log K).
+
+Each node holds the index of the best key among its `WIDTH` children, so the root is the best of all.
+The lowest index wins ties, as a scan would have it. A key of minus infinity is out of the contest.
+With few keys the tree is one node, and an update is one short scan.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.compile import kernel
+
+BITS = 3
+WIDTH = 1 << BITS
+NOBODY = -1
+
+
+class Tournament(NamedTuple):
+    """`keys[k]` of each contestant and, level after level, the `winners` of each group."""
+
+    keys: npt.NDArray[np.float64]
+    winners: npt.NDArray[np.uint32]
+
+
+def new_tournament(size: int) -> Tournament:
+    """A tournament of `size` that nobody has entered yet."""
+    winners = []
+    width, level = WIDTH, -(-size // WIDTH)
+    while True:
+        winners.append(np.arange(level, dtype=np.uint32) * width)
+        if level == 1:
+            return Tournament(np.full(size, -math.inf), np.concatenate(winners))
+        width, level = width * WIDTH, -(-level // WIDTH)
+
+
+@kernel
+def enter(tournament: Tournament, k: int, key: float) -> None:
+    """Give contestant `k` the key `key`; minus infinity takes it out."""
+    keys, winners = tournament
+    keys[k] = key
+    size = keys.shape[0]
+    group = k >> BITS
+    first = group << BITS
+    winner = first
+    top = keys[first]
+    for i in range(first + 1, min(first + WIDTH, size)):
+        rival = keys[i]
+        if rival > top:
+            winner = i
+            top = rival
+    settled = winner != k and winners[group] == winner
+    winners[group] = winner
+    start = 0
+    size = (size + WIDTH - 1) >> BITS
+    # Nothing changes further up once a node keeps a winner whose key is what it was.
+    while size > 1 and not settled:
+        group >>= BITS
+        first = start + (group << BITS)
+        winner = int(np.int64(winners[first]))
+        top = keys[winner]
+        for node in range(first + 1, min(first + WIDTH, start + size)):
+            rival = keys[winners[node]]
+            if rival > top:
+                winner = int(np.int64(winners[node]))
+                top = rival
+        start += size
+        settled = winner != k and winners[start + group] == winner
+        winners[start + group] = winner
+        size = (size + WIDTH - 1) >> BITS
+
+
+@kernel
+def best(tournament: Tournament) -> int:
+    """The contestant with the largest key, or `NOBODY`."""
+    keys, winners = tournament
+    winner = int(np.int64(winners[winners.shape[0] - 1]))
+    if keys[winner] == -math.inf:
+        return NOBODY
+    return winner
+
+
+@kernel
+def best_except(tournament: Tournament, k: int) -> int:
+    """The contestant with the largest key apart from `k`, or `NOBODY`."""
+    keys, winners = tournament
+    size = keys.shape[0]
+    first = (k >> BITS) << BITS
+    last = min(first + WIDTH, size)
+    winner = NOBODY
+    key = -math.inf
+    for i in range(first, last):
+        if i != k and keys[i] > key:
+            winner = i
+            key = keys[i]
+    own = k >> BITS
+    start = 0
+    size = (size + WIDTH - 1) >> BITS
+    while size > 1:
+        first = (own >> BITS) << BITS
+        last = min(first + WIDTH, size)
+        for node in range(first, last):
+            if node != own:
+                rival = int(np.int64(winners[start + node]))
+                # On equal keys the lower index wins, wherever in the tree it was found.
+                if keys[rival] > key or (keys[rival] == key and rival < winner):
+                    winner = rival
+                    key = keys[rival]
+        start += size
+        own >>= BITS
+        size = (size + WIDTH - 1) >> BITS
+    return winner

@@ -1,0 +1,103 @@
+"""How observations scatter around a stream's mean."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from bestarm.validation import InvalidInput, Number, Positive, parse, value
+
+
+@value
+class Gaussian:
+    """Normal, or any sub-Gaussian, observations with known standard deviation `sigma`.
+
+    >>> Gaussian(2.0).sigma
+    2.0
+    """
+
+    sigma: Positive
+
+    @property
+    def scale(self) -> float:
+        """The sub-Gaussian scale that confidence bounds use."""
+        return self.sigma
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The values an observation, and so a mean, can take."""
+        return (-float("inf"), float("inf"))
+
+
+@value
+class Bernoulli:
+    """Observations are 0 or 1; the mean is a rate."""
+
+    @property
+    def scale(self) -> float:
+        return 0.5
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (0.0, 1.0)
+
+
+@value
+class Bounded:
+    """Observations lie between `low` and `high`; nothing else is known of them.
+
+    >>> Bounded(0, 10).scale
+    5.0
+    """
+
+    low: Number
+    high: Number
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            raise ValueError(f"bounded noise needs low < high, not low = {self.low:g}, high = {self.high:g}")
+
+    @property
+    def scale(self) -> float:
+        return (self.high - self.low) / 2
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (self.low, self.high)
+
+
+_ACCEPTED = 'must be "bernoulli", { gaussian = SIGMA } or { bounded = [LOW, HIGH] }'
+
+
+def _read(data: object) -> Any:
+    """The noise that a study file describes."""
+    if isinstance(data, Gaussian | Bernoulli | Bounded):
+        return data
+    if isinstance(data, str):
+        if data == "bernoulli":
+            return Bernoulli()
+    elif isinstance(data, dict) and len(data) == 1:
+        [(kind, options)] = data.items()
+        try:
+            if kind == "gaussian":
+                return parse(Gaussian, {"sigma": options})
+            if kind == "bounded" and isinstance(options, list | tuple) and len(options) == 2:
+                return parse(Bounded, {"low": options[0], "high": options[1]})
+        except InvalidInput as error:
+            raise ValueError(str(error)) from None
+    raise ValueError(_ACCEPTED)
+
+
+def _write(noise: Gaussian | Bernoulli | Bounded) -> object:
+    match noise:
+        case Gaussian(sigma):
+            return {"gaussian": sigma}
+        case Bounded(low, high):
+            return {"bounded": [low, high]}
+        case _:
+            return "bernoulli"
+
+
+Noise = Annotated[Gaussian | Bernoulli | Bounded, BeforeValidator(_read), PlainSerializer(_write)]
+"""One of the noise models, also in the short forms of a study file."""

@@ -1,0 +1,88 @@
+"""A study's description: a problem and how it is to be decided. One file format for live studies and simulation."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from bestarm.problem import Problem
+from bestarm.validation import InvalidInput, Name, Probability, dump, parse, value
+
+DEFAULT_POLICY = "feasible-lucb"
+DEFAULT_BOUND = "paper"
+
+
+@value
+class Plan(Problem):
+    """A problem with a name, the probability of error `delta`, a policy and a confidence bound.
+
+    >>> from bestarm import Gaussian, Plan, maximize
+    >>> plan = Plan(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)), name="trial", delta=0.1)
+    >>> Plan.from_toml(plan.to_toml()) == plan
+    True
+    """
+
+    name: Name = "study"
+    delta: Probability = 0.05
+    policy: Name = DEFAULT_POLICY
+    bound: Name = DEFAULT_BOUND
+
+    @classmethod
+    def of(cls, problem: Problem) -> Plan:
+        """`problem` as a plan; what it does not say stands at its default."""
+        if isinstance(problem, Plan):
+            return problem
+        return cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
+
+    @classmethod
+    def from_data(cls, data: Any) -> Plan:
+        if not isinstance(data, dict):
+            raise InvalidInput(f"a study is described by a table of fields, not by {type(data).__name__}")
+        plan: Plan = parse(cls, data)
+        return plan
+
+    @classmethod
+    def from_toml(cls, text: str) -> Plan:
+        try:
+            data = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInput(f"not valid TOML: {error}") from None
+        return cls.from_data(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        try:
+            data = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(f"not valid JSON: {error}") from None
+        return cls.from_data(data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a study file, TOML or (by its ending) JSON."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise InvalidInput(f"{path}: no such file") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path}: cannot be read: {error}") from None
+        try:
+            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from None
+
+    def to_data(self) -> dict[str, Any]:
+        data = dump(self)
+        first = ("name", "delta", "policy", "bound", "objective", "constraints", "arms")
+        return {key: data[key] for key in first}
+
+    def to_toml(self) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_data())
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_data(), indent=2, ensure_ascii=False)

@@ -1,0 +1,114 @@
+"""What a policy is: it is told results and proposes the tests to make next, or stops with an answer."""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.state import NONE, Setting, half_width, new_streams, record
+
+
+class Stop(NamedTuple):
+    """The end of a study: the best feasible arm, or None if no arm is feasible."""
+
+    arm: int | None
+
+
+class Policy(abc.ABC):
+    """Decides one study. Subclass it to write a policy of your own in plain Python.
+
+    The rules: `propose` returns the tests to make next as pairs (arm, metric), or `Stop`; once all of
+    them have been told, it is asked again. It changes nothing, so asking twice gives the same tests.
+    Arms and metrics are numbered from 0; metric 0 is the objective and larger is better; an arm is feasible
+    when every other metric's mean lies below `self.setting.threshold[metric]`.
+
+    Parameters
+    ----------
+    setting
+        Thresholds, sigmas, costs and the confidence radius.
+    arms, metrics
+        How many there are; `metrics` counts the objective.
+    seed, run
+        What `self.random`, for policies that draw lots, is seeded with.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
+        self.setting = setting
+        self.arms = arms
+        self.metrics = metrics
+        self.streams = new_streams(arms, metrics)
+        self._seed = (seed, run)
+
+    @abc.abstractmethod
+    def propose(self) -> list[tuple[int, int]] | Stop:
+        """The tests to make next, or the answer."""
+
+    def update(self, arm: int, metric: int) -> None:
+        """Called after a result has entered `streams`, for policies that keep more than that."""
+        return
+
+    def tell(self, arm: int, metric: int, value: float) -> None:
+        """Take in one result (in normal form)."""
+        record(self.streams, arm, metric, value)
+        self.update(arm, metric)
+
+    def mean(self, arm: int, metric: int) -> float:
+        return float(self.streams.means[arm, metric])
+
+    def lower(self, arm: int, metric: int) -> float:
+        """Lower confidence bound of a stream that has been tested."""
+        return self.mean(arm, metric) - half_width(self.setting, self.streams, arm, metric)
+
+    def upper(self, arm: int, metric: int) -> float:
+        """Upper confidence bound of a stream that has been tested."""
+        return self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
+
+    @functools.cached_property
+    def random(self) -> np.random.Generator:
+        """Random numbers of this run alone, for policies that draw lots."""
+        return np.random.default_rng(self._seed)
+
+
+class Kernels(NamedTuple):
+    """A policy as functions that can be compiled.
+
+    `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
+    `update(setting, streams, memory, arm, metric)` follows each result; `propose(setting, streams, memory, batch)`
+    fills the batch and returns its size, or returns `conclude(answer)`.
+    """
+
+    new_memory: Callable[[int, int], Any]
+    update: Callable[..., None]
+    propose: Callable[..., int]
+
+
+class KernelPolicy(Policy):
+    """A policy written as kernels: interpreted here, compiled in the simulator, from one source."""
+
+    kernels: ClassVar[Kernels]
+
+    def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
+        super().__init__(setting, arms, metrics, seed=seed, run=run)
+        self.memory = self.kernels.new_memory(arms, metrics)
+        self._batch = new_batch(arms, metrics)
+
+    def update(self, arm: int, metric: int) -> None:
+        self.kernels.update(self.setting, self.streams, self.memory, arm, metric)
+
+    def propose(self) -> list[tuple[int, int]] | Stop:
+        size = int(self.kernels.propose(self.setting, self.streams, self.memory, self._batch))
+        if size > 0:
+            return [(int(arm), int(metric)) for arm, metric in self._batch[:size]]
+        answer = -1 - size
+        return Stop(None if answer == NONE else answer)
+
+
+def new_batch(arms: int, metrics: int) -> Any:
+    """Room for the largest batch: one test of every stream."""
+    return np.zeros((arms * metrics, 2), np.uint32)

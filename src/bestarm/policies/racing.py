@@ -1,0 +1,87 @@
+"""`racing`: test everything about every survivor, round after round (Naive in the paper; Even-Dar et al. 2002)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import (
+    NONE,
+    Batch,
+    Ints,
+    Setting,
+    Streams,
+    conclude,
+    every_metric,
+    every_stream,
+    half_width,
+)
+from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, judge_constraint, new_safety
+
+
+class Memory(NamedTuple):
+    """What is kept from round to round."""
+
+    safety: Safety
+    survivors: npt.NDArray[np.uint32]
+    """The surviving arms, in the first places."""
+    alive: Ints
+    """[0]: how many they are."""
+
+
+def new_memory(arms: int, metrics: int) -> Memory:
+    return Memory(new_safety(arms, metrics), np.arange(arms, dtype=np.uint32), np.full(1, arms))
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    if metric > 0:
+        judge_constraint(setting, streams, memory.safety, arm, metric)
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    if streams.counts[0, 0] == 0:
+        return every_stream(streams, batch)
+    safety, survivors, alive = memory
+
+    bar = -math.inf
+    for place in range(alive[0]):
+        arm = int(np.int64(survivors[place]))
+        if safety.verdict[arm] == FEASIBLE:
+            bar = max(bar, streams.means[arm, 0] - half_width(setting, streams, arm, 0))
+    kept = 0
+    for place in range(alive[0]):
+        arm = int(np.int64(survivors[place]))
+        upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
+        if safety.verdict[arm] != INFEASIBLE and upper > bar:
+            survivors[kept] = arm
+            kept += 1
+    alive[0] = kept
+
+    if kept == 0:
+        return conclude(NONE)
+    first = int(np.int64(survivors[0]))
+    if kept == 1 and safety.verdict[first] == FEASIBLE:
+        return conclude(first)
+    size = 0
+    for place in range(kept):
+        size = every_metric(streams, batch, size, int(np.int64(survivors[place])))
+    return size
+
+
+class Racing(KernelPolicy):
+    """Each round tests every metric of every surviving arm, then drops the infeasible and the beaten.
+
+    An arm is beaten when the upper bound of its performance is at most the lower bound of a surviving arm proven
+    feasible. Stops when one arm is left and proven feasible, or none is left. Simple, parallel, and the most
+    expensive. Errs with probability at most delta under the same assumptions as `feasible-lucb`.
+    """
+
+    name = "racing"
+    kernels = Kernels(new_memory, update, propose)

@@ -1,0 +1,41 @@
+"""`tf-lucb`: TF-LUCB-C (Katz-Samuels & Scott 2019), adapted as in the paper: every pull tests all metrics of an arm."""
+
+from __future__ import annotations
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, every_metric, every_stream
+from bestarm.kernel.tournament import NOBODY, best, best_except
+from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.contest import unrivaled
+from bestarm.policies.performance_first import Memory, new_memory, update
+from bestarm.policies.safety import FEASIBLE
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    if streams.counts[0, 0] == 0:
+        return every_stream(streams, batch)
+    safety, remaining = memory
+
+    a = best(remaining.mean)
+    if a == NOBODY:
+        return conclude(NONE)
+    b = best_except(remaining.upper, a)
+    if safety.verdict[a] == FEASIBLE and unrivaled(remaining, a, b):
+        return conclude(a)
+    size = every_metric(streams, batch, 0, a)
+    if b != NOBODY:
+        size = every_metric(streams, batch, size, b)
+    return size
+
+
+class TFLUCB(KernelPolicy):
+    """Pull the leader and its challenger, among the arms not found infeasible, on all metrics at once.
+
+    Made for the case in which one measurement reveals every metric; where metrics are tested separately it pays for
+    tests nobody needs. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
+    under the same assumptions as `feasible-lucb`.
+    """
+
+    name = "tf-lucb"
+    kernels = Kernels(new_memory, update, propose)

@@ -1,0 +1,1 @@
+"""Many simulated studies: the measurements' distributions, the compiled engine, campaigns on any executor."""

@@ -1,0 +1,259 @@
+"""The Monte-Carlo loop, compiled for policies written as kernels and interpreted for any other.
+
+A run is seeded by (seed, run number) alone, so neither the number of workers nor the cut into chunks changes a result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.compile import compiled, is_kernel, kernel
+from bestarm.kernel.layout import in_one_block
+from bestarm.kernel.random import NOISE, Generator, seed_generator
+from bestarm.kernel.state import (
+    NONE,
+    UNFINISHED,
+    Batch,
+    Floats,
+    Ints,
+    Setting,
+    Streams,
+    new_streams,
+    record,
+    total_cost,
+)
+from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.setting import new_setting
+from bestarm.problem import Problem
+from bestarm.simulation.nature import Nature, draw, draw_batch, new_nature
+
+
+class Workspace(NamedTuple):
+    """The state of one run, reused run after run. `block` holds it all; `fresh` is what it holds at the start."""
+
+    streams: Streams
+    memory: Any
+    batch: Batch
+    generator: Generator
+    block: Ints
+    fresh: Ints
+
+
+class Outcomes(NamedTuple):
+    """What came of each run of a chunk."""
+
+    answers: Ints
+    tests: Ints
+    cost: Floats
+    counts: Ints
+    """[run, arm, metric], or empty if nobody asked."""
+
+
+class Trace(NamedTuple):
+    """The tests of a run in order; of no length if nobody asked."""
+
+    streams: Batch
+    values: Floats
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Any, arm: int, metric: int) -> None:
+    """Stands for the policy's `update` until the loop is compiled for one."""
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> int:
+    """Stands for the policy's `propose` until the loop is compiled for one."""
+    return 0
+
+
+@kernel
+def simulate_runs(
+    setting: Setting,
+    nature: Nature,
+    workspace: Workspace,
+    outcomes: Outcomes,
+    trace: Trace,
+    seed: int,
+    first_run: int,
+    max_tests: int,
+    stop: Ints,
+) -> None:
+    """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
+    streams, memory, batch, generator, block, fresh = workspace
+    for k in range(outcomes.answers.shape[0]):
+        seed_generator(generator, seed, first_run + k, NOISE)
+        for word in range(block.shape[0]):
+            block[word] = fresh[word]
+        answer = UNFINISHED
+        tests = 0
+        while tests < max_tests and stop[0] == 0:
+            size = propose(setting, streams, memory, batch)
+            if size <= 0:
+                answer = -1 - size
+                break
+            size = min(size, max_tests - tests)
+            for row in range(size):
+                arm = int(np.int64(batch[row, 0]))
+                metric = int(np.int64(batch[row, 1]))
+                value = draw(nature, generator, arm, metric)
+                if tests < trace.values.shape[0]:
+                    trace.streams[tests, 0] = arm
+                    trace.streams[tests, 1] = metric
+                    trace.values[tests] = value
+                record(streams, arm, metric, value)
+                update(setting, streams, memory, arm, metric)
+                tests += 1
+        outcomes.answers[k] = answer
+        outcomes.tests[k] = tests
+        outcomes.cost[k] = total_cost(setting, streams)
+        if outcomes.counts.shape[0] > 0:
+            for arm in range(streams.counts.shape[0]):
+                for metric in range(streams.counts.shape[1]):
+                    outcomes.counts[k, arm, metric] = streams.counts[arm, metric]
+
+
+class _RunState(NamedTuple):
+    streams: Streams
+    memory: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """Everything that the outcome of run number r depends on, apart from r. Can be sent to another process."""
+
+    problem: Problem
+    policy: type[Policy]
+    delta: float
+    bound: str
+    seed: int
+    max_tests: int
+    keep_counts: bool = False
+
+    @functools.cached_property
+    def setting(self) -> Setting:
+        return new_setting(self.problem, self.delta, self.bound)
+
+    @functools.cached_property
+    def nature(self) -> Nature:
+        return new_nature(self.problem)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.problem.arms), len(self.problem.metrics)
+
+    @property
+    def is_compiled(self) -> bool:
+        return issubclass(self.policy, KernelPolicy) and all(
+            is_kernel(function) for function in (self.policy.kernels.update, self.policy.kernels.propose)
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What to send: the tables are made anew where they are needed."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def simulate(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
+        """Runs `first_run`, `first_run + 1`, … of this job."""
+        if not self.is_compiled:
+            return self._measured(self._interpret, first_run, runs, stop)
+        self._compiled(first_run, 0, stop)  # compiles, or loads what was compiled earlier
+        return self._measured(self._compiled, first_run, runs, stop)
+
+    def trace(self, run: int) -> tuple[Chunk, Trace]:
+        """One run with all its tests in order. Values are in normal form."""
+        tests = int(self.simulate(run, 1).outcomes.tests[0])
+        trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
+        simulate = self._compiled if self.is_compiled else self._interpret
+        return self._measured(simulate, run, 1, None, trace), trace
+
+    def interpreted_trace(self, run: int) -> tuple[Chunk, Trace]:
+        """The same as `trace`, by the same source run as plain Python."""
+        tests = int(self._interpret(run, 1, None).tests[0])
+        trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
+        return self._measured(self._interpret, run, 1, None, trace), trace
+
+    @staticmethod
+    def _measured(simulate: Any, *arguments: Any) -> Chunk:
+        start = time.perf_counter()
+        outcomes = simulate(*arguments)
+        return Chunk(outcomes, time.perf_counter() - start)
+
+    def _new_outcomes(self, runs: int) -> Outcomes:
+        counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
+        return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts)
+
+    def new_workspace(self) -> Workspace:
+        assert issubclass(self.policy, KernelPolicy)
+        state = _RunState(new_streams(*self.shape), self.policy.kernels.new_memory(*self.shape))
+        (streams, memory), block = in_one_block(state)
+        return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
+
+    def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
+        assert issubclass(self.policy, KernelPolicy)
+        loop = compiled(
+            simulate_runs,
+            self.policy.name.replace("-", "_"),
+            update=self.policy.kernels.update,
+            propose=self.policy.kernels.propose,
+        )
+        outcomes = self._new_outcomes(runs)
+        loop(
+            self.setting,
+            self.nature,
+            self.new_workspace(),
+            outcomes,
+            trace or _NO_TRACE,
+            self.seed,
+            first_run,
+            self.max_tests,
+            _GO if stop is None else stop,
+        )
+        return outcomes
+
+    def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
+        seed, measure = compiled(seed_generator), compiled(draw_batch)
+        outcomes = self._new_outcomes(runs)
+        generator = np.zeros(4, np.uint64)
+        batch = new_batch(*self.shape)
+        values = np.zeros(len(batch))
+        for k in range(runs):
+            policy = self.policy(self.setting, *self.shape, seed=self.seed, run=first_run + k)
+            seed(generator, self.seed, first_run + k, NOISE)
+            tests = 0
+            while tests < self.max_tests and (stop is None or stop[0] == 0):
+                proposal = policy.propose()
+                if isinstance(proposal, Stop):
+                    outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
+                    break
+                size = min(len(proposal), self.max_tests - tests)
+                if len(batch) < size:
+                    batch, values = np.zeros((size, 2), np.uint32), np.zeros(size)
+                batch[:size] = proposal[:size]
+                measure(self.nature, generator, batch, size, values)
+                for row in range(size):
+                    if trace is not None:
+                        trace.streams[tests] = batch[row]
+                        trace.values[tests] = values[row]
+                    policy.tell(*proposal[row], values[row])
+                    tests += 1
+            outcomes.tests[k] = tests
+            outcomes.cost[k] = total_cost(self.setting, policy.streams)
+            if self.keep_counts:
+                outcomes.counts[k] = policy.streams.counts
+        return outcomes
+
+
+class Chunk(NamedTuple):
+    """The outcomes of consecutive runs, and the seconds they took, compiling left out."""
+
+    outcomes: Outcomes
+    seconds: float
+
+
+_GO: Ints = np.zeros(1, np.int64)
+_NO_TRACE = Trace(np.zeros((0, 2), np.uint32), np.zeros(0))

@@ -1,0 +1,247 @@
+"""`simulate`: many runs of one policy on one problem, and what they amount to."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.policies.base import Policy
+from bestarm.problem import Problem
+from bestarm.simulation.engine import Chunk, Job
+from bestarm.validation import InvalidInput
+
+DEFAULT_MAX_TESTS = 10**9
+CHUNK_SECONDS = 0.2
+"""How long a chunk of runs should take: short enough for a smooth progress bar and a quick end on Ctrl-C."""
+
+Progress = Callable[[int, int], None]
+"""Called with (runs done, tests done) as chunks come in."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulation:
+    """What came of `runs` simulated studies. Arrays are by run.
+
+    `answers` holds the number of the arm answered, -1 for "no feasible arm" and -2 for a run that `max_tests` ended;
+    `tests_per_stream` is [run, arm, metric], or None if it was not kept.
+    """
+
+    plan: Plan
+    policy: str
+    seed: int
+    max_tests: int
+    answers: Ints
+    tests: Ints
+    cost: Floats
+    tests_per_stream: Ints | None
+    seconds: float
+
+    @property
+    def runs(self) -> int:
+        return len(self.answers)
+
+    @property
+    def mean_tests(self) -> float:
+        return float(self.tests.mean())
+
+    @property
+    def sd_tests(self) -> float:
+        """Standard deviation of the number of tests (not a number for a single run)."""
+        return float(self.tests.std(ddof=1)) if self.runs > 1 else float("nan")
+
+    @property
+    def se_tests(self) -> float:
+        """Standard error of `mean_tests`."""
+        return self.sd_tests / math.sqrt(self.runs)
+
+    @property
+    def mean_cost(self) -> float:
+        return float(self.cost.mean())
+
+    @property
+    def unfinished(self) -> int:
+        """How many runs reached `max_tests` without an answer."""
+        return int((self.answers == UNFINISHED).sum())
+
+    @property
+    def wrong(self) -> int:
+        """How many runs gave a wrong answer. An unfinished run gave none."""
+        right = self.plan.right_answers() or (NONE,)
+        return int((~np.isin(self.answers, (*right, UNFINISHED))).sum())
+
+    @property
+    def error_rate(self) -> float:
+        """The share of all runs that gave a wrong answer."""
+        return self.wrong / self.runs
+
+    @property
+    def tests_per_second(self) -> float:
+        """Simulated tests per second of wall time, compiling left out."""
+        return float(self.tests.sum()) / self.seconds
+
+    @property
+    def answer_counts(self) -> dict[str, int]:
+        """How often each answer was given, "none" for "no feasible arm"; unfinished runs gave none."""
+        names = {NONE: "none", **dict(enumerate(self.plan.arm_names))}
+        codes, counts = np.unique(self.answers[self.answers != UNFINISHED], return_counts=True)
+        return {names[int(code)]: int(count) for code, count in zip(codes, counts, strict=True)}
+
+    def answer_names(self) -> list[str | None]:
+        """Each run's answer in words: an arm's name, "none", or None if unfinished."""
+        names: dict[int, str | None] = {UNFINISHED: None, NONE: "none", **dict(enumerate(self.plan.arm_names))}
+        return [names[int(answer)] for answer in self.answers]
+
+    def frame(self) -> Any:
+        """A pandas data frame, a row per run: answer, tests, cost and, if kept, the tests of each stream."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
+        table = pd.DataFrame({"answer": self.answer_names(), "tests": self.tests, "cost": self.cost})
+        table.index.name = "run"
+        if self.tests_per_stream is None:
+            return table
+        names = pd.MultiIndex.from_product([self.plan.arm_names, self.plan.metrics]).to_flat_index()
+        streams = pd.DataFrame(self.tests_per_stream.reshape(self.runs, -1), columns=names)
+        streams.index.name = "run"
+        return table.join(streams)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of `bestarm simulate --json`."""
+        return {
+            "instance": self.plan.name,
+            "policy": self.policy,
+            "bound": self.plan.bound,
+            "delta": self.plan.delta,
+            "runs": self.runs,
+            "seed": self.seed,
+            "mean_tests": self.mean_tests,
+            "sd_tests": None if self.runs == 1 else self.sd_tests,
+            "se_tests": None if self.runs == 1 else self.se_tests,
+            "mean_cost": self.mean_cost,
+            "error_rate": self.error_rate,
+            "unfinished": self.unfinished,
+            "answers": self.answer_counts,
+            "tests_per_second": self.tests_per_second,
+        }
+
+
+def _whole(name: str, number: object, least: int, most: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
+        raise InvalidInput(f"{name} = {number!r}: must be a whole number from {least} to {most}")
+    return int(number)
+
+
+def simulate(
+    problem: Problem,
+    *,
+    policy: str | type[Policy] | None = None,
+    bound: str | None = None,
+    delta: float | None = None,
+    runs: int = 1000,
+    seed: int = 0,
+    max_tests: int = DEFAULT_MAX_TESTS,
+    keep_streams: bool = True,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Simulation:
+    """Simulate `runs` independent studies of `problem`, whose arms must have their true means.
+
+    Run number r comes out the same whatever the number of workers, runs or chunks.
+
+    Parameters
+    ----------
+    problem
+        A `Problem` or a `Plan`; what a plan says of policy, bound and delta holds unless given here.
+    policy
+        The name of a policy or a subclass of `Policy`.
+    max_tests
+        A run that has not stopped after so many tests ends as unfinished.
+    keep_streams
+        Whether to keep every run's number of tests per stream: runs × arms × metrics numbers of 8 bytes.
+    executor
+        Any `concurrent.futures.Executor`; by default threads, as many as there are cores. Policies in plain
+        Python use more than one core only with processes.
+    workers
+        How many chunks to have under way; by default the number of cores.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasibility-first", runs=20, seed=1)
+    >>> result.answer_counts
+    {'arm 5': 20}
+    """
+    plan = Plan.of(problem)
+    plan = dataclasses.replace(
+        plan, delta=plan.delta if delta is None else delta, bound=plan.bound if bound is None else bound
+    )
+    chosen = find_policy(plan.policy if policy is None else policy)
+    runs = _whole("runs", runs, 1, 10**9)
+    workers = _whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 10**6)
+    job = Job(
+        problem=plan,
+        policy=chosen,
+        delta=plan.delta,
+        bound=plan.bound,
+        seed=_whole("seed", seed, 0, 2**63 - 1),
+        max_tests=_whole("max_tests", max_tests, 1, 10**12),
+        keep_counts=keep_streams,
+    )
+    job.setting, job.nature  # noqa: B018 - complain about the problem here, not in a worker
+
+    answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
+    counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
+    done = 0
+    if executor is None:
+        job.simulate(0, 0)  # compile before the clock starts
+    start = time.perf_counter()
+    for first, chunk in _chunks(job, runs, executor, workers):
+        part = slice(first, first + len(chunk.outcomes.answers))
+        answers[part], tests[part], cost[part] = chunk.outcomes[:3]
+        if keep_streams:
+            counts[part] = chunk.outcomes.counts
+        done += part.stop - part.start
+        if progress is not None:
+            progress(done, int(tests.sum()))
+    seconds = max(time.perf_counter() - start, 1e-9)
+    return Simulation(
+        plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds
+    )
+
+
+def _chunks(job: Job, runs: int, executor: Executor | None, workers: int) -> Iterator[tuple[int, Chunk]]:
+    """The runs in chunks as they finish, each with its first run's number; chunk sizes follow the measured speed."""
+    stop = np.zeros(1, np.int64)
+    pool = executor or ThreadPoolExecutor(workers)
+    # Other processes get a copy of the flag; it ends threads only.
+    flag = stop if executor is None or isinstance(executor, ThreadPoolExecutor) else None
+    pending: dict[Future[Chunk], int] = {}
+    first, size = 0, 1
+    try:
+        while first < runs or pending:
+            while first < runs and len(pending) < 2 * workers:
+                take = min(size, runs - first, max(1, runs // (2 * workers)))
+                pending[pool.submit(job.simulate, first, take, flag)] = first
+                first += take
+            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in finished:
+                chunk = future.result()
+                per_run = chunk.seconds / len(chunk.outcomes.answers)
+                size = max(1, min(2 * size + 1, round(CHUNK_SECONDS / max(per_run, 1e-9))))
+                yield pending.pop(future), chunk
+    finally:
+        stop[0] = 1
+        for future in pending:
+            future.cancel()
+        if executor is None:
+            pool.shutdown(wait=True, cancel_futures=True)

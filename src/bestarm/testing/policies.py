@@ -1,0 +1,172 @@
+"""What every policy must do. Run each of `POLICY_CHECKS` on your own:
+
+@pytest.mark.parametrize("check", POLICY_CHECKS)
+def test_my_policy(check):
+    check(MyPolicy)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from bestarm.noise import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.setting import new_setting
+from bestarm.problem import Arm, Problem, at_least, at_most, maximize, minimize
+from bestarm.simulation.engine import Job
+from bestarm.simulation.simulate import Simulation, simulate
+
+PolicyType = type[Policy]
+
+_DELTA = 0.05
+
+
+def _gaussian_problem(performance: Sequence[float], constraints: Sequence[Sequence[float]]) -> Problem:
+    """Wide gaps, so that a few hundred tests decide; thresholds 0."""
+    metrics = [f"constraint {k}" for k in range(len(constraints[0]))]
+    return Problem(
+        arms=tuple(
+            Arm(f"arm {k}", {"performance": mean, **dict(zip(metrics, row, strict=True))})
+            for k, (mean, row) in enumerate(zip(performance, constraints, strict=True))
+        ),
+        objective=maximize("performance", noise=Gaussian(1.0)),
+        constraints=tuple(at_most(metric, 0.0, noise=Gaussian(1.0)) for metric in metrics),
+    )
+
+
+def _answers(policy: PolicyType, problem: Problem, expected: str) -> Simulation:
+    """Every one of ten runs must give the expected answer.
+
+    By its guarantee a policy may err with probability 0.05 in each; a policy that used up that allowance would fail
+    here with probability 0.4, but with gaps this wide an error is a sign of a mistake in the policy.
+    """
+    result = simulate(problem, policy=policy, delta=_DELTA, runs=10, seed=7, max_tests=200_000)
+    assert result.unfinished == 0, f"{result.unfinished} of 10 runs did not stop within 200,000 tests"
+    assert result.answer_counts == {expected: 10}, f"answers {result.answer_counts}, expected {expected!r}"
+    return result
+
+
+def check_has_a_name(policy: PolicyType) -> None:
+    assert isinstance(policy.name, str)
+    assert policy.name == policy.name.strip().lower()
+    assert policy.__doc__, "a policy says in its docstring what it does and when its guarantee holds"
+
+
+def check_prefers_the_best_feasible_arm(policy: PolicyType) -> None:
+    problem = _gaussian_problem([3.0, 2.0, 1.0], [[1.5, -1.5], [-1.5, -1.5], [-1.5, -1.5]])
+    _answers(policy, problem, "arm 1")
+
+
+def check_drops_arms_that_are_worse_or_infeasible(policy: PolicyType) -> None:
+    problem = _gaussian_problem([0.0, 2.0, 1.0, 3.0], [[-1.5], [-1.5], [1.5], [1.5]])
+    _answers(policy, problem, "arm 1")
+
+
+def check_finds_that_no_arm_is_feasible(policy: PolicyType) -> None:
+    problem = _gaussian_problem([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]])
+    _answers(policy, problem, "none")
+
+
+def check_works_without_constraints(policy: PolicyType) -> None:
+    problem = _gaussian_problem([0.0, 2.0, 1.0], [[], [], []])
+    _answers(policy, problem, "arm 1")
+
+
+def check_works_with_one_arm(policy: PolicyType) -> None:
+    _answers(policy, _gaussian_problem([0.0], [[-1.5, -1.5]]), "arm 0")
+    _answers(policy, _gaussian_problem([0.0], [[-1.5, 1.5]]), "none")
+    _answers(policy, _gaussian_problem([0.0], [[]]), "arm 0")
+
+
+def check_works_with_every_noise_direction_and_scale(policy: PolicyType) -> None:
+    """Minimize, at_least, general thresholds, unequal sigmas and costs, rates and bounded values in one problem."""
+    noises: list[Noise] = [Gaussian(3.0), Bernoulli(), Bounded(-10.0, 30.0)]
+    metrics = ("latency", "success", "score")
+    means = {"fast": (1.0, 0.2, 25.0), "good": (20.0, 0.9, 25.0), "slow": (40.0, 0.9, 25.0), "poor": (9.0, 0.9, -5.0)}
+    problem = Problem(
+        arms=tuple(Arm(name, dict(zip(metrics, row, strict=True))) for name, row in means.items()),
+        objective=minimize("latency", noise=noises[0]),
+        constraints=(
+            at_least("success", 0.55, noise=noises[1], cost=3.0),
+            at_least("score", 10.0, noise=noises[2], cost=0.5),
+        ),
+    )
+    result = _answers(policy, problem, "good")
+    assert result.tests_per_stream is not None
+    cost = (result.tests_per_stream * np.array([1.0, 3.0, 0.5])).sum(axis=(1, 2))
+    assert np.allclose(result.cost, cost), "the cost of a run is the sum of its tests' costs"
+    assert (result.tests_per_stream.sum(axis=(1, 2)) == result.tests).all()
+
+
+def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
+    """Two equal arms can never be told apart: an honest policy is still undecided when the limit comes."""
+    problem = _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]])
+    result = simulate(problem, policy=policy, delta=1e-6, runs=3, max_tests=500)
+    assert result.unfinished == 3
+    assert (result.tests == 500).all()
+    assert (result.answers == -2).all()
+    assert result.answer_counts == {}
+
+
+def check_proposing_changes_nothing(policy: PolicyType) -> None:
+    """Asking twice gives the same tests, on the whole way to the answer."""
+    problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
+    rng = np.random.default_rng(3)
+    study = policy(new_setting(problem, _DELTA, "mixture"), 2, 2, seed=1)
+    means = problem.true_means()
+    for _ in range(10_000):
+        proposal = study.propose()
+        assert study.propose() == proposal
+        if isinstance(proposal, Stop):
+            assert proposal.arm == 0
+            return
+        assert proposal, "a proposal is one test at least; to end, return Stop"
+        for arm, metric in proposal:
+            assert 0 <= arm < 2
+            assert 0 <= metric < 2
+            study.tell(arm, metric, rng.normal(means[arm, metric], 1.0))
+    raise AssertionError("no answer within 10,000 batches")
+
+
+def check_runs_depend_on_seed_and_number_alone(policy: PolicyType) -> None:
+    problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
+    whole = simulate(problem, policy=policy, runs=6, seed=11, max_tests=20_000, workers=2)
+    job = Job(problem, policy, 0.05, "paper", 11, 20_000)
+    alone = [int(job.simulate(run, 1).outcomes.tests[0]) for run in (5, 0, 3)]
+    assert alone == [int(whole.tests[run]) for run in (5, 0, 3)]
+
+
+def check_interpreted_and_compiled_agree(policy: PolicyType) -> None:
+    """Test by test: stream, order, value, answer. Says nothing of policies that are not written as kernels."""
+    if not issubclass(policy, KernelPolicy):
+        return
+    problem = _gaussian_problem([2.0, 1.5, 1.0], [[-0.7, -1.0], [-1.0, 0.8], [-1.0, -1.0]])
+    assert_engines_agree(Job(problem, policy, 0.1, "paper", 5, 3_000), run=2)
+
+
+def assert_engines_agree(job: Job, run: int) -> None:
+    """One run of `job`, by the same source compiled and interpreted, must be the same to the last bit."""
+    compiled, traced = job.trace(run)
+    interpreted, plain = job.interpreted_trace(run)
+    assert len(traced.values) == len(plain.values)
+    assert (traced.streams == plain.streams).all()
+    assert (traced.values == plain.values).all()
+    assert compiled.outcomes.answers[0] == interpreted.outcomes.answers[0]
+    assert compiled.outcomes.cost[0] == interpreted.outcomes.cost[0]
+
+
+POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
+    check_has_a_name,
+    check_prefers_the_best_feasible_arm,
+    check_drops_arms_that_are_worse_or_infeasible,
+    check_finds_that_no_arm_is_feasible,
+    check_works_without_constraints,
+    check_works_with_one_arm,
+    check_works_with_every_noise_direction_and_scale,
+    check_stops_at_the_limit_of_tests,
+    check_proposing_changes_nothing,
+    check_runs_depend_on_seed_and_number_alone,
+    check_interpreted_and_compiled_agree,
+]

@@ -1,0 +1,152 @@
+"""Checked values: one path of validation for Python, TOML, JSON and HTTP, with errors in the user's words."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import numbers
+import reprlib
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar, dataclass_transform
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as _pydantic_dataclass
+
+T = TypeVar("T")
+
+LONGEST_NAME = 200
+
+
+class InvalidInput(ValueError):
+    """What a user gave cannot be accepted. The message names the field, the value and what is accepted."""
+
+
+_WORDS = {
+    "missing": "is missing",
+    "missing_argument": "is missing",
+    "unexpected_keyword_argument": "is not a known field",
+    "extra_forbidden": "is not a known field",
+    "string_type": "must be text",
+    "dataclass_type": "must be a table of fields",
+    "dict_type": "must be a table of fields",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "literal_error": "must be one of {expected}",
+}
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 80
+
+
+def _path(location: Iterable[str | int]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            path += f".{part}" if path else part
+    return path
+
+
+def _sentence(error: Any) -> str:
+    kind, location = error["type"], _path(error["loc"])
+    if kind == "value_error":
+        reason = str(error["ctx"]["error"])
+    else:
+        reason = _WORDS.get(kind, error["msg"]).format(**error.get("ctx", {}))
+    if not location:
+        return reason
+    if kind.startswith("missing"):
+        return f"{location} {reason}"
+    return f"{location} = {_short.repr(error['input'])}: {reason}"
+
+
+def explain(error: ValidationError) -> str:
+    """All complaints of a validation error, in the user's words."""
+    return "; ".join(_sentence(item) for item in error.errors(include_url=False))
+
+
+@dataclass_transform(frozen_default=True)
+def value(cls: type[T]) -> type[T]:
+    """Make `cls` a frozen dataclass that checks its fields when it is made and refuses unknown ones."""
+    config = ConfigDict(extra="forbid")
+    checked: Any = _pydantic_dataclass(frozen=True, config=config)(cls)
+    make = checked.__init__
+    names = [field.name for field in dataclasses.fields(checked)]
+
+    @functools.wraps(make)
+    def init(self: T, *args: Any, **fields: Any) -> None:
+        if len(args) > len(names):
+            raise InvalidInput(f"{cls.__name__} takes {', '.join(names) or 'no fields'}; {len(args)} values were given")
+        # By name, so that a complaint can name the field.
+        positional = dict(zip(names, args, strict=False))
+        if twice := sorted(positional.keys() & fields.keys()):
+            raise InvalidInput(f"{twice[0]} = {_short.repr(fields[twice[0]])}: is given twice")
+        try:
+            make(self, **positional, **fields)
+        except ValidationError as error:
+            raise InvalidInput(explain(error)) from None
+
+    checked.__init__ = init
+    wrapped: type[T] = checked
+    return wrapped
+
+
+def parse(kind: Any, data: object) -> Any:
+    """Make a checked value from plain data (dictionaries, lists, numbers, text)."""
+    try:
+        return TypeAdapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise InvalidInput(explain(error)) from None
+
+
+def dump(instance: object) -> Any:
+    """Plain data from a checked value: what `parse` takes, less what is absent."""
+    return TypeAdapter(type(instance)).dump_python(instance, mode="json", exclude_none=True)
+
+
+def _number(data: object) -> float:
+    if isinstance(data, bool) or not isinstance(data, numbers.Real):
+        raise ValueError("must be a number")
+    number = float(data)
+    if not math.isfinite(number):
+        raise ValueError("must be a finite number")
+    return number
+
+
+def _positive(number: float) -> float:
+    if not number > 0.0:
+        raise ValueError("must be a positive number")
+    return number
+
+
+def _probability(number: float) -> float:
+    if not 0.0 < number < 1.0:
+        raise ValueError("must lie strictly between 0 and 1")
+    return number
+
+
+def _name(data: object) -> str:
+    if not isinstance(data, str):
+        raise ValueError("must be text")
+    if not data.strip():
+        raise ValueError("must not be empty")
+    if data != data.strip():
+        raise ValueError("must not begin or end with white space")
+    if len(data) > LONGEST_NAME:
+        raise ValueError(f"must have at most {LONGEST_NAME} characters, not {len(data)}")
+    if any(unicodedata.category(character) == "Cc" for character in data):
+        raise ValueError("must not contain control characters such as line breaks")
+    return data
+
+
+def _after(check: Callable[[float], float]) -> BeforeValidator:
+    return BeforeValidator(lambda data: check(_number(data)))
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
+Probability = Annotated[float, _after(_probability)]
+Name = Annotated[str, BeforeValidator(_name)]

@@ -1,0 +1,154 @@
+"""The command line, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def bestarm(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "bestarm", *arguments]
+    environment = {**os.environ, "COLUMNS": "120"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300, check=False)
+
+
+def test_help_needs_no_heavy_module() -> None:
+    """What makes `bestarm --help` quick; how quick is measured by `make bench`."""
+    script = (
+        "import sys\n"
+        "from bestarm.cli.app import app\n"
+        "try:\n    app(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numba', 'numpy', 'pydantic', 'sqlalchemy', 'matplotlib', 'pandas'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "simulate" in result.stdout
+
+
+def test_policies_load_without_numba() -> None:
+    script = "import sys, bestarm.policies as p; p.all_policies(); assert 'numba' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_simulate_json() -> None:
+    result = bestarm(
+        *("simulate", "exp1-a", "--policy", "feasibility-first", "--bound", "mixture"),
+        *("--runs", "30", "--delta", "0.2", "--seed", "3", "--json"),
+    )
+    assert result.returncode == 0, result.stderr
+    data = json.loads(result.stdout)
+    assert list(data) == [
+        *("instance", "policy", "bound", "delta", "runs", "seed", "mean_tests", "sd_tests", "se_tests"),
+        *("mean_cost", "error_rate", "unfinished", "answers", "tests_per_second"),
+    ]
+    assert data["instance"] == "exp1-a"
+    assert (data["policy"], data["bound"], data["delta"]) == ("feasibility-first", "mixture", 0.2)
+    assert (data["runs"], data["seed"], data["unfinished"]) == (30, 3, 0)
+    assert data["answers"] == {"arm 5": 30}
+    assert data["mean_cost"] == data["mean_tests"] > 100
+    assert data["se_tests"] == pytest.approx(data["sd_tests"] / 30**0.5)
+
+
+def test_simulate_table_and_unfinished_runs() -> None:
+    result = bestarm("simulate", "drug", "--runs", "3", "--max-tests", "1000")
+    assert result.returncode == 0, result.stderr
+    assert "feasible-lucb" in result.stdout
+    assert "stopped at 1,000 tests" in result.stdout
+
+
+def test_simulate_a_file_where_no_arm_is_feasible(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'name = "hot"\n[objective]\nmetric = "yield"\ngoal = "minimize"\nnoise = { gaussian = 1 }\n'
+        '[[constraints]]\nmetric = "heat"\nat_least = 2\nnoise = { gaussian = 1 }\ncost = 2\n'
+        '[[arms]]\nname = "x"\nmeans = { yield = 0, heat = 0 }\n'
+    )
+    result = bestarm("simulate", "study.toml", "--runs", "5", "--json", cwd=tmp_path)
+    data = json.loads(result.stdout)
+    assert data["answers"] == {"none": 5}
+    assert data["error_rate"] == 0
+    assert data["delta"] == 0.05
+    assert data["mean_cost"] == 2 * data["mean_tests"] - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("simulate", "exp9"), "error: 'exp9' is neither a file nor a built-in instance; these are exp1-a"),
+        (("simulate", "exp1-a", "--policy", "x"), "error: policy = 'x': no such policy; there are"),
+        (("simulate", "exp1-a", "--bound", "x"), "error: bound = 'x': no such confidence bound"),
+        (("simulate", "exp1-a", "--delta", "1"), "error: delta = 1.0: must lie strictly between 0 and 1"),
+        (("simulate", "exp1-a", "--runs", "0"), "error: runs = 0: must be a whole number from 1"),
+        (("simulate", "exp1-a", "--runs", "many"), "Invalid value for '--runs'"),
+        (("simulate", "exp1-a", "--seed", "-1"), "error: seed = -1: must be a whole number from 0"),
+        (("simulate", "exp1-a", "--max-tests", "0"), "error: max_tests = 0"),
+        (("simulate", "exp1-a", "--workers", "0"), "error: workers = 0: must be a whole number from 1"),
+        (("simulate",), "Missing argument"),
+        (("unknown",), "No such command"),
+        (("demo", "--report", "no/such/folder/r.html"), "error: report = 'no/such/folder/r.html': the folder"),
+        (("demo", "--rate", "-1"), "error: rate = -1"),
+        (("demo", "--delta", "0"), "error: delta = 0.0: must lie strictly"),
+    ],
+)
+def test_a_users_mistake_is_one_clear_line_and_status_2(arguments: tuple[str, ...], message: str) -> None:
+    result = bestarm(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        '[objective]\nmetric = "m"\ngoal = "maximize"\nnoise = "bernoulli"\n[[arms]]\nname = ""\n'
+    )
+    result = bestarm("simulate", "study.toml", cwd=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr == "error: study.toml: arms[0].name = '': must not be empty\n"
+
+
+def test_demo_ends_certified_with_a_report(tmp_path: Path) -> None:
+    result = bestarm("demo", "--report", "report.html", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "150 mg: feasible and best, with 95 % confidence, after" in result.stdout
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "150 mg: feasible and best, with 95 % confidence" in page
+    assert page.count("<tr>") == 6
+    assert "<svg" in page
+    assert "src=" not in page
+    assert "href=" not in page
+
+
+def test_version() -> None:
+    import bestarm as package
+
+    assert bestarm("--version").stdout == f"bestarm {package.__version__}\n"
+
+
+def test_ctrl_c_ends_a_long_simulation_at_once() -> None:
+    """Tied arms never stop; the interrupt must, with status 1 and no traceback."""
+    command = [
+        sys.executable,
+        "-m",
+        "bestarm",
+        "simulate",
+        "drug",
+        "--runs",
+        "1000000",
+        "--policy",
+        "performance-first",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
