@@ -81,7 +81,7 @@ def test_errors_on_the_papers_instances(instance: str, policy: str) -> None:
 def test_errors_on_the_papers_other_instances(instance: str, policy: str) -> None:
     """As above with 100 runs. On drug, performance-first must tell apart arms 0.004 apart: it is cut short."""
     result = ba.simulate(
-        ba.instance(instance), policy=policy, runs=100, seed=3, keep_streams=False, max_tests=1_000_000
+        ba.instance(instance), policy=policy, runs=100, seed=3, keep_streams=False, max_tests=3_000_000
     )
     assert result.wrong <= allowed_errors(100, 0.1)
     assert result.unfinished == 0 or (instance.startswith("drug") and policy == "performance-first")

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from bestarm.plan import Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
     from bestarm.problem import Arm, Constraint, Objective, Problem, at_least, at_most, maximize, minimize
+    from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.simulate import Simulation, simulate
+    from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
 # Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
@@ -19,6 +21,8 @@ _HOME = {
     "Arm": "problem",
     "Bernoulli": "noise",
     "Bounded": "noise",
+    "Campaign": "simulation.campaign",
+    "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Gaussian": "noise",
     "InvalidInput": "validation",
@@ -30,6 +34,8 @@ _HOME = {
     "Problem": "problem",
     "Simulation": "simulation.simulate",
     "Stop": "policies.base",
+    "Theory": "theory",
+    "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
     "instance": "paper.instances",
@@ -43,6 +49,8 @@ __all__ = [
     "Arm",
     "Bernoulli",
     "Bounded",
+    "Campaign",
+    "CampaignResult",
     "Constraint",
     "Gaussian",
     "InvalidInput",
@@ -54,6 +62,8 @@ __all__ = [
     "Problem",
     "Simulation",
     "Stop",
+    "Theory",
+    "analyze",
     "at_least",
     "at_most",
     "instance",

@@ -192,7 +192,7 @@ class Problem:
             if missing:
                 raise InvalidInput(
                     f"arms[{index}].means of {arm.name!r} lacks {', '.join(map(repr, missing))}: "
-                    "a simulation needs the true mean of every metric"
+                    "simulation and theory need the true mean of every metric"
                 )
             rows.append([(arm.means or {})[metric] for metric in self.metrics])
         return np.array(rows)

@@ -23,6 +23,14 @@ app = typer.Typer(
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
+Executor = Annotated[
+    str | None,
+    typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS."),
+]
+Workers = Annotated[int | None, typer.Option(help="Threads or processes; all cores by default.")]
+Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same runs.")]
+
+
 def load_plan(source: str) -> Plan:
     """The built-in instance of that name, or the study file at that path."""
     from bestarm.paper.instances import instance, instance_names
@@ -71,15 +79,68 @@ def simulate(
     bound: Annotated[str | None, typer.Option(help="Confidence bound: paper, lil or mixture.")] = None,
     runs: Annotated[int, typer.Option(help="How many studies to simulate.")] = 1000,
     delta: Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same runs.")] = 0,
+    seed: Seed = 0,
     max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**9,
-    workers: Annotated[int | None, typer.Option(help="Threads; all cores by default.")] = None,
+    executor: Executor = None,
+    workers: Workers = None,
     as_json: AsJson = False,
 ) -> None:
     """Simulate many studies and count tests and errors."""
     from bestarm.cli.simulate import run
 
-    run(load_plan(source), policy, bound, runs, delta, seed, max_tests, workers, as_json)
+    run(load_plan(source), policy, bound, runs, delta, seed, max_tests, executor, workers, as_json)
+
+
+@app.command()
+def theory(
+    source: Annotated[str, typer.Argument(metavar="INSTANCE|FILE", help="A built-in instance or a study file.")],
+    delta: Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How hard a problem is: complexity terms, lower and upper bounds, the best allocation of tests."""
+    from bestarm.cli.theory import run
+
+    run(load_plan(source), delta, as_json)
+
+
+@app.command()
+def campaign(
+    sources: Annotated[list[str], typer.Argument(metavar="INSTANCE|FILE...", help="Instances or study files.")],
+    out: Annotated[Path, typer.Option(help="Folder for results; an interrupted campaign there continues.")],
+    policy: Annotated[list[str] | None, typer.Option(help="Policy; may be given several times.")] = None,
+    bound: Annotated[list[str] | None, typer.Option(help="Confidence bound; may be given several times.")] = None,
+    delta: Annotated[list[float] | None, typer.Option(help="Delta; may be given several times.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each combination.")] = 1000,
+    seed: Seed = 0,
+    max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**9,
+    executor: Executor = None,
+    workers: Workers = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate every combination of instances, policies, bounds and deltas; interrupted, it continues."""
+    from bestarm.cli.campaign import run
+
+    plans = [load_plan(source) for source in sources]
+    run(plans, out, policy, bound, delta, runs, seed, max_tests, executor, workers, as_json)
+
+
+@app.command()
+def paper(
+    experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
+    runs: Annotated[int, typer.Option(help="Runs of each simulation.")] = 100,
+    seed: Seed = 0,
+    executor: Executor = None,
+    workers: Workers = None,
+    with_performance_first: Annotated[
+        bool, typer.Option("--with-performance-first", help="Run performance-first on drug too (hours).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the paper's tables and figures, beside its own figures and the theory."""
+    from bestarm.cli.paper import run
+
+    run(experiment, out, runs, seed, executor, workers, with_performance_first, as_json)
 
 
 @app.command()

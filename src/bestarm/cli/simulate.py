@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from bestarm.cli.app import print_json
+from bestarm.cli.progress import progress_bar
 from bestarm.plan import Plan
 from bestarm.simulation.simulate import Simulation, simulate
 
@@ -19,19 +19,11 @@ def run(
     delta: float | None,
     seed: int,
     max_tests: int,
+    executor: str | None,
     workers: int | None,
     as_json: bool,
 ) -> None:
-    # The bar goes to standard error, so that it never mixes with the result.
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
+    with progress_bar() as bar:
         task = bar.add_task("compiling (the first time takes seconds)", total=runs)
 
         def show(done: int, tests: int) -> None:
@@ -45,6 +37,7 @@ def run(
             runs=runs,
             seed=seed,
             max_tests=max_tests,
+            executor=executor,
             workers=workers,
             keep_streams=False,
             progress=show,

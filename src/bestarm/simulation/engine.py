@@ -144,6 +144,11 @@ class Job:
         return new_nature(self.problem)
 
     @property
+    def label(self) -> str:
+        """What to call this job in messages."""
+        return f"{getattr(self.problem, 'name', 'the problem')} with {self.policy.name}"
+
+    @property
     def shape(self) -> tuple[int, int]:
         return len(self.problem.arms), len(self.problem.metrics)
 

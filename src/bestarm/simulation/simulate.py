@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,9 @@ from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Problem
-from bestarm.simulation.engine import Chunk, Job
+from bestarm.simulation.engine import Job
+from bestarm.simulation.executors import open_workers
+from bestarm.simulation.schedule import Schedule
 from bestarm.validation import InvalidInput
 
 DEFAULT_MAX_TESTS = 10**9
@@ -136,7 +137,7 @@ class Simulation:
         }
 
 
-def _whole(name: str, number: object, least: int, most: int) -> int:
+def whole(name: str, number: object, least: int, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
         raise InvalidInput(f"{name} = {number!r}: must be a whole number from {least} to {most}")
     return int(number)
@@ -152,7 +153,7 @@ def simulate(
     seed: int = 0,
     max_tests: int = DEFAULT_MAX_TESTS,
     keep_streams: bool = True,
-    executor: Executor | None = None,
+    executor: str | Executor | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
@@ -171,10 +172,10 @@ def simulate(
     keep_streams
         Whether to keep every run's number of tests per stream: runs × arms × metrics numbers of 8 bytes.
     executor
-        Any `concurrent.futures.Executor`; by default threads, as many as there are cores. Policies in plain
-        Python use more than one core only with processes.
+        "threads" (the default), "processes", "dask:ADDRESS", "ray:ADDRESS" or any `concurrent.futures.Executor`.
+        Policies in plain Python use more than one core only with processes.
     workers
-        How many chunks to have under way; by default the number of cores.
+        How many threads or processes; by default the number of cores.
 
     >>> import bestarm as ba
     >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasibility-first", runs=20, seed=1)
@@ -186,15 +187,15 @@ def simulate(
         plan, delta=plan.delta if delta is None else delta, bound=plan.bound if bound is None else bound
     )
     chosen = find_policy(plan.policy if policy is None else policy)
-    runs = _whole("runs", runs, 1, 10**9)
-    workers = _whole("workers", (os.cpu_count() or 1) if workers is None else workers, 1, 10**6)
+    runs = whole("runs", runs, 1, 10**9)
+    workers = None if workers is None else whole("workers", workers, 1, 10**6)
     job = Job(
         problem=plan,
         policy=chosen,
         delta=plan.delta,
         bound=plan.bound,
-        seed=_whole("seed", seed, 0, 2**63 - 1),
-        max_tests=_whole("max_tests", max_tests, 1, 10**12),
+        seed=whole("seed", seed, 0, 2**63 - 1),
+        max_tests=whole("max_tests", max_tests, 1, 10**12),
         keep_counts=keep_streams,
     )
     job.setting, job.nature  # noqa: B018 - complain about the problem here, not in a worker
@@ -202,46 +203,22 @@ def simulate(
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
     done = 0
-    if executor is None:
-        job.simulate(0, 0)  # compile before the clock starts
-    start = time.perf_counter()
-    for first, chunk in _chunks(job, runs, executor, workers):
-        part = slice(first, first + len(chunk.outcomes.answers))
-        answers[part], tests[part], cost[part] = chunk.outcomes[:3]
-        if keep_streams:
-            counts[part] = chunk.outcomes.counts
-        done += part.stop - part.start
-        if progress is not None:
-            progress(done, int(tests.sum()))
+    pool = open_workers(executor, workers)
+    try:
+        if executor is None or executor == "threads":
+            job.simulate(0, 0)  # compile before the clock starts
+        start = time.perf_counter()
+        for piece, chunk in Schedule([job], [[(0, runs)]], pool, CHUNK_SECONDS):
+            part = slice(piece.first, piece.first + piece.runs)
+            answers[part], tests[part], cost[part] = chunk.outcomes[:3]
+            if keep_streams:
+                counts[part] = chunk.outcomes.counts
+            done += piece.runs
+            if progress is not None:
+                progress(done, int(tests.sum()))
+    finally:
+        pool.close()
     seconds = max(time.perf_counter() - start, 1e-9)
     return Simulation(
         plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds
     )
-
-
-def _chunks(job: Job, runs: int, executor: Executor | None, workers: int) -> Iterator[tuple[int, Chunk]]:
-    """The runs in chunks as they finish, each with its first run's number; chunk sizes follow the measured speed."""
-    stop = np.zeros(1, np.int64)
-    pool = executor or ThreadPoolExecutor(workers)
-    # Other processes get a copy of the flag; it ends threads only.
-    flag = stop if executor is None or isinstance(executor, ThreadPoolExecutor) else None
-    pending: dict[Future[Chunk], int] = {}
-    first, size = 0, 1
-    try:
-        while first < runs or pending:
-            while first < runs and len(pending) < 2 * workers:
-                take = min(size, runs - first, max(1, runs // (2 * workers)))
-                pending[pool.submit(job.simulate, first, take, flag)] = first
-                first += take
-            finished, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in finished:
-                chunk = future.result()
-                per_run = chunk.seconds / len(chunk.outcomes.answers)
-                size = max(1, min(2 * size + 1, round(CHUNK_SECONDS / max(per_run, 1e-9))))
-                yield pending.pop(future), chunk
-    finally:
-        stop[0] = 1
-        for future in pending:
-            future.cancel()
-        if executor is None:
-            pool.shutdown(wait=True, cancel_futures=True)

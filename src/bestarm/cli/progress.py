@@ -1,0 +1,51 @@
+"""The progress bar of long simulations. It goes to standard error, so that it never mixes with the result."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from bestarm.simulation import campaign
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """The time left by the simulator's own estimate, where a task has one."""
+
+    def render(self, task: Task) -> Text:
+        seconds = task.fields.get("seconds_left")
+        if seconds is None:
+            return super().render(task)
+        return Text(f"{timedelta(seconds=round(seconds))} left", style="progress.remaining")
+
+
+def progress_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        _TimeLeft(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def campaign_progress(bar: Progress, label: str) -> campaign.Progress:
+    """What a campaign calls, shown as one line of `bar`."""
+    task = bar.add_task(label, total=None)
+
+    def show(done: int, total: int, seconds_left: float | None) -> None:
+        bar.update(task, completed=done, total=total, seconds_left=seconds_left)
+
+    return show

@@ -1,0 +1,73 @@
+"""`bestarm theory`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from rich.console import Console
+from rich.table import Table
+
+from bestarm.cli.app import print_json
+from bestarm.plan import Plan
+from bestarm.theory import Theory, analyze
+
+
+def run(plan: Plan, delta: float | None, as_json: bool) -> None:
+    if delta is not None:
+        plan = dataclasses.replace(plan, delta=delta)
+    theory = analyze(plan, plan.delta)
+    if as_json:
+        print_json(theory.summary())
+    else:
+        console = Console()
+        console.print(_overall(plan, theory))
+        console.print(_arms(theory))
+        console.print(_allocation(theory))
+
+
+def _overall(plan: Plan, theory: Theory) -> Table:
+    table = Table(title=f"{plan.name}: what it costs to know", show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_row("answer", "no feasible arm" if theory.answer is None else theory.answer)
+    table.add_row("delta", f"{plan.delta:g}")
+    table.add_row("H, the paper's complexity", _number(theory.H))
+    table.add_row("tests anyone needs (Theorem 1)", _number(theory.lower_bound))
+    table.add_row("tests Algorithm 1 may need (Theorem 2)", _number(theory.upper_bound))
+    table.add_row("T*, cost per unit of log(1/delta)", _number(theory.characteristic_time))
+    table.add_row("cost anyone needs, T* kl(delta, 1 - delta)", _number(theory.kl_bound))
+    return table
+
+
+def _arms(theory: Theory) -> Table:
+    table = Table(title="How hard the arms are", title_justify="left")
+    table.add_column("arm")
+    for heading in ("feasible", "set"):
+        table.add_column(heading, justify="center")
+    for heading in ("theta", "phi", "H"):
+        table.add_column(heading, justify="right")
+    for arm in theory.arms:
+        sizes = (_number(arm.theta), _number(arm.phi), _number(arm.H))
+        table.add_row(arm.name, "yes" if arm.feasible else "no", arm.set, *sizes)
+    return table
+
+
+def _allocation(theory: Theory) -> Table:
+    table = Table(title="How an oracle spreads its tests, in %", title_justify="left")
+    table.add_column("arm")
+    for metric in theory.metrics:
+        table.add_column(metric, justify="right")
+    for arm, shares in zip(theory.arms, theory.allocation, strict=True):
+        table.add_row(arm.name, *(_percent(share) for share in shares))
+    return table
+
+
+def _number(number: float) -> str:
+    if math.isinf(number):
+        return "infinite"
+    return f"{number:,.0f}" if number >= 10_000 else f"{number:,.4g}"
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) or share == 0.0 else f"{100 * share:.2f}"

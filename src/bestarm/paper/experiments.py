@@ -1,0 +1,221 @@
+"""The paper's experiments: which simulations each needs, and how its table or figure is made from them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bestarm.analysis.chart import Chart, Panel, Series
+from bestarm.analysis.page import Block, Figure, Grid, Heading, Text
+from bestarm.analysis.plots import save
+from bestarm.paper.instances import SIZES_K, SIZES_N, instance
+from bestarm.paper.published import TABLE_1
+from bestarm.simulation.campaign import Campaign, CampaignResult, Cell
+from bestarm.simulation.simulate import Simulation
+from bestarm.theory import analyze
+
+ALGORITHM_1 = "feasible-lucb"
+POLICIES = (ALGORITHM_1, "feasibility-first", "performance-first", "tf-lucb", "racing")
+DELTAS = tuple(10.0**-k for k in range(1, 10))
+BOUNDS = ("paper", "lil", "mixture")
+TESTS = "tests (mean, sd)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One table or figure of the paper."""
+
+    name: str
+    title: str
+    cells: Callable[[Sequence[str]], list[Cell]]
+    """The simulations it needs, given the policies."""
+    render: Callable[[CampaignResult, Path], list[Block]]
+    """Writes its figures into a folder and returns its part of the page."""
+
+    def campaign(self, policies: Sequence[str], runs: int, seed: int) -> Campaign:
+        return Campaign(tuple(self.cells(policies)), runs, seed)
+
+
+def _cells(names: Sequence[str], policies: Sequence[str]) -> list[Cell]:
+    return list(Campaign.grid([instance(name) for name in names], policies=policies, runs=1).cells)
+
+
+def _policies_in(result: CampaignResult) -> list[str]:
+    return list(dict.fromkeys(simulation.policy for simulation in result.simulations))
+
+
+def _mean_sd(simulation: Simulation) -> str:
+    return f"{simulation.mean_tests:,.0f} ± {0.0 if simulation.runs == 1 else simulation.sd_tests:,.0f}"
+
+
+def _series(label: str, x: Sequence[float | str], simulations: Sequence[Simulation]) -> Series:
+    deviations = tuple(0.0 if s.runs == 1 else s.sd_tests for s in simulations)
+    # A policy looks the same in every figure.
+    style = POLICIES.index(label) if label in POLICIES else None
+    return Series(label, tuple(x), tuple(s.mean_tests for s in simulations), deviations, style=style)
+
+
+def _lower_bounds(x: Sequence[float | str], simulations: Sequence[Simulation]) -> Series:
+    bounds = tuple(analyze(s.plan, s.plan.delta).lower_bound for s in simulations)
+    return Series("lower bound (Theorem 1)", tuple(x), bounds, reference=True)
+
+
+def _bounds_table(result: CampaignResult, simulations: Sequence[Simulation]) -> Grid:
+    """Algorithm 1 between Theorem 1 and Theorem 2."""
+    rows = []
+    for s in simulations:
+        theory = analyze(s.plan, s.plan.delta)
+        rows.append(
+            (
+                f"{s.plan.name}, δ = {s.plan.delta:g}",
+                f"{theory.lower_bound:,.0f}",
+                f"{s.mean_tests:,.0f}",
+                f"{theory.upper_bound:,.0f}",
+                f"{s.mean_tests / theory.lower_bound:.1f}",
+                f"{s.wrong} of {s.runs:,}",
+            )
+        )
+    header = ("instance", "lower bound", "Algorithm 1", "upper bound", "÷ lower bound", "wrong answers")
+    return Grid(header, tuple(rows))
+
+
+def _render_table1(result: CampaignResult, folder: Path) -> list[Block]:
+    others = [policy for policy in _policies_in(result) if policy != ALGORITHM_1]
+    ratios, counts = [], []
+    for name, published in TABLE_1.items():
+        base = result.find(name, ALGORITHM_1)
+        ratio = [result.find(name, p).mean_tests / base.mean_tests for p in others]
+        cells = [f"{r:.2f} [{published[p]:.2f}]" for r, p in zip(ratio, others, strict=True)]
+        ratios.append((name, "1.00", *cells))
+        counts.append((name, _mean_sd(base), *(_mean_sd(result.find(name, p)) for p in others)))
+    header = ("instance", ALGORITHM_1, *others)
+    chart = Chart(
+        "Experiment 1",
+        tuple(
+            Panel(
+                name,
+                "",
+                TESTS,
+                (
+                    *(_series(p, [name], [result.find(name, p)]) for p in (ALGORITHM_1, *others)),
+                    _lower_bounds([name], [result.find(name, ALGORITHM_1)]),
+                ),
+                bars=True,
+            )
+            for name in TABLE_1
+        ),
+    )
+    save(chart, folder / "table1")
+    return [
+        Text("Tests relative to Algorithm 1 [the paper's, over 10 runs]:"),
+        Grid(header, tuple(ratios)),
+        Text("Tests, mean ± standard deviation:"),
+        Grid(header, tuple(counts)),
+        Figure("table1", "Experiment 1: tests of each policy; error bars are standard deviations."),
+        _bounds_table(result, [result.find(name, ALGORITHM_1) for name in TABLE_1]),
+    ]
+
+
+def _figure2_cells(policies: Sequence[str]) -> list[Cell]:
+    names = [*(f"exp2-n{n}" for n in SIZES_N), *(f"exp2-k{k}" for k in SIZES_K)]
+    sweep = Campaign.grid([instance("exp2-delta")], policies=policies, deltas=DELTAS, runs=1)
+    return _cells(names, policies) + list(sweep.cells)
+
+
+def _render_figure2(result: CampaignResult, folder: Path) -> list[Block]:
+    sweeps: list[tuple[str, str, list[float], Callable[[str, float], Simulation], bool]] = [
+        ("number of constraints", "N", list(map(float, SIZES_N)), lambda p, n: result.find(f"exp2-n{n:.0f}", p), False),
+        ("number of arms", "K", list(map(float, SIZES_K)), lambda p, k: result.find(f"exp2-k{k:.0f}", p), False),
+        ("confidence", "δ", list(DELTAS), lambda p, d: result.find("exp2-delta", p, delta=d), True),
+    ]
+    policies, panels, measured = _policies_in(result), [], []
+    for title, letter, x, find, reverse in sweeps:
+        ours = [find(ALGORITHM_1, value) for value in x]
+        lines = [_series(policy, x, [find(policy, value) for value in x]) for policy in policies]
+        panels.append(
+            Panel(title, letter, TESTS, (*lines, _lower_bounds(x, ours)), log_x=True, log_y=True, reversed_x=reverse)
+        )
+        measured += ours
+    save(Chart("Experiment 2", tuple(panels)), folder / "figure2")
+    return [
+        Figure("figure2", "Experiment 2: tests against N, K and δ; error bars are standard deviations."),
+        _bounds_table(result, measured),
+    ]
+
+
+_DRUGS = {"drug": "Gaussian, variance 1", "drug-bernoulli": "Bernoulli outcomes"}
+
+
+def _render_drug(result: CampaignResult, folder: Path) -> list[Block]:
+    policies = _policies_in(result)
+    panels = tuple(
+        Panel(
+            title,
+            "",
+            TESTS,
+            (
+                *(_series(p, [name], [result.find(name, p)]) for p in policies),
+                _lower_bounds([name], [result.find(name, ALGORITHM_1)]),
+            ),
+            bars=True,
+        )
+        for name, title in _DRUGS.items()
+    )
+    save(Chart("Drug discovery", panels), folder / "drug")
+    rows = tuple((name, *(_mean_sd(result.find(name, p)) for p in policies)) for name in _DRUGS)
+    return [
+        Text("Tests, mean ± standard deviation:"),
+        Grid(("instance", *policies), rows),
+        Figure("drug", "Drug discovery: tests of each policy; error bars are standard deviations."),
+        _bounds_table(result, [result.find(name, ALGORITHM_1) for name in _DRUGS]),
+    ]
+
+
+_ABLATED = (ALGORITHM_1, "tf-lucb")
+_ABLATION = ("exp1-a", "exp1-b", "exp1-c", "drug")
+
+
+def _bounds_cells(policies: Sequence[str]) -> list[Cell]:
+    return list(Campaign.grid([instance(name) for name in _ABLATION], policies=_ABLATED, bounds=BOUNDS, runs=1).cells)
+
+
+def _render_bounds(result: CampaignResult, folder: Path) -> list[Block]:
+    rows, panels = [], []
+    for name in _ABLATION:
+        series = [
+            _series(f"{policy}, {bound}", [name], [result.find(name, policy, bound=bound)])
+            for policy in _ABLATED
+            for bound in BOUNDS
+        ]
+        reference = _lower_bounds([name], [result.find(name, ALGORITHM_1, bound="paper")])
+        panels.append(Panel(name, "", TESTS, (*series, reference), bars=True))
+        rows.append(
+            (name, *(_mean_sd(result.find(name, policy, bound=bound)) for policy in _ABLATED for bound in BOUNDS))
+        )
+    save(Chart("Confidence bounds", tuple(panels)), folder / "bounds")
+    header = ("instance", *(f"{policy}, {bound}" for policy in _ABLATED for bound in BOUNDS))
+    return [
+        Grid(header, tuple(rows)),
+        Figure(
+            "bounds", "Algorithm 1 and TF-LUCB-C under three confidence bounds; error bars are standard deviations."
+        ),
+    ]
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("table1", "Experiment 1", lambda p: _cells(list(TABLE_1), p), _render_table1),
+        Experiment("figure2", "Experiment 2", _figure2_cells, _render_figure2),
+        Experiment("drug", "Drug discovery", lambda p: _cells(list(_DRUGS), p), _render_drug),
+        Experiment("bounds", "Confidence bounds", _bounds_cells, _render_bounds),
+    )
+}
+
+
+def page_part(experiment: Experiment, result: CampaignResult, folder: Path) -> list[Block]:
+    runs = result.campaign.runs
+    seconds = sum(simulation.seconds for simulation in result.simulations)
+    took = f"{runs:,} runs each, seed {result.campaign.seed}; {seconds:,.0f} s of one core's time."
+    return [Heading(experiment.title), Text(took), *experiment.render(result, folder)]

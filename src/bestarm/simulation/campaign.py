@@ -1,0 +1,264 @@
+"""Campaigns: instances × policies × bounds × deltas, many runs each, on any executor; killed, they continue."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import importlib
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import IO, Any
+
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.simulation.engine import Job
+from bestarm.simulation.executors import open_workers
+from bestarm.simulation.record import Record
+from bestarm.simulation.schedule import Schedule
+from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, whole
+from bestarm.validation import InvalidInput
+
+CHUNK_SECONDS = 1.0
+"""How long a task should take: long enough to be worth sending, short enough to lose."""
+
+Progress = Callable[[int, int, float | None], None]
+"""Called with (runs done, runs in all, seconds left or None)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One square of the grid: an instance, a policy, a bound and a delta."""
+
+    plan: Plan
+    policy: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.plan.name} | {self.policy} | {self.plan.bound} | {self.plan.delta!r}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Campaign:
+    """A grid of simulations, `runs` of each cell.
+
+    >>> import bestarm as ba
+    >>> grid = Campaign.grid([ba.instance("exp1-a")], policies=["racing", "tf-lucb"], deltas=[0.1, 0.01], runs=10)
+    >>> len(grid.cells)
+    4
+    """
+
+    cells: tuple[Cell, ...]
+    runs: int
+    seed: int = 0
+    max_tests: int = DEFAULT_MAX_TESTS
+
+    def __post_init__(self) -> None:
+        whole("runs", self.runs, 1, 10**9)
+        whole("seed", self.seed, 0, 2**63 - 1)
+        whole("max_tests", self.max_tests, 1, 10**12)
+        if not self.cells:
+            raise InvalidInput("a campaign needs at least one instance, policy, bound and delta")
+        keys = [cell.key for cell in self.cells]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise InvalidInput(f"the campaign names {twice[0]!r} twice (instance | policy | bound | delta)")
+
+    @classmethod
+    def grid(
+        cls,
+        plans: Sequence[Plan],
+        *,
+        policies: Sequence[str],
+        bounds: Sequence[str] | None = None,
+        deltas: Sequence[float] | None = None,
+        runs: int = 1000,
+        seed: int = 0,
+        max_tests: int = DEFAULT_MAX_TESTS,
+    ) -> Campaign:
+        """Every combination; a plan's own bound and delta hold where none are given."""
+        cells = tuple(
+            Cell(dataclasses.replace(plan, bound=bound, delta=delta, policy=policy), policy)
+            for plan in plans
+            for policy in policies
+            for bound in bounds or [plan.bound]
+            for delta in deltas or [plan.delta]
+        )
+        return cls(cells, runs, seed, max_tests)
+
+    def jobs(self) -> list[Job]:
+        jobs = [
+            Job(c.plan, find_policy(c.policy), c.plan.delta, c.plan.bound, self.seed, self.max_tests)
+            for c in self.cells
+        ]
+        for job in jobs:
+            job.setting, job.nature  # noqa: B018 - complain about a cell here, not in a worker
+        return jobs
+
+    def description(self) -> dict[str, Any]:
+        """What decides the numbers, apart from how many runs there are."""
+        return {
+            "seed": self.seed,
+            "max_tests": self.max_tests,
+            "cells": {cell.key: cell.plan.to_data() for cell in self.cells},
+        }
+
+    def run(
+        self,
+        folder: str | Path,
+        *,
+        executor: str | Executor | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> CampaignResult:
+        """Compute what is missing in `folder`, and write the tables there.
+
+        Chunks go to the disk as they finish; the same campaign in the same folder continues where it stopped, with
+        the same numbers in the end.
+        """
+        if workers is not None:
+            whole("workers", workers, 1, 10**6)
+        jobs = self.jobs()
+        keys = [cell.key for cell in self.cells]
+        folder = _prepared(Path(folder), self.description())
+        record = Record(folder / "chunks.jsonl", keys, self.runs)
+        try:
+            missing = [record.results[key].missing() for key in keys]
+            left = sum(last - first for spans in missing for first, last in spans)
+            total = self.runs * len(keys)
+            if left:
+                with contextlib.closing(open_workers(executor, workers)) as pool:
+                    schedule = Schedule(jobs, missing, pool, CHUNK_SECONDS)
+                    if progress is not None:
+                        progress(total - left, total, None)
+                    for done in schedule:
+                        record.append(keys[done.piece.job], done)
+                        left -= done.piece.runs
+                        if progress is not None:
+                            progress(total - left, total, schedule.seconds_left())
+            result = CampaignResult(self, tuple(self._simulations(record)))
+        except OSError as error:
+            raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+        finally:
+            record.close()
+        result.save(folder)
+        return result
+
+    def _simulations(self, record: Record) -> Iterator[Simulation]:
+        for cell in self.cells:
+            results = record.results[cell.key]
+            yield Simulation(
+                plan=cell.plan,
+                policy=cell.policy,
+                seed=self.seed,
+                max_tests=self.max_tests,
+                answers=results.answers,
+                tests=results.tests,
+                cost=results.cost,
+                tests_per_stream=None,
+                seconds=max(record.seconds[cell.key], 1e-9),
+            )
+
+
+def _prepared(folder: Path, description: dict[str, Any]) -> Path:
+    """The folder, made or found, with its description; one that holds another campaign is refused."""
+    path = folder / "campaign.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            there = json.loads(path.read_text(encoding="utf-8"))
+            for key, wanted in description.items():
+                if there.get(key) != wanted:
+                    raise InvalidInput(
+                        f"{folder} holds another campaign (its {key} differ): name another folder, or remove this one"
+                    )
+        else:
+            with replacing(path) as file:
+                json.dump(description, file, indent=1)
+    except json.JSONDecodeError:
+        raise InvalidInput(f"{path} is damaged: it is not valid JSON") from None
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from None
+    return folder
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """A file that takes the place of `path` only once it is whole."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8", newline="") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+@dataclasses.dataclass(frozen=True)
+class CampaignResult:
+    """What came of a campaign: a simulation per cell, and the same as tables."""
+
+    campaign: Campaign
+    simulations: tuple[Simulation, ...]
+
+    def rows(self) -> Iterator[tuple[str, str, str, float, int, str, int, float]]:
+        """A row per run: instance, policy, bound, delta, run, answer ("" if unfinished), tests, cost."""
+        for simulation in self.simulations:
+            plan = simulation.plan
+            for run, answer in enumerate(simulation.answer_names()):
+                yield (
+                    *(plan.name, simulation.policy, plan.bound, plan.delta),
+                    *(run, answer or "", int(simulation.tests[run]), float(simulation.cost[run])),
+                )
+
+    def summary(self) -> list[dict[str, Any]]:
+        """A row per cell."""
+        keys = [
+            *("instance", "policy", "bound", "delta", "runs", "seed", "mean_tests", "sd_tests", "se_tests"),
+            *("mean_cost", "error_rate", "unfinished"),
+        ]
+        return [{key: simulation.summary()[key] for key in keys} for simulation in self.simulations]
+
+    def frame(self) -> Any:
+        """A pandas data frame, a row per run."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
+        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    def find(self, instance: str, policy: str, **fields: Any) -> Simulation:
+        """The simulation of one cell; `bound` or `delta` where the grid has several."""
+        for s in self.simulations:
+            if (
+                s.plan.name == instance
+                and s.policy == policy
+                and all(getattr(s.plan, k) == v for k, v in fields.items())
+            ):
+                return s
+        raise KeyError((instance, policy, fields))
+
+    def save(self, folder: Path) -> None:
+        """Write runs.csv, summary.csv and, if pyarrow is there, runs.parquet."""
+        with replacing(folder / "runs.csv") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            writer.writerows(self.rows())
+        summary = self.summary()
+        with replacing(folder / "summary.csv") as file:
+            table = csv.DictWriter(file, list(summary[0]))
+            table.writeheader()
+            table.writerows(summary)
+        if importlib.util.find_spec("pyarrow") is not None:
+            arrow: Any = importlib.import_module("pyarrow")
+            parquet: Any = importlib.import_module("pyarrow.parquet")
+            columns = zip(*self.rows(), strict=True)
+            data = arrow.table({name: list(column) for name, column in zip(COLUMNS, columns, strict=True)})
+            partial = folder / "runs.parquet.partial"
+            parquet.write_table(data, partial)
+            partial.replace(folder / "runs.parquet")
+
+
+COLUMNS = ("instance", "policy", "bound", "delta", "run", "answer", "tests", "cost")

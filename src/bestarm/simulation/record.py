@@ -1,0 +1,115 @@
+"""A campaign's results on disk: an append-only file of chunks, each line guarded by a checksum.
+
+A line is complete or it is not there: a campaign that was killed in the middle of writing one loses that chunk only,
+and computes it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.state import Floats, Ints
+from bestarm.simulation.schedule import Done, Span
+from bestarm.validation import InvalidInput
+
+
+class CellResults(NamedTuple):
+    """The runs of one cell; `done` says which of them are there."""
+
+    answers: Ints
+    tests: Ints
+    cost: Floats
+    done: np.ndarray[Any, np.dtype[np.bool_]]
+
+    def missing(self) -> list[Span]:
+        """The runs that are not there, as spans."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[True], self.done, [True]]).astype(np.int8)))
+        return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
+
+
+def new_results(runs: int) -> CellResults:
+    return CellResults(np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs), np.zeros(runs, np.bool_))
+
+
+def _line(cell: str, done: Done) -> str:
+    outcomes = done.chunk.outcomes
+    data = json.dumps(
+        {
+            "cell": cell,
+            "first": done.piece.first,
+            "answers": outcomes.answers.tolist(),
+            "tests": outcomes.tests.tolist(),
+            "cost": outcomes.cost.tolist(),
+            "seconds": done.chunk.seconds,
+        }
+    )
+    return f"{zlib.crc32(data.encode()):08x} {data}\n"
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    checksum, _, data = line.partition(b" ")
+    if int(checksum, 16) != zlib.crc32(data):
+        raise ValueError("checksum")
+    chunk: dict[str, Any] = json.loads(data)
+    return chunk
+
+
+class Record:
+    """The file of chunks. Opening it reads what is there; a torn last line is cut off."""
+
+    def __init__(self, path: Path, cells: Sequence[str], runs: int) -> None:
+        self._path = path
+        self.results = {cell: new_results(runs) for cell in cells}
+        self.seconds = dict.fromkeys(cells, 0.0)
+        self._read()
+        self._file = path.open("ab")
+
+    def _read(self) -> None:
+        if not self._path.exists():
+            return
+        content = self._path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:whole].splitlines(), start=1):
+            try:
+                chunk = _parse(line)
+                self._enter(chunk)
+            except (ValueError, KeyError, TypeError):
+                raise InvalidInput(
+                    f"{self._path}, line {number}, is damaged; delete that line and its runs will be computed again "
+                    "(all other lines are kept)"
+                ) from None
+        if whole < len(content):
+            with self._path.open("r+b") as file:
+                file.truncate(whole)
+
+    def _enter(self, chunk: dict[str, Any]) -> None:
+        results = self.results.get(chunk["cell"])
+        if results is None:
+            raise ValueError("cell")
+        first, runs = chunk["first"], len(results.answers)
+        # A campaign of fewer runs than an earlier one in the same folder uses the first of them.
+        part = slice(first, min(first + len(chunk["answers"]), runs))
+        size = max(part.stop - part.start, 0)
+        results.answers[part] = chunk["answers"][:size]
+        results.tests[part] = chunk["tests"][:size]
+        results.cost[part] = chunk["cost"][:size]
+        results.done[part] = True
+        self.seconds[chunk["cell"]] += chunk["seconds"]
+
+    def append(self, cell: str, done: Done) -> None:
+        """Keep a chunk: on return it is on the disk."""
+        line = _line(cell, done)
+        self._file.write(line.encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._enter(_parse(line.rstrip("\n").encode()))
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,88 @@
+"""How much one test tells: divergences between what a stream is and what it would have to be for another answer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.noise import Bernoulli, Gaussian, Noise
+from bestarm.problem import Problem
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+
+def divergence(noise: Noise, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
+    """The Kullback-Leibler divergence of a stream with mean p from one with mean q.
+
+    For bounded noise it is that of the Gaussian with the same sub-Gaussian scale.
+
+    >>> float(divergence(Gaussian(2.0), 1.0, 3.0))
+    0.5
+    """
+    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+    # A hopeless gap gives 0 and an overwhelming one infinity; neither is worth a warning.
+    with np.errstate(all="ignore"):
+        if isinstance(noise, Bernoulli):
+            return np.maximum(_surprise(p, q) + _surprise(1.0 - p, 1.0 - q), 0.0)
+        normal: Floats = 0.5 * np.square((p - q) / noise.scale)
+        return normal
+
+
+def _surprise(p: Floats, q: Floats) -> Floats:
+    """p log(p / q) with 0 log 0 = 0; log1p keeps its digits when p is close to q."""
+    logarithm = np.where(np.abs(p - q) < 0.5 * q, np.log1p((p - q) / q), np.log(p / q))
+    return np.where(p > 0.0, p * logarithm, 0.0)
+
+
+class Truth(NamedTuple):
+    """What the true means say of a problem.
+
+    `best` is the best feasible arm, the first of them when tied, or None. `score` is the objective in normal form.
+    `margin` [arm, constraint] is the information per test against the mean being on the other side of its threshold;
+    `violated` [arm, constraint] tells on which side it is. A mean at its threshold is not allowed, nor is it violated.
+    """
+
+    means: Floats
+    score: Floats
+    feasible: Flags
+    best: int | None
+    margin: Floats
+    violated: Flags
+    noises: tuple[Noise, ...]
+
+    @property
+    def worse(self) -> Flags:
+        """The arms with a worse objective than the best feasible arm."""
+        if self.best is None:
+            return np.zeros(len(self.score), dtype=bool)
+        worse: Flags = self.score < self.score[self.best]
+        return worse
+
+    def objective_divergence(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
+        return divergence(self.noises[0], p, q)
+
+
+def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
+    """The truth about a problem; if `sub_gaussian`, as seen by one who knows only the streams' scales."""
+    form, means = problem.normal_form(), problem.true_means()
+    noises = problem.noises
+    if sub_gaussian:
+        noises = tuple(Gaussian(noise.scale) for noise in noises)
+    # Divergences are taken in the user's terms: a rate below 0 has none, and the direction does not matter to them.
+    thresholds = [constraint.threshold for constraint in problem.constraints]
+    columns = [divergence(noises[k], means[:, k], tau) for k, tau in enumerate(thresholds, start=1)]
+    margin = np.column_stack(columns) if columns else np.zeros((len(means), 0))
+    excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]
+    answers = problem.right_answers()
+    return Truth(
+        means=means,
+        score=means[:, 0] * form.sign[0],
+        feasible=np.logical_and.reduce(excess < 0.0, axis=1),
+        best=answers[0] if answers else None,
+        margin=margin,
+        violated=excess > 0.0,
+        noises=noises,
+    )

@@ -1,0 +1,134 @@
+"""The paper, reproduced in a short form: every table and figure, and the theory around the measurements."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bestarm as ba
+from bestarm.analysis import plots
+from bestarm.analysis.chart import Chart, Panel, Series
+from bestarm.analysis.page import Block, Figure, Grid, Heading, Items, Text, to_html, to_markdown
+from bestarm.paper.experiments import EXPERIMENTS, POLICIES
+from bestarm.paper.reproduce import reproduce
+from bestarm.theory import analyze
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("paper")
+    reproduce("all", folder, runs=2, seed=1)
+    return folder
+
+
+def test_every_figure_in_every_form(everything: Path) -> None:
+    for stem in EXPERIMENTS:
+        assert (everything / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (everything / f"{stem}.svg").read_text(encoding="utf-8")[:1000]
+        assert (everything / f"{stem}.csv").read_text().startswith("panel,series,x,y,error\n")
+
+
+def test_the_page_has_every_part_and_names_the_departures(everything: Path) -> None:
+    page = (everything / "paper.md").read_text(encoding="utf-8")
+    for part in (
+        "Experiment 1",
+        "Experiment 2",
+        "Drug discovery",
+        "Confidence bounds",
+        "Where we depart from the paper",
+    ):
+        assert f"## {part}" in page
+    assert "[0.58]" in page
+    assert page.count(".png)") == len(EXPERIMENTS)
+    html = (everything / "paper.html").read_text(encoding="utf-8")
+    assert html.count("<img") == len(EXPERIMENTS)
+    assert html.count("<h2>") == 5
+
+
+def test_figure_2_spans_the_papers_sweeps(everything: Path) -> None:
+    rows = [line.split(",") for line in (everything / "figure2.csv").read_text().splitlines()[1:]]
+    ours = [(panel, float(x)) for panel, series, x, *_ in rows if series == "feasible-lucb"]
+    assert [x for panel, x in ours if panel == "number of constraints"] == [2, 4, 8, 16, 32, 64]
+    assert [x for panel, x in ours if panel == "number of arms"] == [4, 8, 16, 32, 64]
+    assert [x for panel, x in ours if panel == "confidence"] == pytest.approx([10.0**-k for k in range(1, 10)])
+    assert {series for _, series, *_ in rows} == {*POLICIES, "lower bound (Theorem 1)"}
+
+
+def test_performance_first_is_left_out_of_the_drug_figure_as_in_the_paper(everything: Path) -> None:
+    data = (everything / "drug.csv").read_text()
+    assert "performance-first" not in data
+    assert "racing" in data
+
+
+def test_reproducing_again_computes_nothing_and_changes_nothing(everything: Path) -> None:
+    before = {path.name: path.read_bytes() for path in everything.iterdir() if path.suffix in (".csv", ".md", ".svg")}
+    reproduce("all", everything, runs=2, seed=1)
+    after = {path.name: path.read_bytes() for path in everything.iterdir() if path.suffix in (".csv", ".md", ".svg")}
+    assert after == before
+
+
+@pytest.mark.parametrize("name", ba.instance_names())
+def test_algorithm_1_lies_between_the_theorems(name: str) -> None:
+    """The mean of 20 runs; Theorem 1 is some 40 times below it and Theorem 2 more than 10 times above."""
+    theory = analyze(ba.instance(name), 0.1)
+    mean = ba.simulate(ba.instance(name), policy="feasible-lucb", runs=20, seed=2).mean_tests
+    assert theory.lower_bound < mean < theory.upper_bound
+
+
+def test_an_unknown_experiment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ba.InvalidInput, match="experiment = 'table2': no such experiment; there are table1, figure2"):
+        reproduce("table2", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_it_says_so_before_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def absent(name: str, package: str | None = None) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, package)
+
+    plots._pyplot.cache_clear()
+    monkeypatch.setattr(importlib, "import_module", absent)
+    try:
+        with pytest.raises(ba.InvalidInput, match="figures need matplotlib: pip install"):
+            reproduce("table1", tmp_path)
+    finally:
+        plots._pyplot.cache_clear()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_chart_shows_its_data_in_the_right_form() -> None:
+    line = Series("a", (1.0, 10.0), (100.0, 200.0), (10.0, 500.0))
+    bound = Series("least", (1.0, 10.0), (1.0, 2.0), reference=True)
+    panel = Panel("p", "x", "y", (line, bound), log_x=True, log_y=True)
+    bars = Panel("q", "", "y", (Series("a", ("u", "v"), (3.0, 4.0), (1.0, 1.0)),), bars=True)
+    figure = plots.draw(Chart("c", (panel, bars)))
+    first, second = figure.axes
+    assert (first.get_xscale(), first.get_yscale()) == ("log", "log")
+    assert first.get_ylim()[0] > 0
+    assert [tick.get_text() for tick in second.get_xticklabels()] == ["u", "v"]
+    assert [patch.get_height() for patch in second.patches] == [3.0, 4.0]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "least"]
+    importlib.import_module("matplotlib.pyplot").close(figure)
+
+
+def test_a_page_in_both_forms() -> None:
+    blocks: list[Block] = [
+        Heading("T"),
+        Text("a `b` <c>"),
+        Items(("x", "y")),
+        Grid(("h", "n"), (("r", "1"),)),
+        Figure("f", "cap"),
+    ]
+    markdown = to_markdown(blocks)
+    assert "| h | n |\n| --- | ---: |\n| r | 1 |" in markdown
+    assert "![cap](f.png)" in markdown
+    html = to_html(blocks, "t<")
+    assert "<title>t&lt;</title>" in html
+    assert "a <code>b</code> &lt;c&gt;" in html
+    assert "<td>r</td><td>1</td>" in html
