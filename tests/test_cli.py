@@ -57,10 +57,23 @@ def test_simulate_json() -> None:
     assert data["se_tests"] == pytest.approx(data["sd_tests"] / 30**0.5)
 
 
+def test_theory_and_forecast_json() -> None:
+    theory = json.loads(bestarm("theory", "exp1-a", "--delta", "0.1", "--json").stdout)
+    assert list(theory) == [
+        *("answer", "H", "lower_bound", "upper_bound", "characteristic_time", "kl_bound", "arms", "allocation"),
+    ]
+    assert theory["lower_bound"] == pytest.approx(319.7, rel=1e-3)
+    assert theory["arms"][0]["phi"] is None
+    forecast = json.loads(bestarm("forecast", "exp1-a", "--runs", "50", "--json").stdout)
+    assert {"mean_tests", "median_tests", "p90_tests", "mean_cost", "lower_bound", "per_metric"} <= set(forecast)
+    assert forecast["median_tests"] <= forecast["p90_tests"]
+    assert sum(forecast["per_metric"].values()) == pytest.approx(forecast["mean_tests"])
+
+
 def test_simulate_table_and_unfinished_runs() -> None:
     result = bestarm("simulate", "drug", "--runs", "3", "--max-tests", "1000")
     assert result.returncode == 0, result.stderr
-    assert "feasible-lucb" in result.stdout
+    assert "certify" in result.stdout
     assert "stopped at 1,000 tests" in result.stdout
 
 

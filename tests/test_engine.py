@@ -90,7 +90,7 @@ def test_workers_chunks_and_executors_do_not_change_results() -> None:
         _same(alone, simulate(problem, runs=60, seed=4, executor=threads))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         _same(alone, simulate(problem, runs=60, seed=4, executor=processes, workers=2))
-    job = Job(problem, all_policies()["feasible-lucb"], 0.1, "paper", 4, 10**9, keep_counts=True)
+    job = Job(problem, all_policies()["certify"], 0.1, "paper", 4, 10**9, keep_counts=True)
     backwards = [job.simulate(first, 20).outcomes for first in (40, 20, 0)][::-1]
     assert (np.concatenate([part.tests for part in backwards]) == alone.tests).all()
 

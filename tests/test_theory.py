@@ -123,9 +123,10 @@ def demands(problem: ba.Problem, w: Floats) -> Floats:
             if not c.allows(means[j, k])
         )
 
-    if not answers:
-        return np.array([against_feasible(j) for j in range(len(means))])
     best = answers[0]
+    if best is None:
+        return np.array([against_feasible(j) for j in range(len(means))])
+
     result = [
         w[best, k] * kl(noises[k], means[best, k], c.threshold) for k, c in enumerate(problem.constraints, start=1)
     ]

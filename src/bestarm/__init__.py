@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bestarm.noise import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
-    from bestarm.plan import Plan
+    from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
     from bestarm.problem import Arm, Constraint, Objective, Problem, at_least, at_most, maximize, minimize
     from bestarm.simulation.campaign import Campaign, CampaignResult
+    from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
@@ -21,9 +22,11 @@ _HOME = {
     "Arm": "problem",
     "Bernoulli": "noise",
     "Bounded": "noise",
+    "Budget": "plan",
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
+    "Forecast": "simulation.forecast",
     "Gaussian": "noise",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
@@ -38,6 +41,7 @@ _HOME = {
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
+    "forecast": "simulation.forecast",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
@@ -49,9 +53,11 @@ __all__ = [
     "Arm",
     "Bernoulli",
     "Bounded",
+    "Budget",
     "Campaign",
     "CampaignResult",
     "Constraint",
+    "Forecast",
     "Gaussian",
     "InvalidInput",
     "KernelPolicy",
@@ -66,6 +72,7 @@ __all__ = [
     "analyze",
     "at_least",
     "at_most",
+    "forecast",
     "instance",
     "instance_names",
     "maximize",

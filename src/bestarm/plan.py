@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from bestarm.problem import Problem
-from bestarm.validation import InvalidInput, Name, Probability, dump, parse, value
+from bestarm.validation import InvalidInput, Name, Positive, Probability, dump, parse, value
 
-DEFAULT_POLICY = "feasible-lucb"
+DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
 
 
 @value
+class Budget:
+    """What a study may use up: so many tests, or tests of so much total cost, or either."""
+
+    tests: Positive | None = None
+    cost: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.tests is None and self.cost is None:
+            raise ValueError("a budget needs tests or cost")
+        if self.tests is not None and self.tests != int(self.tests):
+            raise ValueError(f"tests = {self.tests!r}: must be a whole number")
+
+
+@value
 class Plan(Problem):
-    """A problem with a name, the probability of error `delta`, a policy and a confidence bound.
+    """A problem with a name, the probability of error `delta`, a policy, a confidence bound and perhaps a budget.
 
     >>> from bestarm import Gaussian, Plan, maximize
     >>> plan = Plan(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)), name="trial", delta=0.1)
@@ -28,6 +43,17 @@ class Plan(Problem):
     delta: Probability = 0.05
     policy: Name = DEFAULT_POLICY
     bound: Name = DEFAULT_BOUND
+    budget: Budget | None = None
+
+    @property
+    def max_tests(self) -> int:
+        """How many tests the budget allows (10^12 without one)."""
+        return 10**12 if self.budget is None or self.budget.tests is None else int(self.budget.tests)
+
+    @property
+    def max_cost(self) -> float:
+        """How much the budget allows the tests to cost."""
+        return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
 
     @classmethod
     def of(cls, problem: Problem) -> Plan:
@@ -76,8 +102,8 @@ class Plan(Problem):
 
     def to_data(self) -> dict[str, Any]:
         data = dump(self)
-        first = ("name", "delta", "policy", "bound", "objective", "constraints", "arms")
-        return {key: data[key] for key in first}
+        first = ("name", "delta", "policy", "bound", "budget", "objective", "constraints", "arms")
+        return {key: data[key] for key in first if key in data}
 
     def to_toml(self) -> str:
         import tomli_w

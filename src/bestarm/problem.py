@@ -11,28 +11,35 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.noise import Noise
-from bestarm.validation import InvalidInput, Name, Number, Positive, value
+from bestarm.validation import Guess, InvalidInput, Name, NonNegative, Number, Positive, value
 
 
 @value
 class Objective:
-    """The metric to make as large or as small as possible."""
+    """The metric to make as large or as small as possible; an arm within `tolerance` of the best is good enough."""
 
     metric: Name
     goal: Literal["maximize", "minimize"]
     noise: Noise
     cost: Positive = 1.0
+    tolerance: NonNegative = 0.0
 
 
 @value
 class Constraint:
-    """A metric whose mean must stay below `at_most` or above `at_least`."""
+    """A metric whose mean must stay below `at_most` or above `at_least`.
+
+    An arm that misses the threshold by less than `slack` may still be taken for feasible. `weight`, relative to the
+    others, says how much this constraint is expected to be the one that an infeasible arm violates.
+    """
 
     metric: Name
     noise: Noise
     at_most: Number | None = None
     at_least: Number | None = None
     cost: Positive = 1.0
+    slack: NonNegative = 0.0
+    weight: Positive = 1.0
 
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
@@ -50,39 +57,49 @@ class Constraint:
 
     @property
     def threshold(self) -> float:
-        return self.at_most if self.at_most is not None else self.at_least  # type: ignore[return-value]
+        # Exactly one of the two is there.
+        return next(side for side in (self.at_most, self.at_least) if side is not None)
 
-    def allows(self, mean: float) -> bool:
-        """Whether a stream with this mean is on the right side of the threshold."""
-        return mean < self.threshold if self.at_least is None else mean > self.threshold
+    def allows(self, mean: float, slack: float = 0.0) -> bool:
+        """Whether a stream with this mean is on the right side of the threshold, or misses it by less than `slack`."""
+        return mean < self.threshold + slack if self.at_least is None else mean > self.threshold - slack
 
 
-def maximize(metric: str, *, noise: Noise, cost: float = 1.0) -> Objective:
+def maximize(metric: str, *, noise: Noise, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
     """The objective to make `metric` as large as possible."""
-    return Objective(metric, "maximize", noise, cost)
+    return Objective(metric, "maximize", noise, cost, tolerance)
 
 
-def minimize(metric: str, *, noise: Noise, cost: float = 1.0) -> Objective:
+def minimize(metric: str, *, noise: Noise, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
     """The objective to make `metric` as small as possible."""
-    return Objective(metric, "minimize", noise, cost)
+    return Objective(metric, "minimize", noise, cost, tolerance)
 
 
-def at_most(metric: str, threshold: float, *, noise: Noise, cost: float = 1.0) -> Constraint:
+def at_most(
+    metric: str, threshold: float, *, noise: Noise, cost: float = 1.0, slack: float = 0.0, weight: float = 1.0
+) -> Constraint:
     """The constraint that the mean of `metric` stays below `threshold`."""
-    return Constraint(metric, noise, at_most=threshold, cost=cost)
+    return Constraint(metric, noise, at_most=threshold, cost=cost, slack=slack, weight=weight)
 
 
-def at_least(metric: str, threshold: float, *, noise: Noise, cost: float = 1.0) -> Constraint:
+def at_least(
+    metric: str, threshold: float, *, noise: Noise, cost: float = 1.0, slack: float = 0.0, weight: float = 1.0
+) -> Constraint:
     """The constraint that the mean of `metric` stays above `threshold`."""
-    return Constraint(metric, noise, at_least=threshold, cost=cost)
+    return Constraint(metric, noise, at_least=threshold, cost=cost, slack=slack, weight=weight)
 
 
 @value
 class Arm:
-    """One candidate; its `means` by metric are the truth in a simulation and absent in a live study."""
+    """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
+
+    For a forecast a mean may be a range (low, high). `weight`, relative to the other arms', says how much this one is
+    expected to be the answer.
+    """
 
     name: Name
-    means: dict[str, Number] | None = None
+    means: Mapping[str, Guess] | None = None
+    weight: Positive = 1.0
 
 
 def _read_arm(data: object) -> object:
@@ -99,6 +116,7 @@ class NormalForm(NamedTuple):
     threshold: npt.NDArray[np.float64]
     sigma: npt.NDArray[np.float64]
     cost: npt.NDArray[np.float64]
+    slack: npt.NDArray[np.float64]
 
 
 @value
@@ -146,10 +164,11 @@ class Problem:
         for index, arm in enumerate(self.arms):
             for metric, mean in (arm.means or {}).items():
                 where = f"arms[{index}].means[{metric!r}] = {mean!r}"
+                ends = mean if isinstance(mean, tuple) else (mean, mean)
                 if metric not in ranges:
                     raise ValueError(f"{where}: no such metric; the metrics are {', '.join(map(repr, ranges))}")
                 low, high = ranges[metric]
-                if not low <= mean <= high:
+                if not low <= ends[0] <= ends[1] <= high:
                     raise ValueError(f"{where}: must lie between {low:g} and {high:g}, the range of its values")
 
     @property
@@ -182,7 +201,8 @@ class Problem:
             signs.append(1.0 if constraint.at_least is None else -1.0)
             thresholds.append(signs[-1] * constraint.threshold)
         scales = [noise.scale for noise in self.noises]
-        return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs)))
+        slacks = [0.0, *(constraint.slack for constraint in self.constraints)]
+        return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
 
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
@@ -194,7 +214,14 @@ class Problem:
                     f"arms[{index}].means of {arm.name!r} lacks {', '.join(map(repr, missing))}: "
                     "simulation and theory need the true mean of every metric"
                 )
-            rows.append([(arm.means or {})[metric] for metric in self.metrics])
+            row = [(arm.means or {})[metric] for metric in self.metrics]
+            for metric, mean in zip(self.metrics, row, strict=True):
+                if isinstance(mean, tuple):
+                    raise InvalidInput(
+                        f"arms[{index}].means[{metric!r}] = {list(mean)}: must be one number here; "
+                        "only a forecast takes a range"
+                    )
+            rows.append(row)
         return np.array(rows)
 
     def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
@@ -203,19 +230,29 @@ class Problem:
             raise InvalidInput(
                 f"means of {unknown[0]!r}: no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
             )
-        arms: Any = tuple(Arm(arm.name, {**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms)
+        arms: Any = tuple(
+            dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
+        )
         return dataclasses.replace(self, arms=arms)
 
-    def right_answers(self) -> tuple[int, ...]:
-        """By the true means: the best feasible arms (several when tied), or nothing when no arm is feasible."""
-        means = self.true_means()
-        feasible = [
-            arm
-            for arm in range(len(self.arms))
-            if all(c.allows(means[arm, k]) for k, c in enumerate(self.constraints, start=1))
-        ]
-        if not feasible:
-            return ()
-        scores = means[:, 0] * self.normal_form().sign[0]
-        best = max(scores[arm] for arm in feasible)
-        return tuple(arm for arm in feasible if scores[arm] == best)
+    def right_answers(self) -> tuple[int | None, ...]:
+        """By the true means: every answer that is right, None standing for "no arm is feasible".
+
+        An arm is right if it misses no threshold by `slack` or more and is not worse by more than `tolerance` than the
+        best arm that misses none at all. "No arm is feasible" is right if every arm misses one.
+        """
+        means, scores = self.true_means(), self.true_means()[:, 0] * self.normal_form().sign[0]
+
+        def feasible(arm: int, *, slack: bool) -> bool:
+            sides = enumerate(self.constraints, start=1)
+            return all(c.allows(means[arm, k], c.slack if slack else 0.0) for k, c in sides)
+
+        arms = range(len(self.arms))
+        best = max((scores[arm] for arm in arms if feasible(arm, slack=False)), default=None)
+        good = tuple(
+            arm for arm in arms if feasible(arm, slack=True) and (best is None or self._near(scores[arm], best))
+        )
+        return good if best is not None else (None, *good)
+
+    def _near(self, score: float, best: float) -> bool:
+        return score >= best - self.objective.tolerance

@@ -122,6 +122,12 @@ def _positive(number: float) -> float:
     return number
 
 
+def _non_negative(number: float) -> float:
+    if number < 0.0:
+        raise ValueError("must not be negative")
+    return number
+
+
 def _probability(number: float) -> float:
     if not 0.0 < number < 1.0:
         raise ValueError("must lie strictly between 0 and 1")
@@ -146,7 +152,21 @@ def _after(check: Callable[[float], float]) -> BeforeValidator:
     return BeforeValidator(lambda data: check(_number(data)))
 
 
+def _range(data: object) -> object:
+    """A guess: a number, or two numbers between which it lies."""
+    if not isinstance(data, list | tuple):
+        return _number(data)
+    if len(data) != 2:
+        raise ValueError("must be a number or a range [LOW, HIGH]")
+    low, high = map(_number, data)
+    if not low <= high:
+        raise ValueError("must be a range [LOW, HIGH] with LOW at most HIGH")
+    return low, high
+
+
+Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
 Number = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
+NonNegative = Annotated[float, _after(_non_negative)]
 Probability = Annotated[float, _after(_probability)]
 Name = Annotated[str, BeforeValidator(_name)]

@@ -104,6 +104,28 @@ def theory(
 
 
 @app.command()
+def forecast(
+    source: Annotated[
+        str, typer.Argument(metavar="INSTANCE|FILE", help="A study file with guessed means or ranges of them.")
+    ],
+    policy: Annotated[str | None, typer.Option(help="Policy, by name; the study's own by default.")] = None,
+    bound: Annotated[str | None, typer.Option(help="Confidence bound: paper, lil or mixture.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")] = None,
+    runs: Annotated[int, typer.Option(help="How many studies to simulate.")] = 1000,
+    seed: Seed = 0,
+    max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**8,
+    executor: Executor = None,
+    workers: Workers = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG and data beside it).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How many tests a study will take and what it will cost, from guessed means."""
+    from bestarm.cli.forecast import run
+
+    run(load_plan(source), policy, bound, delta, runs, seed, max_tests, executor, workers, plot, as_json)
+
+
+@app.command()
 def campaign(
     sources: Annotated[list[str], typer.Argument(metavar="INSTANCE|FILE...", help="Instances or study files.")],
     out: Annotated[Path, typer.Option(help="Folder for results; an interrupted campaign there continues.")],

@@ -40,9 +40,9 @@ def _called_kernels(
 
 
 def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
-    """Global numbers that the compiler will freeze into the machine code."""
+    """Global numbers, and tuples of them, that the compiler will freeze into the machine code."""
     found = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
-    return [(name, value) for name, value in found if isinstance(value, int | float)]
+    return [(name, value) for name, value in found if isinstance(value, int | float | tuple)]
 
 
 def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType]) -> str:

@@ -31,9 +31,20 @@ class Setting(NamedTuple):
     """What is known before the first test. Entries are by metric; tables are by count, read through `slot`."""
 
     threshold: Floats
+    slack: Floats
+    """By how much a mean may miss its threshold and still be taken for feasible."""
+    log_weight: Floats
+    """log of a constraint's prior weight; the weights of the constraints add up to 1."""
     sigma: Floats
     inverse_sigma: Floats
     cost: Floats
+    kind: Ints
+    low: Floats
+    width: Floats
+    """The noise of each metric as `bestarm.evidence.streams` wants it."""
+    level: Floats
+    """By arm: log of what evidence must reach, 1 / (delta times the arm's prior weight)."""
+    tolerance: float
     delta: float
     radius: Floats
     """Half-width of the confidence interval after n samples, for sigma = 1."""

@@ -61,6 +61,12 @@ def _lower_bounds(x: Sequence[float | str], simulations: Sequence[Simulation]) -
     return Series("lower bound (Theorem 1)", tuple(x), bounds, reference=True)
 
 
+def _bars(result: CampaignResult, name: str, title: str) -> Panel:
+    """A bar for each policy on one instance, and the lower bound."""
+    bars = [_series(policy, [name], [result.find(name, policy)]) for policy in _policies_in(result)]
+    return Panel(title, "", TESTS, (*bars, _lower_bounds([name], [result.find(name, ALGORITHM_1)])), bars=True)
+
+
 def _bounds_table(result: CampaignResult, simulations: Sequence[Simulation]) -> Grid:
     """Algorithm 1 between Theorem 1 and Theorem 2."""
     rows = []
@@ -90,22 +96,7 @@ def _render_table1(result: CampaignResult, folder: Path) -> list[Block]:
         ratios.append((name, "1.00", *cells))
         counts.append((name, _mean_sd(base), *(_mean_sd(result.find(name, p)) for p in others)))
     header = ("instance", ALGORITHM_1, *others)
-    chart = Chart(
-        "Experiment 1",
-        tuple(
-            Panel(
-                name,
-                "",
-                TESTS,
-                (
-                    *(_series(p, [name], [result.find(name, p)]) for p in (ALGORITHM_1, *others)),
-                    _lower_bounds([name], [result.find(name, ALGORITHM_1)]),
-                ),
-                bars=True,
-            )
-            for name in TABLE_1
-        ),
-    )
+    chart = Chart("Experiment 1", tuple(_bars(result, name, name) for name in TABLE_1))
     save(chart, folder / "table1")
     return [
         Text("Tests relative to Algorithm 1 [the paper's, over 10 runs]:"),
@@ -149,19 +140,7 @@ _DRUGS = {"drug": "Gaussian, variance 1", "drug-bernoulli": "Bernoulli outcomes"
 
 def _render_drug(result: CampaignResult, folder: Path) -> list[Block]:
     policies = _policies_in(result)
-    panels = tuple(
-        Panel(
-            title,
-            "",
-            TESTS,
-            (
-                *(_series(p, [name], [result.find(name, p)]) for p in policies),
-                _lower_bounds([name], [result.find(name, ALGORITHM_1)]),
-            ),
-            bars=True,
-        )
-        for name, title in _DRUGS.items()
-    )
+    panels = tuple(_bars(result, name, title) for name, title in _DRUGS.items())
     save(Chart("Drug discovery", panels), folder / "drug")
     rows = tuple((name, *(_mean_sd(result.find(name, p)) for p in policies)) for name in _DRUGS)
     return [

@@ -9,7 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Setting, half_width, new_streams, record
+
+
+# Random words wrap around; compiled code does so silently.
+def _wrapping() -> np.errstate:
+    return np.errstate(over="ignore")
 
 
 class Stop(NamedTuple):
@@ -75,17 +81,24 @@ class Policy(abc.ABC):
         return np.random.default_rng(self._seed)
 
 
+@kernel
+def no_lots(memory: Any, seed: int, run: int) -> None:
+    """What a policy without random choices does with its seed."""
+
+
 class Kernels(NamedTuple):
     """A policy as functions that can be compiled.
 
     `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
-    `update(setting, streams, memory, arm, metric)` follows each result; `propose(setting, streams, memory, batch)`
-    fills the batch and returns its size, or returns `conclude(answer)`.
+    `start(memory, seed, run)` seeds policies that draw lots; `update(setting, streams, memory, arm, metric)` follows
+    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, or returns
+    `conclude(answer)`.
     """
 
     new_memory: Callable[[int, int], Any]
     update: Callable[..., None]
     propose: Callable[..., int]
+    start: Callable[[Any, int, int], None] = no_lots
 
 
 class KernelPolicy(Policy):
@@ -97,12 +110,16 @@ class KernelPolicy(Policy):
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self.memory = self.kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
+        with _wrapping():
+            self.kernels.start(self.memory, seed, run)
 
     def update(self, arm: int, metric: int) -> None:
-        self.kernels.update(self.setting, self.streams, self.memory, arm, metric)
+        with _wrapping():
+            self.kernels.update(self.setting, self.streams, self.memory, arm, metric)
 
     def propose(self) -> list[tuple[int, int]] | Stop:
-        size = int(self.kernels.propose(self.setting, self.streams, self.memory, self._batch))
+        with _wrapping():
+            size = int(self.kernels.propose(self.setting, self.streams, self.memory, self._batch))
         if size > 0:
             return [(int(arm), int(metric)) for arm, metric in self._batch[:size]]
         answer = -1 - size

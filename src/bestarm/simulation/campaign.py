@@ -91,11 +91,19 @@ class Campaign:
 
     def jobs(self) -> list[Job]:
         jobs = [
-            Job(c.plan, find_policy(c.policy), c.plan.delta, c.plan.bound, self.seed, self.max_tests)
+            Job(
+                c.plan,
+                find_policy(c.policy),
+                c.plan.delta,
+                c.plan.bound,
+                self.seed,
+                min(self.max_tests, c.plan.max_tests),
+                max_cost=c.plan.max_cost,
+            )
             for c in self.cells
         ]
         for job in jobs:
-            job.setting, job.nature  # noqa: B018 - complain about a cell here, not in a worker
+            job.check()
         return jobs
 
     def description(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import time
 from typing import Any, NamedTuple
 
@@ -62,6 +63,11 @@ class Trace(NamedTuple):
 
 
 @kernel
+def start(memory: Any, seed: int, run: int) -> None:
+    """Stands for the policy's `start` until the loop is compiled for one."""
+
+
+@kernel
 def update(setting: Setting, streams: Streams, memory: Any, arm: int, metric: int) -> None:
     """Stands for the policy's `update` until the loop is compiled for one."""
 
@@ -82,6 +88,7 @@ def simulate_runs(
     seed: int,
     first_run: int,
     max_tests: int,
+    max_cost: float,
     stop: Ints,
 ) -> None:
     """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
@@ -90,9 +97,11 @@ def simulate_runs(
         seed_generator(generator, seed, first_run + k, NOISE)
         for word in range(block.shape[0]):
             block[word] = fresh[word]
+        start(memory, seed, first_run + k)
         answer = UNFINISHED
         tests = 0
-        while tests < max_tests and stop[0] == 0:
+        cost = 0.0
+        while tests < max_tests and cost < max_cost and stop[0] == 0:
             size = propose(setting, streams, memory, batch)
             if size <= 0:
                 answer = -1 - size
@@ -109,6 +118,9 @@ def simulate_runs(
                 record(streams, arm, metric, value)
                 update(setting, streams, memory, arm, metric)
                 tests += 1
+                cost += setting.cost[metric]
+                if cost >= max_cost:
+                    break
         outcomes.answers[k] = answer
         outcomes.tests[k] = tests
         outcomes.cost[k] = total_cost(setting, streams)
@@ -134,6 +146,7 @@ class Job:
     seed: int
     max_tests: int
     keep_counts: bool = False
+    max_cost: float = math.inf
 
     @functools.cached_property
     def setting(self) -> Setting:
@@ -142,6 +155,11 @@ class Job:
     @functools.cached_property
     def nature(self) -> Nature:
         return new_nature(self.problem)
+
+    def check(self) -> None:
+        """Complain about the problem now, not in a worker."""
+        self.setting  # noqa: B018
+        self.nature  # noqa: B018
 
     @property
     def label(self) -> str:
@@ -203,6 +221,7 @@ class Job:
         loop = compiled(
             simulate_runs,
             self.policy.name.replace("-", "_"),
+            start=self.policy.kernels.start,
             update=self.policy.kernels.update,
             propose=self.policy.kernels.propose,
         )
@@ -216,6 +235,7 @@ class Job:
             self.seed,
             first_run,
             self.max_tests,
+            self.max_cost,
             _GO if stop is None else stop,
         )
         return outcomes
@@ -229,8 +249,8 @@ class Job:
         for k in range(runs):
             policy = self.policy(self.setting, *self.shape, seed=self.seed, run=first_run + k)
             seed(generator, self.seed, first_run + k, NOISE)
-            tests = 0
-            while tests < self.max_tests and (stop is None or stop[0] == 0):
+            tests, cost = 0, 0.0
+            while tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
                 proposal = policy.propose()
                 if isinstance(proposal, Stop):
                     outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
@@ -246,6 +266,9 @@ class Job:
                         trace.values[tests] = values[row]
                     policy.tell(*proposal[row], values[row])
                     tests += 1
+                    cost += self.setting.cost[proposal[row][1]]
+                    if cost >= self.max_cost:
+                        break
             outcomes.tests[k] = tests
             outcomes.cost[k] = total_cost(self.setting, policy.streams)
             if self.keep_counts:

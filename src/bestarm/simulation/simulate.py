@@ -77,7 +77,7 @@ class Simulation:
     @property
     def wrong(self) -> int:
         """How many runs gave a wrong answer. An unfinished run gave none."""
-        right = self.plan.right_answers() or (NONE,)
+        right = (NONE if answer is None else answer for answer in self.plan.right_answers())
         return int((~np.isin(self.answers, (*right, UNFINISHED))).sum())
 
     @property
@@ -195,10 +195,11 @@ def simulate(
         delta=plan.delta,
         bound=plan.bound,
         seed=whole("seed", seed, 0, 2**63 - 1),
-        max_tests=whole("max_tests", max_tests, 1, 10**12),
+        max_tests=min(whole("max_tests", max_tests, 1, 10**12), plan.max_tests),
         keep_counts=keep_streams,
+        max_cost=plan.max_cost,
     )
-    job.setting, job.nature  # noqa: B018 - complain about the problem here, not in a worker
+    job.check()
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)

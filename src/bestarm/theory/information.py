@@ -76,12 +76,15 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     columns = [divergence(noises[k], means[:, k], tau) for k, tau in enumerate(thresholds, start=1)]
     margin = np.column_stack(columns) if columns else np.zeros((len(means), 0))
     excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]
-    answers = problem.right_answers()
+    score = means[:, 0] * form.sign[0]
+    feasible = np.logical_and.reduce(excess < 0.0, axis=1)
+    # Tolerance and slack are left aside: the theory is about finding the best arm itself.
+    best = int(np.argmax(np.where(feasible, score, -np.inf))) if feasible.any() else None
     return Truth(
         means=means,
-        score=means[:, 0] * form.sign[0],
-        feasible=np.logical_and.reduce(excess < 0.0, axis=1),
-        best=answers[0] if answers else None,
+        score=score,
+        feasible=feasible,
+        best=best,
         margin=margin,
         violated=excess > 0.0,
         noises=noises,

@@ -1,0 +1,88 @@
+"""Evidence about arms, put together from evidence about streams.
+
+Against "arm j is feasible": A_j, the weighted mean over its constraints of the evidence that each is violated.
+Against "j is feasible and at least as good as i": the weighted mean of A_j, of the evidence P that i is better than
+j, and of their product, by which half a proof of one and half a proof of the other add up to a whole.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.evidence.streams import ceiling_above, evidence_above
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Setting, Streams
+
+_LOG_INFEASIBLE = math.log(0.45)
+_LOG_WORSE = math.log(0.45)
+_LOG_BOTH = math.log(0.1)
+_LOG_3 = math.log(3.0)
+
+
+@kernel
+def add_logs(a: float, b: float) -> float:
+    """log(e^a + e^b)"""
+    if a < b:
+        a, b = b, a
+    if b == -math.inf:
+        return a
+    return a + math.log1p(math.exp(b - a))
+
+
+@kernel
+def violation_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Log-evidence that a constraint is violated."""
+    return evidence_above(
+        setting.kind[metric],
+        setting.low[metric],
+        setting.width[metric],
+        streams.counts[arm, metric],
+        streams.sums[arm, metric],
+        setting.threshold[metric],
+    )
+
+
+@kernel
+def infeasible_evidence(setting: Setting, streams: Streams, arm: int) -> float:
+    """log A_j: evidence that the arm is infeasible (minus infinity without constraints)."""
+    evidence = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        violated = setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric)
+        evidence = add_logs(evidence, violated)
+    return evidence
+
+
+@kernel
+def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    """At least log A_j, and cheap."""
+    constraints = streams.counts.shape[1] - 1
+    largest = -math.inf
+    for metric in range(1, constraints + 1):
+        ceiling = ceiling_above(
+            setting.kind[metric],
+            setting.low[metric],
+            setting.width[metric],
+            streams.counts[arm, metric],
+            streams.sums[arm, metric],
+            setting.threshold[metric],
+        )
+        largest = max(largest, ceiling)
+    return largest
+
+
+@kernel
+def rival_evidence(constraints: int, infeasible: float, worse: float) -> float:
+    """Log-evidence that a rival is infeasible or worse, from the evidence for each."""
+    if constraints == 0:
+        return worse
+    both = _LOG_BOTH + infeasible + worse
+    return add_logs(add_logs(_LOG_INFEASIBLE + infeasible, _LOG_WORSE + worse), both)
+
+
+@kernel
+def rival_ceiling(constraints: int, infeasible: float, worse: float) -> float:
+    """At least `rival_evidence` of evidence that is at most `infeasible` and `worse`, and cheap."""
+    if constraints == 0:
+        return worse
+    either = max(_LOG_INFEASIBLE + infeasible, _LOG_WORSE + worse)
+    return _LOG_3 + max(either, _LOG_BOTH + infeasible + worse)

@@ -1,0 +1,116 @@
+"""Evidence that one stream's mean is above another's.
+
+If it were not, some c would lie between the two means, and at that c both "the first mean lies above c" and "the
+second lies below c" would be false: the product of the evidences for them is a test supermartingale there, so the
+least product over all c is evidence that needs no c.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from bestarm.evidence.streams import (
+    BOUNDED,
+    ceiling_above,
+    ceiling_below,
+    evidence_and_slope_above,
+    evidence_and_slope_below,
+)
+from bestarm.kernel.compile import kernel
+
+GAP = 1e-3
+"""How far, in the logarithm, the evidence may be understated."""
+
+
+class Stream(NamedTuple):
+    """A stream's noise and sufficient statistics."""
+
+    kind: int
+    low: float
+    width: float
+    n: int
+    total: float
+
+
+@kernel
+def _bottom(stream: Stream) -> float:
+    """The least that the stream's mean can be."""
+    return stream.low if stream.kind == BOUNDED else -math.inf
+
+
+@kernel
+def _top(stream: Stream) -> float:
+    """The most that the stream's mean can be."""
+    return stream.low + stream.width if stream.kind == BOUNDED else math.inf
+
+
+@kernel
+def _between(high: Stream, low: Stream, margin: float) -> float:
+    """A point between the two means, nearer to the one that is known better."""
+    weight_high = high.n / (high.width * high.width)
+    weight_low = low.n / (low.width * low.width)
+    mean_high, mean_low = high.total / high.n + margin, low.total / low.n
+    return (weight_high * mean_high + weight_low * mean_low) / (weight_high + weight_low)
+
+
+@kernel
+def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float, float]:
+    """The logarithm of the product of the two evidences at c, and its derivative."""
+    above, fall = evidence_and_slope_above(high.kind, high.low, high.width, high.n, high.total, c - margin)
+    below, rise = evidence_and_slope_below(low.kind, low.low, low.width, low.n, low.total, c)
+    return above + below, fall + rise
+
+
+@kernel
+def pair_ceiling(high: Stream, low: Stream, margin: float) -> float:
+    """At least the evidence, and cheap: the product at one c is never below the least."""
+    if high.total / high.n + margin <= low.total / low.n:
+        return -math.inf
+    c = _between(high, low, margin)
+    above = ceiling_above(high.kind, high.low, high.width, high.n, high.total, c - margin)
+    return above + ceiling_below(low.kind, low.low, low.width, low.n, low.total, c)
+
+
+@kernel
+def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above the second.
+
+    The logarithm of the product is convex in c, so the point where the tangents at both ends of a bracket of its
+    minimum meet lies below the minimum. That is what is returned: stopped early, it understates.
+    """
+    left, right = low.total / low.n, high.total / high.n + margin
+    if right <= left:
+        return -math.inf
+    # Only a c inside both ranges can lie between the means.
+    first, last = max(_bottom(high) + margin, _bottom(low)), min(_top(high) + margin, _top(low))
+    step = right - left
+    value_left, slope_left = _product(high, low, margin, left)
+    while slope_left >= 0.0 and left > first:
+        left = max(left - step, first)
+        step *= 2.0
+        value_left, slope_left = _product(high, low, margin, left)
+    if slope_left >= 0.0:
+        return value_left
+    value_right, slope_right = _product(high, low, margin, right)
+    while slope_right <= 0.0 and right < last:
+        right = min(right + step, last)
+        step *= 2.0
+        value_right, slope_right = _product(high, low, margin, right)
+    if slope_right <= 0.0:
+        return value_right
+    c = _between(high, low, margin)
+    bound = -math.inf
+    for _ in range(60):
+        value, slope = _product(high, low, margin, c)
+        if slope < 0.0:
+            left, value_left, slope_left = c, value, slope
+        else:
+            right, value_right, slope_right = c, value, slope
+        meet = (value_right - value_left + slope_left * left - slope_right * right) / (slope_left - slope_right)
+        bound = value_left + slope_left * (meet - left)
+        if value - bound < GAP:
+            return bound
+        # Not too near the ends, so that the bracket shrinks from both sides.
+        c = min(max(meet, left + 0.1 * (right - left)), right - 0.1 * (right - left))
+    return bound

@@ -1,0 +1,352 @@
+"""`certify`: our own policy. It gathers evidence for the certificates of one answer, and for nothing else."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.evidence.combine import (
+    infeasible_ceiling,
+    infeasible_evidence,
+    rival_ceiling,
+    rival_evidence,
+)
+from bestarm.evidence.pairs import Stream, pair_ceiling, pair_evidence
+from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
+from bestarm.kernel.state import (
+    NONE,
+    Batch,
+    Flags,
+    Ints,
+    Setting,
+    Streams,
+    add_test,
+    conclude,
+    every_stream,
+)
+from bestarm.kernel.tables import slot
+from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, new_tournament
+from bestarm.policies.base import KernelPolicy, Kernels, Stop
+
+# Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
+# violated constraint, not for the worst.
+CONSTRAINT_SPREAD = 0.5
+SHRINKAGE = 4.0
+"""With how many tests at the threshold a constraint's mean is blended when it is weighed against performance."""
+
+LEADER = -1
+
+
+class Memory(NamedTuple):
+    """What is certified so far, the candidates for leader, and the arms whose certificates are open."""
+
+    rejected: Flags
+    """By arm: 1 once it is certified infeasible."""
+    certified: Flags
+    """[arm, metric]: 1 once the constraint is certified to hold."""
+    suspect: Flags
+    """[arm, metric]: 1 while the constraint looks violated."""
+    suspects: Ints
+    """By arm: how many constraints look violated."""
+    candidates: Tournament
+    """Arms that look feasible, by mean performance; the best is the leader."""
+    beaten: Ints
+    """By arm: the leader by which it is certified beaten, or -1."""
+    open_arms: npt.NDArray[np.uint32]
+    """The arms whose certificates against the leader are open, in the first places, in order."""
+    open_count: Ints
+    """[0]: how many they are; [1]: the leader they are open against, -2 before the first."""
+    told: Ints
+    """[0]: how many results have come in; [1]: what the lots are drawn with."""
+    generator: Generator
+    ziggurat: Ziggurat
+
+
+def new_memory(arms: int, metrics: int) -> Memory:
+    return Memory(
+        rejected=np.zeros(arms, np.int8),
+        certified=np.zeros((arms, metrics), np.int8),
+        suspect=np.zeros((arms, metrics), np.int8),
+        suspects=np.zeros(arms, np.int64),
+        candidates=new_tournament(arms),
+        beaten=np.full(arms, NOBODY),
+        open_arms=np.arange(arms, dtype=np.uint32),
+        open_count=np.array([arms, -2]),
+        told=np.zeros(2, np.int64),
+        generator=np.zeros(4, np.uint64),
+        ziggurat=ZIGGURAT,
+    )
+
+
+@kernel
+def start(memory: Memory, seed: int, run: int) -> None:
+    seed_generator(memory.generator, seed, run, CHOICE)
+    memory.told[1] = np.int64(next_word(memory.generator) >> np.uint64(1))
+
+
+@kernel
+def stream(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
+    return Stream(
+        setting.kind[metric],
+        setting.low[metric],
+        setting.width[metric],
+        streams.counts[arm, metric],
+        streams.sums[arm, metric],
+    )
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
+    memory.told[0] += 1
+    if metric > 0 and memory.certified[arm, metric] == 0:
+        s = stream(setting, streams, arm, metric)
+        limit = setting.threshold[metric] + setting.slack[metric]
+        level = setting.level[arm]
+        # The ceiling is cheap and tells when the evidence cannot suffice yet.
+        if (
+            ceiling_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
+            and evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
+        ):
+            memory.certified[arm, metric] = 1
+        looks_violated = streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]
+        suspicious = looks_violated and memory.certified[arm, metric] == 0
+        memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
+        memory.suspect[arm, metric] = suspicious
+    if memory.suspects[arm] > 0 or memory.rejected[arm] or streams.counts[arm, 0] == 0:
+        enter(memory.candidates, arm, -math.inf)
+    else:
+        enter(memory.candidates, arm, streams.means[arm, 0])
+
+
+@kernel
+def close_certificates(setting: Setting, streams: Streams, memory: Memory, leader: int) -> None:
+    """Bring the list of open arms up to date: reject, or count as beaten by the leader, whom the evidence allows."""
+    open_arms, open_count = memory.open_arms, memory.open_count
+    if open_count[1] != leader:
+        open_count[1] = leader
+        open_count[0] = 0
+        for arm in range(memory.rejected.shape[0]):
+            if arm != leader and memory.rejected[arm] == 0 and (leader == NOBODY or memory.beaten[arm] != leader):
+                open_arms[open_count[0]] = arm
+                open_count[0] += 1
+    kept = 0
+    for place in range(open_count[0]):
+        arm = int(np.int64(open_arms[place]))
+        if not closes(setting, streams, memory, leader, arm):
+            open_arms[kept] = arm
+            kept += 1
+    open_count[0] = kept
+
+
+@kernel
+def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
+    """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
+    level = setting.level[arm]
+    infeasible_limit = infeasible_ceiling(setting, streams, arm)
+    infeasible = -math.inf
+    if infeasible_limit >= level:
+        infeasible = infeasible_evidence(setting, streams, arm)
+        if infeasible >= level:
+            memory.rejected[arm] = 1
+            enter(memory.candidates, arm, -math.inf)
+            return True
+    if leader == NOBODY:
+        return False
+    level = setting.level[leader]
+    ahead, behind = stream(setting, streams, leader, 0), stream(setting, streams, arm, 0)
+    worse_limit = pair_ceiling(ahead, behind, setting.tolerance)
+    constraints = streams.counts.shape[1] - 1
+    if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
+        return False
+    if infeasible == -math.inf:
+        infeasible = infeasible_evidence(setting, streams, arm)
+    if rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)) < level:
+        return False
+    memory.beaten[arm] = leader
+    return True
+
+
+@kernel
+def deviation(setting: Setting, position: float, metric: int) -> float:
+    """The standard deviation of one observation of a metric whose mean is at `position`, for planning only."""
+    if setting.kind[metric] == BOUNDED:
+        share = (position - setting.low[metric]) / setting.width[metric]
+        return float(setting.width[metric]) * math.sqrt(max(share * (1.0 - share), 0.01))
+    return float(setting.width[metric])
+
+
+@kernel
+def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
+    """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
+    noise = deviation(setting, setting.threshold[metric], metric)
+    excess = (streams.means[arm, metric] - setting.threshold[metric]) / noise
+    lot = normal(memory.generator, memory.ziggurat)
+    drawn: float = excess + spread * lot * setting.inverse_root[slot(streams.counts[arm, metric])]
+    return drawn
+
+
+@kernel
+def stream_to_test(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
+) -> int:
+    """The metric of `arm` that promises most evidence per cost against it; LEADER for the leader's performance."""
+    chosen = 0
+    promise = 0.0
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if memory.certified[arm, metric] == 0:
+            excess = drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD)
+            gain = excess * abs(excess) / setting.cost[metric]
+            if gain > largest:
+                largest = gain
+                chosen = metric
+    if leader == NOBODY:
+        return chosen
+    noise = deviation(setting, streams.means[leader, 0], 0)
+    n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
+    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
+    lead = (drawn_leader + setting.tolerance - drawn) / noise
+    if chosen > 0:
+        # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
+        tests = streams.counts[arm, chosen]
+        excess = streams.means[arm, chosen] - setting.threshold[chosen]
+        excess = max(excess, 0.0) / deviation(setting, setting.threshold[chosen], chosen) * tests / (tests + SHRINKAGE)
+        promise = excess * excess / setting.cost[chosen]
+    if lead > 0.0:
+        share = n_leader / (n + n_leader)
+        gain = lead * lead / setting.cost[0] * max(share, 1.0 - share) ** 2
+        if gain > promise:
+            return 0 if n <= n_leader else LEADER
+    if chosen > 0:
+        return chosen
+    return 0 if n <= n_leader else LEADER
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    if streams.counts[0, 0] == 0:
+        return every_stream(streams, batch)
+    leader = best(memory.candidates)
+    close_certificates(setting, streams, memory, leader)
+    if leader == NOBODY and memory.open_count[0] == 0:
+        return conclude(NONE)
+
+    # The lots depend on what is known and on nothing else, so that asking twice gives the same tests.
+    seed_generator(memory.generator, memory.told[1], memory.told[0], CHOICE)
+    drawn_leader = 0.0
+    if leader != NOBODY:
+        noise = deviation(setting, streams.means[leader, 0], 0)
+        spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
+        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
+
+    # One test for each open arm …
+    size = 0
+    leader_tested = False
+    for place in range(memory.open_count[0]):
+        arm = int(np.int64(memory.open_arms[place]))
+        metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
+        if metric != LEADER:
+            size = add_test(batch, size, arm, metric)
+        elif not leader_tested:
+            size = add_test(batch, size, leader, 0)
+            leader_tested = True
+    if leader == NOBODY:
+        return size
+
+    # … and of the leader the one constraint most likely violated, or, when nothing else is open, every one that is:
+    # an early leader is often wrong, and to certify it is dear.
+    others = size
+    chosen = 0
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if memory.certified[leader, metric] == 0:
+            if others == 0:
+                size = add_test(batch, size, leader, metric)
+            else:
+                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
+                if excess > largest:
+                    largest = excess
+                    chosen = metric
+    if chosen > 0:
+        size = add_test(batch, size, leader, chosen)
+    if size == 0:
+        return conclude(leader)
+    return size
+
+
+class Certify(KernelPolicy):
+    """Gather evidence for the certificates of the likeliest answer, each until it suffices, and then stop.
+
+    The leader is the best mean among the arms that look feasible. To answer with it takes a certificate for each
+    of its constraints and one against each other arm: that it is infeasible, or worse, or both by half. Each round
+    tests one stream for each open certificate, the one that promises most evidence per cost by posterior draws.
+
+    Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
+    1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
+    `tolerance` and `slack` keep ties and means on a threshold from running for ever. Takes several times fewer tests
+    than the confidence bounds of the paper's algorithms allow.
+    """
+
+    name = "certify"
+    kernels = Kernels(new_memory, update, propose, start)
+
+    def propose_many(self, count: int, pending: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]] | Stop:
+        """`count` tests to make at once, while the results of `pending` tests are still out.
+
+        Plans as if each outstanding result came out at its stream's present mean. That affects which tests are proposed
+        and nothing else: certificates rest on results alone.
+        """
+        now = self.propose()
+        if isinstance(now, Stop):
+            return now
+        imagined = copy.copy(self)
+        imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
+        for arm, metric in pending:
+            imagined.tell(arm, metric, self.mean(arm, metric))
+        tests: list[tuple[int, int]] = []
+        while len(tests) < count:
+            proposal = imagined.propose()
+            if isinstance(proposal, Stop):
+                # All would be certified by what is out already; the rest is spent where it is most useful now.
+                proposal = now
+            tests += proposal
+            for arm, metric in proposal:
+                imagined.tell(arm, metric, self.mean(arm, metric))
+        return tests[:count]
+
+    def lower(self, arm: int, metric: int) -> float:
+        """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
+        return self._end(arm, metric, evidence_above, -1.0, self.setting.level[arm] - self.setting.log_weight[metric])
+
+    def upper(self, arm: int, metric: int) -> float:
+        """Upper end of a stream's interval: the evidence that the mean lies below it has reached the arm's level."""
+        return self._end(arm, metric, evidence_below, 1.0, self.setting.level[arm])
+
+    def _end(self, arm: int, metric: int, evidence: Callable[..., float], side: float, level: float) -> float:
+        s = stream(self.setting, self.streams, arm, metric)
+        near, step = self.mean(arm, metric), s.width / math.sqrt(s.n)
+        far = near + side * step
+        limit = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
+        while evidence(*s, far) < level and limit[0] < far < limit[1]:
+            step *= 2.0
+            far += side * step
+        far = min(max(far, limit[0]), limit[1])
+        for _ in range(60):
+            middle = 0.5 * (near + far)
+            near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
+        return far
+
+
+def _copied(memory: Any) -> Any:
+    """A nested named tuple of arrays of its own."""
+    if isinstance(memory, np.ndarray):
+        return memory.copy()
+    return type(memory)(*(_copied(part) for part in memory))

@@ -1,0 +1,296 @@
+"""`forecast`: how many tests a study will take and what it will cost, from guessed means, before the first test."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import sys
+from concurrent.futures import Executor
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.state import UNFINISHED, Floats, Ints
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.policies.base import Policy
+from bestarm.problem import Problem
+from bestarm.simulation.engine import Job
+from bestarm.simulation.executors import open_workers
+from bestarm.simulation.schedule import Schedule
+from bestarm.simulation.simulate import CHUNK_SECONDS, Progress, Simulation, whole
+from bestarm.theory.bounds import lower_bound
+from bestarm.theory.complexity import complexity
+from bestarm.theory.information import Flags, truth
+from bestarm.validation import InvalidInput
+
+MOST_WORLDS = 50
+DEFAULT_MAX_TESTS = 10**8
+"""Less than for a simulation: worlds drawn from ranges can be near ties, which take for ever."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Forecast:
+    """What studies of a problem with guessed means take. `tests`, `cost` and `finished` are by run, world after world.
+
+    `plan` is what was asked, ranges included. `answers` has the share of the runs that gave each answer, "none" for
+    "no feasible arm"; the `unfinished`, cut off by `max_tests` or the plan's budget, gave none and count as if they had
+    ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests. `lower_bound` (Theorem 1)
+    and `fixed_sample_tests` are means over the worlds, infinite if one of these is.
+    """
+
+    plan: Plan
+    policy: str
+    seed: int
+    max_tests: int
+    worlds: int
+    tests: Ints
+    cost: Floats
+    finished: Flags
+    answers: dict[str, float]
+    error_rate: float
+    per_stream: Floats
+    lower_bound: float
+    fixed_sample_tests: float
+
+    @property
+    def delta(self) -> float:
+        return self.plan.delta
+
+    @property
+    def runs(self) -> int:
+        return len(self.tests)
+
+    @property
+    def unfinished(self) -> int:
+        return self.runs - int(self.finished.sum())
+
+    @property
+    def mean_tests(self) -> float:
+        return float(self.tests.mean())
+
+    @property
+    def median_tests(self) -> float:
+        return float(np.median(self.tests))
+
+    @property
+    def p90_tests(self) -> float:
+        """Nine studies in ten take no more tests."""
+        return float(np.quantile(self.tests, 0.9))
+
+    @property
+    def mean_cost(self) -> float:
+        return float(self.cost.mean())
+
+    @property
+    def median_cost(self) -> float:
+        return float(np.median(self.cost))
+
+    @property
+    def p90_cost(self) -> float:
+        """Nine studies in ten cost no more."""
+        return float(np.quantile(self.cost, 0.9))
+
+    @property
+    def per_metric(self) -> dict[str, float]:
+        """Mean tests of each metric."""
+        return dict(zip(self.plan.metrics, self.per_stream.sum(axis=0).tolist(), strict=True))
+
+    @property
+    def per_arm(self) -> dict[str, float]:
+        """Mean tests of each arm."""
+        return dict(zip(self.plan.arm_names, self.per_stream.sum(axis=1).tolist(), strict=True))
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of `bestarm forecast --json`; what is infinite is None."""
+        return {
+            "instance": self.plan.name,
+            "policy": self.policy,
+            "delta": self.delta,
+            "runs": self.runs,
+            "mean_tests": self.mean_tests,
+            "median_tests": self.median_tests,
+            "p90_tests": self.p90_tests,
+            "mean_cost": self.mean_cost,
+            "lower_bound": _finite(self.lower_bound),
+            "fixed_sample_tests": _finite(self.fixed_sample_tests),
+            "unfinished": self.unfinished,
+            "answers": self.answers,
+            "per_metric": self.per_metric,
+            "per_arm": self.per_arm,
+        }
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+class World(NamedTuple):
+    """What the truth might be: the plan with a number for every mean, and the seed of its runs."""
+
+    plan: Plan
+    seed: int
+
+
+def forecast(
+    problem: Problem,
+    *,
+    policy: str | type[Policy] | None = None,
+    bound: str | None = None,
+    delta: float | None = None,
+    runs: int = 1000,
+    seed: int = 0,
+    max_tests: int = DEFAULT_MAX_TESTS,
+    executor: str | Executor | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Forecast:
+    """Simulate `runs` studies of `problem`, the means of whose arms are guesses: numbers or ranges (low, high).
+
+    With ranges the runs are spread evenly over up to 50 worlds, in each of which every such mean is drawn uniformly
+    from its range. The arguments are those of `simulate`; without ranges so are the runs.
+
+    >>> import bestarm as ba
+    >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": (1.5, 3.0)})]
+    >>> result = forecast(ba.Problem(arms=arms, objective=ba.maximize("yield", noise=ba.Gaussian(1.0))), runs=50)
+    >>> result.worlds, result.answers, result.unfinished
+    (50, {'new': 1.0}, 0)
+    """
+    plan = Plan.of(problem)
+    plan = dataclasses.replace(
+        plan, delta=plan.delta if delta is None else delta, bound=plan.bound if bound is None else bound
+    )
+    chosen = find_policy(plan.policy if policy is None else policy)
+    runs = whole("runs", runs, 1, 10**9)
+    seed = whole("seed", seed, 0, 2**63 - 1)
+    max_tests = min(whole("max_tests", max_tests, 1, 10**12), plan.max_tests)
+    workers = None if workers is None else whole("workers", workers, 1, 10**6)
+
+    worlds = draw_worlds(plan, min(runs, MOST_WORLDS), seed)
+    jobs = [
+        Job(
+            problem=world.plan,
+            policy=chosen,
+            delta=plan.delta,
+            bound=plan.bound,
+            seed=world.seed,
+            max_tests=max_tests,
+            keep_counts=True,
+            max_cost=plan.max_cost,
+        )
+        for world in worlds
+    ]
+    for job in jobs:
+        job.check()
+    sizes = [len(part) for part in np.array_split(np.arange(runs), len(worlds))]
+    starts = np.cumsum([0, *sizes])
+
+    answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
+    counts, done = np.zeros(jobs[0].shape, np.int64), 0
+    # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
+    with contextlib.closing(open_workers(executor, workers)) as pool:
+        for piece, chunk in Schedule(jobs, [[(0, size)] for size in sizes], pool, CHUNK_SECONDS):
+            first = starts[piece.job] + piece.first
+            part = slice(first, first + piece.runs)
+            answers[part], tests[part], cost[part] = chunk.outcomes[:3]
+            counts += chunk.outcomes.counts.sum(axis=0)
+            done += piece.runs
+            if progress is not None:
+                progress(done, int(tests.sum()))
+
+    def simulation(of: Plan, part: slice) -> Simulation:
+        return Simulation(of, chosen.name, seed, max_tests, answers[part], tests[part], cost[part], None, math.nan)
+
+    everything = simulation(plan, slice(None))
+    wrong = sum(simulation(world.plan, slice(starts[k], starts[k + 1])).wrong for k, world in enumerate(worlds))
+    return Forecast(
+        plan=plan,
+        policy=chosen.name,
+        seed=seed,
+        max_tests=max_tests,
+        worlds=len(worlds),
+        tests=tests,
+        cost=cost,
+        finished=answers != UNFINISHED,
+        answers={name: count / runs for name, count in everything.answer_counts.items()},
+        error_rate=wrong / runs,
+        per_stream=counts / runs,
+        lower_bound=float(np.mean([_theorem_1(world.plan) for world in worlds])),
+        fixed_sample_tests=float(np.mean([fixed_sample_tests(world.plan, plan.delta) for world in worlds])),
+    )
+
+
+def draw_worlds(plan: Plan, count: int, seed: int) -> list[World]:
+    """`count` worlds, each of which depends on the seed and its number alone; one if no mean is a range."""
+    low, high = _ends(plan)
+    if (low == high).all():
+        return [World(_with_means(plan, low), seed)]
+    worlds = []
+    for number in range(count):
+        lots = np.random.default_rng((seed, number))
+        # Also for means without a range, so that another's range does not change the draws.
+        share = lots.random(low.shape)
+        means = np.clip((1.0 - share) * low + share * high, low, high)
+        worlds.append(World(_with_means(plan, means), int(lots.integers(2**63, dtype=np.uint64))))
+    return worlds
+
+
+def _ends(plan: Plan) -> tuple[Floats, Floats]:
+    """The lowest and the highest that each mean [arm, metric] is guessed to be."""
+    for index, arm in enumerate(plan.arms):
+        if missing := [metric for metric in plan.metrics if metric not in (arm.means or {})]:
+            raise InvalidInput(
+                f"arms[{index}].means of {arm.name!r} lacks {', '.join(map(repr, missing))}: "
+                "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
+            )
+    guesses = [[(arm.means or {})[metric] for metric in plan.metrics] for arm in plan.arms]
+    ends = np.array([[guess if isinstance(guess, tuple) else (guess, guess) for guess in row] for row in guesses])
+    return ends[..., 0], ends[..., 1]
+
+
+def _with_means(plan: Plan, means: Floats) -> Plan:
+    rows = zip(plan.arm_names, means.tolist(), strict=True)
+    return Plan.of(plan.with_means({name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}))
+
+
+def _theorem_1(plan: Plan) -> float:
+    """The same as `theory.analyze` has it, without the rest, which takes longer."""
+    return lower_bound(complexity(truth(plan)).total, plan.delta)
+
+
+def fixed_sample_tests(problem: Problem, delta: float) -> float:
+    """The tests of the usual plan that fixes their number beforehand and gives the same guarantee.
+
+    Every stream is tested n times, and then intervals of half-width h = z σ / √n decide, z the two-sided normal
+    quantile for delta / (K (N + 1)) a stream (Bonferroni). All of them hold at once with probability 1 - delta; for
+    them to decide whenever they hold, and not only half of the time, h may be no more than half of each gap to be
+    told: from the threshold, for every constraint of the best arm; for any other arm, whichever needs fewer tests of
+    a violated constraint's gap and half of the gap in performance, as there both intervals must shrink. A constraint's
+    slack and the objective's tolerance widen the gaps. Infinite if a gap that matters is zero.
+
+    >>> import bestarm as ba
+    >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
+    >>> problem = ba.Problem(arms=arms, objective=ba.maximize("yield", noise=ba.Gaussian(1.0)))
+    >>> fixed_sample_tests(problem, delta=0.1)  # z = 1.96, and h = 1/4 takes n = 62
+    124.0
+    """
+    facts, form = truth(problem), problem.normal_form()
+    # A delta next to nothing must not become nothing.
+    alpha = max(delta / facts.means.size, 2.0 * sys.float_info.min)
+    z = -NormalDist().inv_cdf(alpha / 2.0)
+
+    def n(gap: Floats) -> Floats:
+        """By a gap in units of σ: how many tests of a stream tell it."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.where(gap > 0.0, np.maximum(np.ceil(np.square(2.0 * z / gap)), 1.0), np.inf)
+
+    excess = facts.means[:, 1:] * form.sign[1:] - form.threshold[1:]
+    by_arm = n(excess / form.sigma[1:]).min(axis=1, initial=np.inf)
+    if facts.best is not None:
+        lead = facts.score[facts.best] - facts.score + problem.objective.tolerance
+        by_arm = np.minimum(by_arm, n(lead / 2.0 / form.sigma[0]))
+        slack = np.array([constraint.slack for constraint in problem.constraints])
+        by_arm[facts.best] = n((slack - excess[facts.best]) / form.sigma[1:]).max(initial=0.0)
+    return float(by_arm.max() * facts.means.size)

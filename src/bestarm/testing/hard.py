@@ -1,0 +1,60 @@
+"""Problems chosen to be hard for the guarantee: where a policy that cheats a little errs a lot.
+
+Most runs on them do not end within any reasonable number of tests; what counts is how many end with a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bestarm.noise import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.plan import Plan
+from bestarm.problem import Arm, at_most, maximize
+
+
+def _problem(
+    name: str,
+    rows: Sequence[Sequence[float]],
+    *,
+    noise: Noise | None = None,
+    threshold: float = 0.0,
+    tolerance: float = 0.0,
+    slack: float = 0.0,
+    costs: Sequence[float] | None = None,
+) -> Plan:
+    """Each row is an arm: its performance, then its constraints' means."""
+    noise = noise or Gaussian(1.0)
+    metrics = [f"constraint {k}" for k in range(1, len(rows[0]))]
+    prices = costs or [1.0] * (len(metrics) + 1)
+    return Plan(
+        name=name,
+        arms=tuple(
+            Arm(f"arm {k}", dict(zip(("performance", *metrics), map(float, row), strict=True)))
+            for k, row in enumerate(rows)
+        ),
+        objective=maximize("performance", noise=noise, cost=prices[0], tolerance=tolerance),
+        constraints=tuple(
+            at_most(metric, threshold, noise=noise, cost=price, slack=slack)
+            for metric, price in zip(metrics, prices[1:], strict=True)
+        ),
+    )
+
+
+def hard_problems() -> list[Plan]:
+    """All of them, each with its true means."""
+    return [
+        _problem("barely infeasible", [[0.0, 0.01, -1.0], [-1.0, -1.0, -1.0]]),
+        _problem("on the threshold", [[0.5, 0.0], [0.0, -0.5], [-0.5, -0.5]]),
+        _problem("all barely infeasible", [[0.0, 0.01], [0.0, 0.0], [-0.2, 0.01]]),
+        _problem("all infeasible, many constraints", [[0.0, 0.02, *[-0.3] * 7], [0.1, *[-0.3] * 7, 0.02]]),
+        _problem("barely feasible and best", [[1.0, -0.01], [0.0, -1.0]]),
+        _problem("close race", [[0.0, -1.0], [0.01, -1.0], [0.02, -1.0], [0.0, -1.0]]),
+        _problem("tie with tolerance", [[0.0, -0.5], [0.0, -0.5], [-0.35, -0.5]], tolerance=0.3),
+        _problem("slack", [[0.5, 0.31], [0.0, -0.3], [0.2, 0.1]], slack=0.3),
+        _problem("unequal costs", [[0.3, 0.01, -0.5], [0.0, -0.5, -0.5]], costs=[1.0, 10.0, 0.1]),
+        _problem("wrong leader", [[0.6, -0.05, 0.02], [0.5, -0.6, -0.6], [0.0, -0.6, -0.6]]),
+        _problem("rates near 0", [[0.3, 0.021], [0.1, 0.002]], noise=Bernoulli(), threshold=0.02),
+        _problem("rates near 1", [[0.99, 0.985], [0.97, 0.9]], noise=Bernoulli(), threshold=0.98),
+        _problem("close rates", [[0.51, 0.4], [0.52, 0.4], [0.5, 0.51]], noise=Bernoulli(), threshold=0.5),
+        _problem("bounded", [[0.5, 3.05], [0.0, 1.0]], noise=Bounded(-5.0, 5.0), threshold=3.0),
+    ]
