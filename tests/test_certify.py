@@ -265,3 +265,29 @@ def test_intervals_are_read_off_the_evidence() -> None:
             assert low < policy.mean(arm, metric) < high
             if high < 0.5:
                 assert policy.memory.certified[arm, metric]
+
+
+def test_a_lucky_certificate_is_looked_at_again() -> None:
+    """Two arms that are hard to tell apart; one has a constraint certified long ago, on two tests."""
+    noise = ba.Gaussian(1.0)
+    plan = ba.Plan(
+        arms=("a", "b"),  # type: ignore[arg-type]
+        objective=ba.maximize("p", noise=noise),
+        constraints=(ba.at_most("c", 0.0, noise=noise),),
+    )
+    policy = Certify(new_setting(plan, 0.05, "paper"), 2, 2)
+    for arm in (0, 1):
+        for _ in range(2):
+            policy.tell(arm, 1, -9.0)
+    assert policy.memory.certified[:, 1].all()
+    for k in range(40):
+        policy.tell(0, 0, 0.1 + (-1) ** k)
+        policy.tell(1, 0, (-1) ** k)
+    proposal = policy.propose()
+    assert isinstance(proposal, list)
+    assert set(proposal) == {(0, 1), (1, 1)}
+    # It was luck: what follows takes the certificate back, and the arm is suspect.
+    for _ in range(10):
+        policy.tell(0, 1, 3.0)
+    assert not policy.memory.certified[0, 1]
+    assert policy.memory.suspect[0, 1]

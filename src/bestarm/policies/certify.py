@@ -41,6 +41,9 @@ CONSTRAINT_SPREAD = 0.5
 SHRINKAGE = 4.0
 """With how many tests at the threshold a constraint's mean is blended when it is weighed against performance."""
 
+STALE = 16
+"""A certified constraint is tested again when the arm's performance has been tested so many times as often."""
+
 LEADER = -1
 
 
@@ -106,16 +109,16 @@ def stream(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
 def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
     memory.told[0] += 1
-    if metric > 0 and memory.certified[arm, metric] == 0:
+    if metric > 0:
         s = stream(setting, streams, arm, metric)
         limit = setting.threshold[metric] + setting.slack[metric]
         level = setting.level[arm]
-        # The ceiling is cheap and tells when the evidence cannot suffice yet.
-        if (
+        # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
+        # one of a constraint that is tested again has to hold: a lucky one would else be paid for dearly.
+        memory.certified[arm, metric] = (
             ceiling_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
             and evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
-        ):
-            memory.certified[arm, metric] = 1
+        )
         looks_violated = streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]
         suspicious = looks_violated and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
@@ -194,6 +197,16 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 
 
 @kernel
+def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
+    """Whether a certified constraint was settled so long ago that it is worth another look.
+
+    One in some thousand studies certifies a violated constraint by early luck, as delta allows; if that arm is almost
+    as good as the best, telling the two apart could then take a thousand times as long as all the rest.
+    """
+    return memory.certified[arm, metric] != 0 and STALE * streams.counts[arm, metric] < streams.counts[arm, 0]
+
+
+@kernel
 def stream_to_test(
     setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
 ) -> int:
@@ -202,6 +215,8 @@ def stream_to_test(
     promise = 0.0
     largest = -math.inf
     for metric in range(1, streams.counts.shape[1]):
+        if is_stale(streams, memory, arm, metric):
+            return metric
         if memory.certified[arm, metric] == 0:
             excess = drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD)
             gain = excess * abs(excess) / setting.cost[metric]
@@ -267,7 +282,9 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     chosen = 0
     largest = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        if memory.certified[leader, metric] == 0:
+        if is_stale(streams, memory, leader, metric):
+            size = add_test(batch, size, leader, metric)
+        elif memory.certified[leader, metric] == 0:
             if others == 0:
                 size = add_test(batch, size, leader, metric)
             else:
