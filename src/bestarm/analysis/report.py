@@ -9,6 +9,7 @@ from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.svg import interval_chart
 from bestarm.answer import Answer
 from bestarm.plan import Plan
+from bestarm.policies.certify import Certify
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;
@@ -37,6 +38,19 @@ def _cell(metric: MetricStanding) -> str:
     return f"<td>{metric.mean:.4g} [{metric.low:.4g}, {metric.high:.4g}]<br><small>{metric.tests:,} tests</small></td>"
 
 
+def _about_intervals(plan: Plan, policy: str) -> str:
+    """What the intervals in the chart and in the table are."""
+    if policy == Certify.name:
+        return (
+            "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides, "
+            f"1 : {len(plan.arms) / plan.delta:,.0f} if all arms have the same weight."
+        )
+    return (
+        f"Intervals hold for all arms, metrics and times at once with probability {100 * (1 - plan.delta):.6g} % "
+        f"(confidence bound {escape(plan.bound)}); they are what decides."
+    )
+
+
 def html_report(plan: Plan, answer: Answer, rows: Sequence[ArmStanding], *, policy: str, source: str) -> str:
     """The page; `source` says where the measurements come from."""
     metrics = "".join(f"<th>{escape(m)}</th>" for m in plan.metrics)
@@ -51,16 +65,14 @@ def html_report(plan: Plan, answer: Answer, rows: Sequence[ArmStanding], *, poli
 <h1>{escape(plan.name)}</h1>
 <p>{escape(question(plan))}</p>
 <p class="answer">{escape(str(answer))}</p>
-<p>{escape(source)} Total cost {answer.cost:,.6g}. The policy <code>{escape(policy)}</code> decided, with the
-confidence bound <code>{escape(plan.bound)}</code>.</p>
+<p>{escape(source)} Total cost {answer.cost:,.6g}. The policy <code>{escape(policy)}</code> decided.</p>
 {interval_chart(rows, "Confidence intervals of every arm on every metric")}
 <h2>Every arm</h2>
 <div class="scroll"><table>
 <thead><tr><th>arm</th><th class=words>verdict</th>{metrics}</tr></thead>
 <tbody>{body}</tbody>
 </table></div>
-<p>Intervals hold for all arms, metrics and times at once with probability {100 * (1 - plan.delta):.6g} %; they
-are what decides.</p>
+<p>{_about_intervals(plan, policy)}</p>
 <h2>What the guarantee rests on</h2>
 <p>The answer is wrong with probability at most {plan.delta:g}, provided that measurements of one arm and metric are
 independent, have one mean that does not drift, and scatter as the study says (below). It says nothing about arms or
