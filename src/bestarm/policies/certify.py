@@ -203,7 +203,7 @@ def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
     One in some thousand studies certifies a violated constraint by early luck, as delta allows; if that arm is almost
     as good as the best, telling the two apart could then take a thousand times as long as all the rest.
     """
-    return memory.certified[arm, metric] != 0 and STALE * streams.counts[arm, metric] < streams.counts[arm, 0]
+    return bool(memory.certified[arm, metric]) and bool(STALE * streams.counts[arm, metric] < streams.counts[arm, 0])
 
 
 @kernel
