@@ -16,6 +16,7 @@ from scipy.stats import binom
 import bestarm as ba
 from bestarm.analysis.standing import odds, standings
 from bestarm.answer import Answer
+from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
@@ -229,6 +230,39 @@ def test_a_budget_ends_a_study_without_a_certificate() -> None:
         ba.Budget()
     with pytest.raises(ba.InvalidInput, match=r"tests = 2.5: must be a whole number"):
         ba.Budget(tests=2.5)
+
+
+def test_a_study_concludes_with_its_reasons() -> None:
+    plan = ba.instance("exp1-c")
+    policy, ended = live(plan, 10**6, seed=4)
+    assert ended
+    answer = ba.conclusion(plan, policy)
+    assert answer is not None
+    assert (answer.state, answer.arm, answer.tests) == ("certified", "arm 2", int(policy.streams.counts.sum()))
+    assert set(answer.reasons) == set(plan.arm_names)
+    assert answer.reasons["arm 1"].startswith("infeasible: constraint 1 0.")
+    early, _ = live(plan, 150)
+    assert ba.conclusion(plan, early) is None
+    spent = ba.conclusion(dataclasses.replace(plan, budget=ba.Budget(tests=150)), early)
+    assert spent is not None
+    assert spent.state == "budget_spent"
+    assert 0 <= spent.confidence < 0.9
+    assert str(spent).startswith("not certified: the budget is spent after 1")
+
+
+def test_confidence_under_any_policy() -> None:
+    """Evidence needs only the results, so the paper's algorithms have it too."""
+    plan = ba.instance("exp1-a")
+    policy = find_policy("racing")(new_setting(plan, 0.1, "paper"), 5, 4)
+    rng = np.random.default_rng(2)
+    for _ in range(400):
+        proposal = policy.propose()
+        assert isinstance(proposal, list)
+        for arm, metric in proposal:
+            policy.tell(arm, metric, rng.normal(plan.true_means()[arm, metric], 1.0))
+    answer = present_answer(policy.setting, policy.streams)
+    assert answer.leader == 4
+    assert answer.confidence > 0.99
 
 
 def test_answers_in_words() -> None:

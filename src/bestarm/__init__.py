@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bestarm.analysis.conclusion import conclusion
+    from bestarm.answer import Answer
     from bestarm.noise import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
     from bestarm.plan import Budget, Plan
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
 _HOME = {
+    "Answer": "answer",
     "Arm": "problem",
     "Bernoulli": "noise",
     "Bounded": "noise",
@@ -41,6 +44,7 @@ _HOME = {
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
+    "conclusion": "analysis.conclusion",
     "forecast": "simulation.forecast",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
@@ -50,6 +54,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Answer",
     "Arm",
     "Bernoulli",
     "Bounded",
@@ -72,6 +77,7 @@ __all__ = [
     "analyze",
     "at_least",
     "at_most",
+    "conclusion",
     "forecast",
     "instance",
     "instance_names",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Literal
 
 State = Literal["certified", "no_feasible_arm", "budget_spent"]
@@ -29,6 +30,8 @@ class Answer:
     confidence: float
     tests: int
     cost: float
+    reasons: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Why each arm is or is not the answer, e.g. "infeasible: adverse event 0.61 > 0.5, evidence 1 : 4,300"."""
 
     def __str__(self) -> str:
         if self.state == "budget_spent":

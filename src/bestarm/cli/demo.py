@@ -12,15 +12,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from bestarm.analysis.conclusion import conclusion
 from bestarm.analysis.report import html_report, question
 from bestarm.analysis.standing import ArmStanding, MetricStanding, standings
-from bestarm.answer import Answer, State
-from bestarm.kernel.state import total_cost
+from bestarm.answer import Answer
 from bestarm.paper.instances import instance
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy, Stop
-from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
 from bestarm.validation import InvalidInput
 
@@ -111,7 +110,6 @@ def _study(console: Console, plan: Plan, policy: Policy, lots: random.Random, ra
             if rate and tests / rate > now + 0.02:
                 time.sleep(tests / rate - now)
         live.update(_view(plan, standings(plan, policy), tests, time.monotonic() - start), refresh=True)
-    state: State = "no_feasible_arm" if proposal.arm is None else "certified"
-    best = None if proposal.arm is None else plan.arm_names[proposal.arm]
-    confidence = present_answer(policy.setting, policy.streams).confidence
-    return Answer(state, best, plan.delta, confidence, tests, total_cost(policy.setting, policy.streams))
+    answer = conclusion(plan, policy)
+    assert answer is not None, "the policy has stopped"
+    return answer
