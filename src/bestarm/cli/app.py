@@ -171,7 +171,7 @@ def demo(
     policy: Annotated[str | None, typer.Option(help="Policy, by name.")] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the simulated patients.")] = 1,
-    rate: Annotated[int, typer.Option(help="Tests per second on a terminal; 0 is as fast as it goes.")] = 8000,
+    rate: Annotated[int, typer.Option(help="Tests per second on a terminal; 0 is as fast as it goes.")] = 1000,
 ) -> None:
     """Watch a live study of five drug doses on simulated patients, and get its report."""
     from bestarm.cli.demo import run

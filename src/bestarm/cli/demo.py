@@ -20,6 +20,7 @@ from bestarm.paper.instances import instance
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy, Stop
+from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
 from bestarm.validation import InvalidInput
 
@@ -34,12 +35,19 @@ def _cell(metric: MetricStanding) -> str:
     return f"{metric.mean:.3f}±{(metric.high - metric.low) / 2:.3f}{sign}"
 
 
-def _summary(rows: list[ArmStanding], tests: int, seconds: float) -> str:
+def _summary(plan: Plan, policy: Policy, rows: list[ArmStanding], seconds: float) -> str:
     undecided = sum(row.verdict == "open" for row in rows)
-    return f"{tests:,} tests in {seconds:.1f} s; {undecided} of {len(rows)} doses undecided"
+    leader, confidence = present_answer(policy.setting, policy.streams)
+    leads = "no dose looks feasible" if leader is None else f"{plan.arm_names[leader]} leads"
+    tests = int(policy.streams.counts.sum())
+    return (
+        f"{tests:,} tests in {seconds:.1f} s; {undecided} of {len(rows)} doses undecided; "
+        f"{leads}, confidence {100 * confidence:.0f} %"
+    )
 
 
-def _view(plan: Plan, rows: list[ArmStanding], tests: int, seconds: float) -> Group:
+def _view(plan: Plan, policy: Policy, seconds: float) -> Group:
+    rows = standings(plan, policy)
     table = Table()
     table.add_column("dose")
     for metric, constraint in zip(plan.metrics, [None, *plan.constraints], strict=True):
@@ -53,7 +61,7 @@ def _view(plan: Plan, rows: list[ArmStanding], tests: int, seconds: float) -> Gr
             f"{sum(m.tests for m in row.metrics):,}",
             Text(f"{_SIGNS[row.verdict]} {row.verdict}", style=_STYLES[row.verdict]),
         )
-    return Group(table, _summary(rows, tests, seconds))
+    return Group(table, _summary(plan, policy, rows, seconds))
 
 
 def _patient(lots: random.Random, rate: float) -> float:
@@ -94,7 +102,7 @@ def run(report: Path, policy_name: str | None, delta: float, seed: int, rate: in
 def _study(console: Console, plan: Plan, policy: Policy, lots: random.Random, rate: int) -> Answer:
     means = plan.true_means()
     tests, start, shown = 0, time.monotonic(), -1.0
-    every = 0.1 if console.is_terminal else 0.5
+    every = 0.25 if console.is_terminal else 0.5
     with Live(console=console, auto_refresh=False) as live:
         while not isinstance(proposal := policy.propose(), Stop):
             for arm, metric in proposal:
@@ -102,14 +110,14 @@ def _study(console: Console, plan: Plan, policy: Policy, lots: random.Random, ra
                 tests += 1
             now = time.monotonic() - start
             if now - shown > every:
-                rows, shown = standings(plan, policy), now
+                shown = now
                 if console.is_terminal:
-                    live.update(_view(plan, rows, tests, now), refresh=True)
+                    live.update(_view(plan, policy, now), refresh=True)
                 else:
-                    console.print(_summary(rows, tests, now))
+                    console.print(_summary(plan, policy, standings(plan, policy), now))
             if rate and tests / rate > now + 0.02:
                 time.sleep(tests / rate - now)
-        live.update(_view(plan, standings(plan, policy), tests, time.monotonic() - start), refresh=True)
+        live.update(_view(plan, policy, time.monotonic() - start), refresh=True)
     answer = conclusion(plan, policy)
     assert answer is not None, "the policy has stopped"
     return answer

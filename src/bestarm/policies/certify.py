@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -315,6 +316,11 @@ class Certify(KernelPolicy):
     name = "certify"
     kernels = Kernels(new_memory, update, propose, start)
 
+    @functools.cached_property
+    def _ends(self) -> dict[tuple[int, int, float], tuple[int, float]]:
+        """The ends of intervals computed so far, each with the number of tests it was computed for."""
+        return {}
+
     def propose_many(self, count: int, pending: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]] | Stop:
         """`count` tests to make at once, while the results of `pending` tests are still out.
 
@@ -349,6 +355,9 @@ class Certify(KernelPolicy):
 
     def _end(self, arm: int, metric: int, evidence: Callable[..., float], side: float, level: float) -> float:
         s = stream(self.setting, self.streams, arm, metric)
+        known = self._ends.get((arm, metric, side))
+        if known is not None and known[0] == s.n:
+            return known[1]
         near, step = self.mean(arm, metric), s.width / math.sqrt(s.n)
         far = near + side * step
         limit = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
@@ -356,9 +365,10 @@ class Certify(KernelPolicy):
             step *= 2.0
             far += side * step
         far = min(max(far, limit[0]), limit[1])
-        for _ in range(60):
+        while abs(far - near) > 1e-6 * s.width:
             middle = 0.5 * (near + far)
             near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
+        self._ends[arm, metric, side] = (s.n, far)
         return far
 
 
