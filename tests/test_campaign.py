@@ -119,9 +119,17 @@ def test_ray(reference: Path, needs: Callable[[str], None], tmp_path: Path) -> N
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
 
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_killed_half_way_and_resumed(tmp_path: Path, executor: str) -> None:
+@pytest.mark.parametrize("kind", ["threads", "processes", "dask", "ray"])
+def test_killed_half_way_and_resumed(
+    tmp_path: Path, kind: str, needs: Callable[[str], None], request: pytest.FixtureRequest
+) -> None:
     """SIGKILL in the middle, twice; what was on the disk stays, and the end is the same to the last byte."""
+    executor = kind
+    if kind == "dask":
+        executor = f"dask:{request.getfixturevalue('dask_cluster')}"
+    elif kind == "ray":
+        needs("ray")
+        executor = "ray:"
     grid = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-first", "--runs", "400")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     command = [sys.executable, "-m", "bestarm", "campaign", *grid, "--out", str(broken), "--executor", executor]
