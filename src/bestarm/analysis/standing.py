@@ -6,12 +6,12 @@ import dataclasses
 import math
 from typing import Literal
 
-from bestarm.evidence.combine import violation_evidence
+from bestarm.evidence.combine import stream_of, violation_evidence
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.tournament import NOBODY, best
 from bestarm.policies.base import Policy
 from bestarm.policies.certify import Certify
-from bestarm.policies.confidence import inferiority, stream_of, violation
+from bestarm.policies.confidence import inferiority, violation
 from bestarm.problem import Constraint, Objective, Problem
 
 Verdict = Literal["feasible", "infeasible", "worse", "open"]

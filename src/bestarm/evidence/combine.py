@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from bestarm.evidence.pairs import Stream
 from bestarm.evidence.streams import ceiling_above, evidence_above
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
@@ -30,16 +31,22 @@ def add_logs(a: float, b: float) -> float:
 
 
 @kernel
-def violation_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Log-evidence that a constraint is violated."""
-    return evidence_above(
+def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
+    """Noise and statistics of one stream."""
+    return Stream(
         setting.kind[metric],
         setting.low[metric],
         setting.width[metric],
         streams.counts[arm, metric],
         streams.sums[arm, metric],
-        setting.threshold[metric],
     )
+
+
+@kernel
+def violation_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Log-evidence that a constraint is violated."""
+    s = stream_of(setting, streams, arm, metric)
+    return evidence_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
 
 
 @kernel
@@ -58,14 +65,8 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
     constraints = streams.counts.shape[1] - 1
     largest = -math.inf
     for metric in range(1, constraints + 1):
-        ceiling = ceiling_above(
-            setting.kind[metric],
-            setting.low[metric],
-            setting.width[metric],
-            streams.counts[arm, metric],
-            streams.sums[arm, metric],
-            setting.threshold[metric],
-        )
+        s = stream_of(setting, streams, arm, metric)
+        ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
         largest = max(largest, ceiling)
     return largest
 

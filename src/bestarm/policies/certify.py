@@ -16,8 +16,9 @@ from bestarm.evidence.combine import (
     infeasible_evidence,
     rival_ceiling,
     rival_evidence,
+    stream_of,
 )
-from bestarm.evidence.pairs import Stream, pair_ceiling, pair_evidence
+from bestarm.evidence.pairs import pair_ceiling, pair_evidence
 from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
@@ -96,22 +97,11 @@ def start(memory: Memory, seed: int, run: int) -> None:
 
 
 @kernel
-def stream(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
-    return Stream(
-        setting.kind[metric],
-        setting.low[metric],
-        setting.width[metric],
-        streams.counts[arm, metric],
-        streams.sums[arm, metric],
-    )
-
-
-@kernel
 def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
     memory.told[0] += 1
     if metric > 0:
-        s = stream(setting, streams, arm, metric)
+        s = stream_of(setting, streams, arm, metric)
         limit = setting.threshold[metric] + setting.slack[metric]
         level = setting.level[arm]
         # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
@@ -165,7 +155,7 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
     if leader == NOBODY:
         return False
     level = setting.level[leader]
-    ahead, behind = stream(setting, streams, leader, 0), stream(setting, streams, arm, 0)
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     worse_limit = pair_ceiling(ahead, behind, setting.tolerance)
     constraints = streams.counts.shape[1] - 1
     if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
@@ -354,7 +344,7 @@ class Certify(KernelPolicy):
         return self._end(arm, metric, evidence_below, 1.0, self.setting.level[arm])
 
     def _end(self, arm: int, metric: int, evidence: Callable[..., float], side: float, level: float) -> float:
-        s = stream(self.setting, self.streams, arm, metric)
+        s = stream_of(self.setting, self.streams, arm, metric)
         known = self._ends.get((arm, metric, side))
         if known is not None and known[0] == s.n:
             return known[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence
-from bestarm.evidence.pairs import Stream, pair_evidence
+from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
+from bestarm.evidence.pairs import pair_evidence
 from bestarm.evidence.streams import evidence_below
 from bestarm.kernel.state import Setting, Streams
 
@@ -16,16 +16,6 @@ class Standing(NamedTuple):
 
     leader: int | None
     confidence: float
-
-
-def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
-    return Stream(
-        int(setting.kind[metric]),
-        float(setting.low[metric]),
-        float(setting.width[metric]),
-        int(streams.counts[arm, metric]),
-        float(streams.sums[arm, metric]),
-    )
 
 
 def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
