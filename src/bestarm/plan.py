@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import tomllib
@@ -56,11 +57,15 @@ class Plan(Problem):
         return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
 
     @classmethod
-    def of(cls, problem: Problem) -> Plan:
-        """`problem` as a plan; what it does not say stands at its default."""
+    def of(cls, problem: Problem, *, delta: float | None = None, bound: str | None = None) -> Plan:
+        """`problem` as a plan, with another delta or bound where given; what it does not say stands at its default."""
         if isinstance(problem, Plan):
-            return problem
-        return cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
+            plan = problem
+        else:
+            plan = cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
+        changes: dict[str, Any] = {"delta": delta, "bound": bound}
+        given = {name: choice for name, choice in changes.items() if choice is not None}
+        return dataclasses.replace(plan, **given) if given else plan
 
     @classmethod
     def from_data(cls, data: Any) -> Plan:

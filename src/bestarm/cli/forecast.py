@@ -13,7 +13,7 @@ from rich.table import Table
 from bestarm.analysis.chart import Chart, Panel, Series
 from bestarm.analysis.plots import require_plots, save
 from bestarm.cli.app import print_json
-from bestarm.cli.progress import progress_bar
+from bestarm.cli.progress import progress_bar, runs_progress
 from bestarm.kernel.state import Ints
 from bestarm.plan import Plan
 from bestarm.simulation.forecast import Forecast, forecast
@@ -37,11 +37,6 @@ def run(
 ) -> None:
     stem = None if plot is None else _checked(plot)
     with progress_bar() as bar:
-        task = bar.add_task("compiling (the first time takes seconds)", total=runs)
-
-        def show(done: int, tests: int) -> None:
-            bar.update(task, completed=done, description=f"simulating, {tests:,} tests")
-
         result = forecast(
             plan,
             policy=policy,
@@ -52,7 +47,7 @@ def run(
             max_tests=max_tests,
             executor=executor,
             workers=workers,
-            progress=show,
+            progress=runs_progress(bar, runs),
         )
     files = [] if stem is None else _drawn(result, stem)
     if as_json:

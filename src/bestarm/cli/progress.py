@@ -16,7 +16,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bestarm.simulation import campaign
+from bestarm.simulation import campaign, simulate
 
 
 class _TimeLeft(TimeRemainingColumn):
@@ -39,6 +39,16 @@ def progress_bar() -> Progress:
         console=Console(stderr=True),
         transient=True,
     )
+
+
+def runs_progress(bar: Progress, runs: int) -> simulate.Progress:
+    """What a simulation or a forecast of so many runs calls, shown as one line of `bar`."""
+    task = bar.add_task("compiling (the first time takes seconds)", total=runs)
+
+    def show(done: int, tests: int) -> None:
+        bar.update(task, completed=done, description=f"simulating, {tests:,} tests")
+
+    return show
 
 
 def campaign_progress(bar: Progress, label: str) -> campaign.Progress:

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bestarm.cli.app import print_json
-from bestarm.cli.progress import progress_bar
+from bestarm.cli.progress import progress_bar, runs_progress
 from bestarm.plan import Plan
 from bestarm.simulation.simulate import Simulation, simulate
 
@@ -24,11 +24,6 @@ def run(
     as_json: bool,
 ) -> None:
     with progress_bar() as bar:
-        task = bar.add_task("compiling (the first time takes seconds)", total=runs)
-
-        def show(done: int, tests: int) -> None:
-            bar.update(task, completed=done, description=f"simulating, {tests:,} tests")
-
         result = simulate(
             plan,
             policy=policy,
@@ -40,7 +35,7 @@ def run(
             executor=executor,
             workers=workers,
             keep_streams=False,
-            progress=show,
+            progress=runs_progress(bar, runs),
         )
     if as_json:
         print_json(result.summary())

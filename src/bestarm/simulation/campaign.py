@@ -90,21 +90,9 @@ class Campaign:
         return cls(cells, runs, seed, max_tests)
 
     def jobs(self) -> list[Job]:
-        jobs = [
-            Job(
-                c.plan,
-                find_policy(c.policy),
-                c.plan.delta,
-                c.plan.bound,
-                self.seed,
-                min(self.max_tests, c.plan.max_tests),
-                max_cost=c.plan.max_cost,
-            )
-            for c in self.cells
+        return [
+            Job.of(cell.plan, find_policy(cell.policy), seed=self.seed, max_tests=self.max_tests) for cell in self.cells
         ]
-        for job in jobs:
-            job.check()
-        return jobs
 
     def description(self) -> dict[str, Any]:
         """What decides the numbers, apart from how many runs there are."""

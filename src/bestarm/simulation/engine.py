@@ -28,6 +28,7 @@ from bestarm.kernel.state import (
     record,
     total_cost,
 )
+from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
@@ -156,10 +157,22 @@ class Job:
     def nature(self) -> Nature:
         return new_nature(self.problem)
 
-    def check(self) -> None:
-        """Complain about the problem now, not in a worker."""
-        self.setting  # noqa: B018
-        self.nature  # noqa: B018
+    @classmethod
+    def of(cls, plan: Plan, policy: type[Policy], *, seed: int, max_tests: int, keep_counts: bool = False) -> Job:
+        """The job of a plan, within its budget. Complains about the plan now, not in a worker."""
+        job = cls(
+            problem=plan,
+            policy=policy,
+            delta=plan.delta,
+            bound=plan.bound,
+            seed=seed,
+            max_tests=min(max_tests, plan.max_tests),
+            keep_counts=keep_counts,
+            max_cost=plan.max_cost,
+        )
+        for part in ("setting", "nature"):
+            getattr(job, part)
+        return job
 
     @property
     def label(self) -> str:

@@ -91,7 +91,7 @@ def _dask(address: str) -> tuple[Callable[[], Executor], int]:
     except (OSError, ValueError, TimeoutError) as error:
         raise InvalidInput(f"executor = 'dask:{address}': this is no Dask scheduler: {_first_line(error)}") from None
 
-    class DaskExecutor(base):  # type: ignore[misc]
+    class DaskExecutor(base):  # type: ignore[misc] # known only where Dask is installed
         """Dask's own executor, which also closes the connection that was opened for it."""
 
         def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:

@@ -158,10 +158,7 @@ def forecast(
     >>> result.worlds, result.answers, result.unfinished
     (50, {'new': 1.0}, 0)
     """
-    plan = Plan.of(problem)
-    plan = dataclasses.replace(
-        plan, delta=plan.delta if delta is None else delta, bound=plan.bound if bound is None else bound
-    )
+    plan = Plan.of(problem, delta=delta, bound=bound)
     chosen = find_policy(plan.policy if policy is None else policy)
     runs = whole("runs", runs, 1, 10**9)
     seed = whole("seed", seed, 0, 2**63 - 1)
@@ -169,21 +166,7 @@ def forecast(
     workers = None if workers is None else whole("workers", workers, 1, 10**6)
 
     worlds = draw_worlds(plan, min(runs, MOST_WORLDS), seed)
-    jobs = [
-        Job(
-            problem=world.plan,
-            policy=chosen,
-            delta=plan.delta,
-            bound=plan.bound,
-            seed=world.seed,
-            max_tests=max_tests,
-            keep_counts=True,
-            max_cost=plan.max_cost,
-        )
-        for world in worlds
-    ]
-    for job in jobs:
-        job.check()
+    jobs = [Job.of(world.plan, chosen, seed=world.seed, max_tests=max_tests, keep_counts=True) for world in worlds]
     sizes = [len(part) for part in np.array_split(np.arange(runs), len(worlds))]
     starts = np.cumsum([0, *sizes])
 

@@ -182,24 +182,13 @@ def simulate(
     >>> result.answer_counts
     {'arm 5': 20}
     """
-    plan = Plan.of(problem)
-    plan = dataclasses.replace(
-        plan, delta=plan.delta if delta is None else delta, bound=plan.bound if bound is None else bound
-    )
+    plan = Plan.of(problem, delta=delta, bound=bound)
     chosen = find_policy(plan.policy if policy is None else policy)
     runs = whole("runs", runs, 1, 10**9)
+    seed = whole("seed", seed, 0, 2**63 - 1)
+    max_tests = whole("max_tests", max_tests, 1, 10**12)
     workers = None if workers is None else whole("workers", workers, 1, 10**6)
-    job = Job(
-        problem=plan,
-        policy=chosen,
-        delta=plan.delta,
-        bound=plan.bound,
-        seed=whole("seed", seed, 0, 2**63 - 1),
-        max_tests=min(whole("max_tests", max_tests, 1, 10**12), plan.max_tests),
-        keep_counts=keep_streams,
-        max_cost=plan.max_cost,
-    )
-    job.check()
+    job = Job.of(plan, chosen, seed=seed, max_tests=max_tests, keep_counts=keep_streams)
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)

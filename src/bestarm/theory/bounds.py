@@ -73,8 +73,8 @@ def upper_bound(problem: Problem, delta: float) -> UpperBound:
     streams = len(problem.arms) * len(problem.metrics)
     if facts.best is None:
         infeasible = math.fsum(terms.settle(terms.sizes.theta[i]) for i in arms)
-        G4 = math.fsum(terms.g(i) for i in arms)  # noqa: N806
-        G5 = 4.0 * delta * terms.pairs(list(arms), list(arms))  # noqa: N806
+        G4 = math.fsum(terms.g(i) for i in arms)  # noqa: N806 (the paper's letter)
+        G5 = 4.0 * delta * terms.pairs(list(arms), list(arms))  # noqa: N806 (the paper's letter)
         return UpperBound(infeasible, 0.0, 0.0, 0.0, 0.0, 0.0, G4, G5, streams)
     condemned, worse = terms.sizes.members("I"), terms.sizes.members("W")
     others = [facts.best, *worse]
