@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import binom
 
 import bestarm as ba
-from bestarm.analysis.standing import odds, standings
+from bestarm.study.standing import odds, standings
 from bestarm.answer import Answer
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
@@ -194,20 +194,16 @@ def test_confidence_is_valid_at_any_time() -> None:
 
 def test_any_number_of_tests_at_once() -> None:
     policy, _ = live(ba.instance("exp1-c"), 400)
-    assert policy.propose_many(1) == policy.propose_many(1)
+    counts = policy.streams.counts.copy()
+    assert policy.propose_ahead(1, []) == policy.propose_ahead(1, [])
+    assert policy.propose_ahead(1, [])[0] == policy.propose()
     for count in (1, 7, 50):
-        proposal = policy.propose_many(count)
-        assert isinstance(proposal, list)
-        assert len(proposal) == count
-    many = policy.propose_many(200)
-    assert isinstance(many, list)
+        assert count <= sum(map(len, policy.propose_ahead(count, []))) < count + 20
+    many = [test for round in policy.propose_ahead(200, []) for test in round]
     assert len(set(many)) > 3
     # Pending tests count: with the leader's constraint well under way, others are proposed.
-    pending = [many[0]] * 500
-    again = policy.propose_many(50, pending)
-    assert isinstance(again, list)
-    assert again.count(many[0]) < many[:50].count(many[0]) + 1
-    counts = policy.streams.counts.copy()
+    again = [test for round in policy.propose_ahead(50, [many[0]] * 500) for test in round]
+    assert again[:50].count(many[0]) < many[:50].count(many[0]) + 1
     assert (counts == policy.streams.counts).all()
 
 

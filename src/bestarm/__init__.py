@@ -6,7 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis.conclusion import conclusion
     from bestarm.answer import Answer
     from bestarm.noise import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
@@ -16,11 +15,15 @@ if TYPE_CHECKING:
     from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
+    from bestarm.study import AlreadyTold, Status, Study, Test
+    from bestarm.study.conclusion import conclusion
+    from bestarm.study.storage import StorageError
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
 # Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
 _HOME = {
+    "AlreadyTold": "study",
     "Answer": "answer",
     "Arm": "problem",
     "Bernoulli": "noise",
@@ -39,12 +42,16 @@ _HOME = {
     "Policy": "policies.base",
     "Problem": "problem",
     "Simulation": "simulation.simulate",
+    "Status": "study",
     "Stop": "policies.base",
+    "StorageError": "study.storage",
+    "Study": "study",
+    "Test": "study",
     "Theory": "theory",
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
-    "conclusion": "analysis.conclusion",
+    "conclusion": "study.conclusion",
     "forecast": "simulation.forecast",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
@@ -54,6 +61,7 @@ _HOME = {
 }
 
 __all__ = [
+    "AlreadyTold",
     "Answer",
     "Arm",
     "Bernoulli",
@@ -72,7 +80,11 @@ __all__ = [
     "Policy",
     "Problem",
     "Simulation",
+    "Status",
     "Stop",
+    "StorageError",
+    "Study",
+    "Test",
     "Theory",
     "analyze",
     "at_least",

@@ -107,7 +107,8 @@ def dump(instance: object) -> Any:
     return TypeAdapter(type(instance)).dump_python(instance, mode="json", exclude_none=True)
 
 
-def _number(data: object) -> float:
+def finite_number(data: object) -> float:
+    """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):
         raise ValueError("must be a number")
     number = float(data)
@@ -149,23 +150,23 @@ def _name(data: object) -> str:
 
 
 def _after(check: Callable[[float], float]) -> BeforeValidator:
-    return BeforeValidator(lambda data: check(_number(data)))
+    return BeforeValidator(lambda data: check(finite_number(data)))
 
 
 def _range(data: object) -> object:
     """A guess: a number, or two numbers between which it lies."""
     if not isinstance(data, list | tuple):
-        return _number(data)
+        return finite_number(data)
     if len(data) != 2:
         raise ValueError("must be a number or a range [LOW, HIGH]")
-    low, high = map(_number, data)
+    low, high = map(finite_number, data)
     if not low <= high:
         raise ValueError("must be a range [LOW, HIGH] with LOW at most HIGH")
     return low, high
 
 
 Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(finite_number)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
 NonNegative = Annotated[float, _after(_non_negative)]
 Probability = Annotated[float, _after(_probability)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.svg import interval_chart
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.policies.certify import Certify
+from bestarm.study.standing import ArmStanding, MetricStanding
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing import ArmStanding, MetricStanding, Verdict
+from bestarm.study.standing import ArmStanding, MetricStanding, Verdict
 
 # From the Okabe-Ito palette, which the color-blind can tell apart; the shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}

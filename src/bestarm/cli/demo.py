@@ -12,9 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bestarm.analysis.conclusion import conclusion
 from bestarm.analysis.report import html_report, question
-from bestarm.analysis.standing import ArmStanding, MetricStanding, standings
 from bestarm.answer import Answer
 from bestarm.paper.instances import instance
 from bestarm.plan import Plan
@@ -22,6 +20,8 @@ from bestarm.policies import find_policy
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
+from bestarm.study.conclusion import conclusion
+from bestarm.study.standing import ArmStanding, MetricStanding, standings
 from bestarm.validation import InvalidInput
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}

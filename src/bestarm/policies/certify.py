@@ -311,29 +311,36 @@ class Certify(KernelPolicy):
         """The ends of intervals computed so far, each with the number of tests it was computed for."""
         return {}
 
-    def propose_many(self, count: int, pending: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]] | Stop:
-        """`count` tests to make at once, while the results of `pending` tests are still out.
+    def propose_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
+    ) -> list[list[tuple[int, int]]]:
+        """Plans as if each outstanding result came out at its stream's present mean.
 
-        Plans as if each outstanding result came out at its stream's present mean. That affects which tests are proposed
-        and nothing else: certificates rest on results alone.
+        That affects which tests are proposed and nothing else: certificates rest on results in the order of issue.
         """
-        now = self.propose()
-        if isinstance(now, Stop):
-            return now
         imagined = copy.copy(self)
         imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
-        for arm, metric in pending:
-            imagined.tell(arm, metric, self.mean(arm, metric))
-        tests: list[tuple[int, int]] = []
-        while len(tests) < count:
-            proposal = imagined.propose()
+        imagined._batch = self._batch.copy()
+        imagined._imagine(waiting)
+        known = not imagined.untested
+        imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in pending if known])
+        rounds: list[list[tuple[int, int]]] = []
+        while sum(map(len, rounds)) < count:
+            # Without a result of every stream there is nothing to plan by: each once more. And when what is out would
+            # settle everything, the rest is spent where it is most useful as things stand.
+            proposal = imagined.propose() if known else _every_stream(self)
             if isinstance(proposal, Stop):
-                # All would be certified by what is out already; the rest is spent where it is most useful now.
-                proposal = now
-            tests += proposal
-            for arm, metric in proposal:
-                imagined.tell(arm, metric, self.mean(arm, metric))
-        return tests[:count]
+                proposal = rounds[-1] if rounds else _every_stream(self) if self.untested else self.propose()
+            if isinstance(proposal, Stop):
+                return []
+            rounds.append(proposal)
+            imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in proposal if known])
+        return rounds
+
+    def _imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
+        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
+        values = np.array([value for _, _, value in results], np.float64)
+        self.advance(tests, values, np.zeros(len(results), np.int8))
 
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
@@ -360,6 +367,10 @@ class Certify(KernelPolicy):
             near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
         self._ends[arm, metric, side] = (s.n, far)
         return far
+
+
+def _every_stream(policy: Certify) -> list[tuple[int, int]]:
+    return [(arm, metric) for arm in range(policy.arms) for metric in range(policy.metrics)]
 
 
 def _copied(memory: Any) -> Any:
