@@ -14,12 +14,12 @@ import pytest
 from scipy.stats import binom
 
 import bestarm as ba
-from bestarm.study.standing import odds, standings
 from bestarm.answer import Answer
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
+from bestarm.study.standing import odds, standings
 from bestarm.testing.hard import hard_problems
 
 
@@ -199,10 +199,10 @@ def test_any_number_of_tests_at_once() -> None:
     assert policy.propose_ahead(1, [])[0] == policy.propose()
     for count in (1, 7, 50):
         assert count <= sum(map(len, policy.propose_ahead(count, []))) < count + 20
-    many = [test for round in policy.propose_ahead(200, []) for test in round]
+    many = [test for part in policy.propose_ahead(200, []) for test in part]
     assert len(set(many)) > 3
     # Pending tests count: with the leader's constraint well under way, others are proposed.
-    again = [test for round in policy.propose_ahead(50, [many[0]] * 500) for test in round]
+    again = [test for part in policy.propose_ahead(50, [many[0]] * 500) for test in part]
     assert again[:50].count(many[0]) < many[:50].count(many[0]) + 1
     assert (counts == policy.streams.counts).all()
 
