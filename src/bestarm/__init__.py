@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bestarm.study import AlreadyTold, Status, Study, Test
     from bestarm.study.conclusion import conclusion
     from bestarm.study.storage import StorageError
+    from bestarm.study.workers import MeasurementFailed, identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
@@ -36,6 +37,7 @@ _HOME = {
     "Gaussian": "noise",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
+    "MeasurementFailed": "study.workers",
     "Kernels": "policies.base",
     "Objective": "problem",
     "Plan": "plan",
@@ -53,6 +55,7 @@ _HOME = {
     "at_most": "problem",
     "conclusion": "study.conclusion",
     "forecast": "simulation.forecast",
+    "identify": "study.workers",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
@@ -75,6 +78,7 @@ __all__ = [
     "InvalidInput",
     "KernelPolicy",
     "Kernels",
+    "MeasurementFailed",
     "Objective",
     "Plan",
     "Policy",
@@ -91,6 +95,7 @@ __all__ = [
     "at_most",
     "conclusion",
     "forecast",
+    "identify",
     "instance",
     "instance_names",
     "maximize",

@@ -57,13 +57,21 @@ class Plan(Problem):
         return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
 
     @classmethod
-    def of(cls, problem: Problem, *, delta: float | None = None, bound: str | None = None) -> Plan:
-        """`problem` as a plan, with another delta or bound where given; what it does not say stands at its default."""
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        delta: float | None = None,
+        bound: str | None = None,
+        name: str | None = None,
+        policy: str | None = None,
+    ) -> Plan:
+        """`problem` as a plan, with what is given here in place of its own; what nobody says stands at its default."""
         if isinstance(problem, Plan):
             plan = problem
         else:
             plan = cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
-        changes: dict[str, Any] = {"delta": delta, "bound": bound}
+        changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
 

@@ -22,7 +22,7 @@ from bestarm.study.outlook import Outlook, outlook
 from bestarm.study.standing import ArmStanding, standings
 from bestarm.study.storage import Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
 from bestarm.study.values import check_value
-from bestarm.validation import InvalidInput, Name, parse
+from bestarm.validation import InvalidInput
 
 DEFAULT_LEASE = 3600.0
 """Seconds for which a test that was handed out is not handed to anybody else."""
@@ -136,11 +136,7 @@ class Study:
         `delta` is the probability of a wrong answer that you accept, 0.05 unless the problem is a `Plan` that says
         otherwise; `name` is what to open it by, and defaults to the plan's own; `seed` is for policies that draw lots.
         """
-        plan = Plan.of(problem, delta=delta)
-        changes: dict[str, Any] = {} if name is None else {"name": parse(Name, name)}
-        if policy is not None:
-            changes["policy"] = policy
-        plan = dataclasses.replace(plan, **changes)
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         find_policy(plan.policy)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise InvalidInput(f"seed = {seed!r}: must be a whole number from 0 to 2^63 - 1")
