@@ -7,13 +7,14 @@ result, the commonest thing by far, is one statement: an insert that does nothin
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from bestarm.study.schema import events, metadata, outcomes, queue, rounds, sour
 from bestarm.study.storage import (
     Entries,
     Event,
+    History,
     Issued,
     Outcome,
     Pending,
@@ -35,11 +37,13 @@ from bestarm.study.storage import (
     Storage,
     StorageError,
     StudyRecord,
+    Told,
 )
 from bestarm.validation import InvalidInput
 
 BUSY_SECONDS = 60.0
 CHUNK = 50_000
+PAGE = 5_000
 
 _LOCK = 0x62417266
 """Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
@@ -349,7 +353,14 @@ class SQLStorage(Storage):
         left = json.loads(present.tests)[last + 1 - present.first :]
         return last, number, [(arm, metric, ends) for arm, metric, ends in left]
 
-    def give(self, key: int, results: Sequence[tuple[int, int, float]], holder: str, source: str) -> list[int]:
+    def give(
+        self,
+        key: int,
+        results: Sequence[tuple[int, int, float]],
+        holder: str,
+        source: str,
+        ends: Collection[int] = (),
+    ) -> list[int]:
         if not results:
             return []
         try:
@@ -358,7 +369,8 @@ class SQLStorage(Storage):
                 if source:
                     connection.execute(sa.insert(sources).values(study=key, source=source))
                 last, number, _ = self._planned(connection, key)
-                due = _flat([[(arm, metric) for arm, metric, _ in results]])
+                marked = {*ends, len(results) - 1}
+                due = [(arm, metric, int(k in marked)) for k, (arm, metric, _) in enumerate(results)]
                 new = self._issue(connection, key, last + 1, number + 1, due, now, given=True)
                 rows = [_outcome(key, test.id, row[2], holder, now) for test, row in zip(new, results, strict=True)]
                 connection.execute(sa.insert(outcomes), rows)
@@ -547,6 +559,27 @@ class SQLStorage(Storage):
         # Of what bears the same time, the first step comes first.
         found.sort(key=lambda event: (event.time, event.test or 0, _ORDER.get(event.kind, 9)))
         return found if last is None else found[-last:] if last else []
+
+    def history(self, key: int) -> Iterator[History]:
+        query = (
+            sa.select(
+                *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
+                *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
+            )
+            .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+            .where(tests.c.study == key, tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to"))
+            .order_by(tests.c.test, outcomes.c.correction)
+        )
+        for after in itertools.count(0, PAGE):
+            with self._connect() as connection:
+                rows = connection.execute(query, {"after": after, "to": after + PAGE}).all()
+            if not rows:
+                return
+            for (test, arm, metric, ends, given, issued), told in itertools.groupby(rows, lambda row: row[:6]):
+                recorded = tuple(
+                    Told(row.value, row.reason, row.holder, row.told) for row in told if row.told is not None
+                )
+                yield History(test, arm, metric, bool(ends), bool(given), issued, recorded)
 
 
 _ORDER = {"created": 0, "asked": 1, "given": 2, "failed": 3, "told": 4, "dropped": 4, "corrected": 5}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import abc
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.metadata import entry_points
 from typing import Literal, NamedTuple
 
@@ -84,6 +84,28 @@ class Entries(NamedTuple):
         return Entries(self.ids[:row], self.arms[:row], self.metrics[:row], self.values[:row], self.ends[:row])
 
 
+class Told(NamedTuple):
+    """One outcome as it was recorded; of a corrected test there are several."""
+
+    value: float | None
+    reason: str | None
+    holder: str
+    time: float
+
+
+class History(NamedTuple):
+    """A test with everything that was recorded of it, the present outcome last; none if it is pending."""
+
+    id: int
+    arm: int
+    metric: int
+    ends: bool
+    given: bool
+    """Measured without asking."""
+    issued: float
+    outcomes: tuple[Told, ...]
+
+
 EventKind = Literal["created", "asked", "given", "told", "dropped", "failed", "corrected", "archived", "restored"]
 
 
@@ -137,10 +159,18 @@ class Storage(abc.ABC):
         """
 
     @abc.abstractmethod
-    def give(self, key: int, results: Sequence[tuple[int, int, float]], holder: str, source: str) -> list[int]:
-        """Record results (arm, metric, value) measured without asking, as one round: all or nothing. Returns the ids.
+    def give(
+        self,
+        key: int,
+        results: Sequence[tuple[int, int, float]],
+        holder: str,
+        source: str,
+        ends: Collection[int] = (),
+    ) -> list[int]:
+        """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
 
-        What is planned but not handed out is withdrawn, so that these results need not wait for it. A
+        They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
+        does. What is planned but not handed out is withdrawn, so that these results need not wait for it. A
         `source` other than "" is taken once only.
         """
 
@@ -197,6 +227,10 @@ class Storage(abc.ABC):
     @abc.abstractmethod
     def log(self, key: int, last: int | None = None) -> list[Event]:
         """What happened, the oldest first; the `last` events only, if that is given."""
+
+    @abc.abstractmethod
+    def history(self, key: int) -> Iterator[History]:
+        """Every test in the order of issue, read piece by piece: memory does not grow with their number."""
 
     def close(self) -> None:
         """Let go of connections."""

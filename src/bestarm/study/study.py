@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal
 
 from bestarm.answer import Answer
@@ -226,18 +226,21 @@ class Study:
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
-    def add(self, results: Iterable[tuple[str, str, float]], *, source: str = "") -> list[int]:
+    def add(
+        self, results: Iterable[tuple[str, str, float]], *, source: str = "", ends: Collection[int] = ()
+    ) -> list[int]:
         """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
 
         Returns their test ids. Give every result there is: to pick among them would bias the answer. A `source`, such
-        as a file's name and digest, is accepted once.
+        as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
+        the places, from 0, of results after which the study they come from decided.
         """
         rows = []
         for arm, metric, value in results:
             a, m = self.arm_number(arm), self.metric_number(metric)
             rows.append((a, m, check_value(self._part(m), value)))
         self._check_open()
-        return self._storage.give(self._record.key, rows, self.holder, source)
+        return self._storage.give(self._record.key, rows, self.holder, source, ends)
 
     def correct(self, test: Test | int, value: float, reason: str = "") -> None:
         """Replace a result that was told wrongly; the old one stays in the log."""
@@ -248,7 +251,9 @@ class Study:
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that the attempt at a test failed: it is handed out again, and the reason kept in the log."""
-        self._storage.fail(self._record.key, self._issued(test).id, self.holder, reason)
+        issued = self._issued(test)
+        self._check_open()
+        self._storage.fail(self._record.key, issued.id, self.holder, reason)
 
     def abandon(self, test: Test | int, reason: str = "") -> None:
         """Give a test up: its result is no longer expected, and will be refused.
