@@ -322,19 +322,22 @@ class Certify(KernelPolicy):
         imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
         imagined._batch = self._batch.copy()
         imagined._imagine(waiting)
-        known = not imagined.untested
-        imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in pending if known])
+        if imagined.untested:
+            # Nothing to plan by yet: each stream once more.
+            again = [(arm, metric) for arm in range(self.arms) for metric in range(self.metrics)]
+            return [again] * -(-count // len(again))
+        now = imagined.propose()
+        if isinstance(now, Stop):
+            return []
+        imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in pending])
         rounds: list[list[tuple[int, int]]] = []
         while sum(map(len, rounds)) < count:
-            # Without a result of every stream there is nothing to plan by: each once more. And when what is out would
-            # settle everything, the rest is spent where it is most useful as things stand.
-            proposal = imagined.propose() if known else _every_stream(self)
+            proposal = imagined.propose() if pending or rounds else now
             if isinstance(proposal, Stop):
-                proposal = rounds[-1] if rounds else _every_stream(self) if self.untested else self.propose()
-            if isinstance(proposal, Stop):
-                return []
+                # What is out would settle everything; the rest is spent where it is most useful as things stand.
+                proposal = now
             rounds.append(proposal)
-            imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in proposal if known])
+            imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in proposal])
         return rounds
 
     def _imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
@@ -367,10 +370,6 @@ class Certify(KernelPolicy):
             near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
         self._ends[arm, metric, side] = (s.n, far)
         return far
-
-
-def _every_stream(policy: Certify) -> list[tuple[int, int]]:
-    return [(arm, metric) for arm in range(policy.arms) for metric in range(policy.metrics)]
 
 
 def _copied(memory: Any) -> Any:
