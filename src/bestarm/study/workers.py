@@ -120,6 +120,7 @@ def drive(
     """
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InvalidInput(f"retries = {retries!r}: must be a whole number from 0 on")
+    held: dict[int, Test] = {}
     running: dict[Future[Any], Test] = {}
     failures: dict[int, int] = {}
     renewed = time.monotonic()
@@ -127,6 +128,7 @@ def drive(
         while True:
             room = workers - len(running)
             tests = _patiently(lambda room=room: study.ask(room, lease=lease)) if room else []  # type: ignore[misc]
+            held |= {test.id: test for test in tests}
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test
             if not running and not tests and _patiently(lambda: study.done):
@@ -136,6 +138,7 @@ def drive(
             for future in finished:
                 test = running.pop(future)
                 reason = _tell(study, test, future)
+                del held[test.id]
                 if reason is not None:
                     failures[test.id] = failures.get(test.id, 0) + 1
                     if failures[test.id] > retries:
@@ -145,16 +148,16 @@ def drive(
                         )
             if running and time.monotonic() - renewed > lease / 3:
                 renewed = time.monotonic()
-                _patiently(lambda: study.renew(running.values(), lease))
+                _patiently(lambda: study.renew(held.values(), lease))
             if watch is not None:
                 watch(study, len(running))
     finally:
         for future in running:
             future.cancel()
-        if running:
+        if held:
             # Without the database they come free by themselves, when their lease is over.
             with contextlib.suppress(StorageError):
-                study.release(running.values())
+                study.release(held.values())
     answer = study.answer
     assert answer is not None, "the study is done"
     return answer
