@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ GAINS = {"low": 0.0, "high": 3.0, "harmful": 6.0}
 
 def plan(**options: Any) -> ba.Plan:
     return ba.Plan(
-        arms=tuple(GAINS),
+        arms=tuple(ba.Arm(name) for name in GAINS),
         objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
         constraints=(ba.at_most("harm", 0.5, noise=ba.Bernoulli()),),
         **options,
@@ -66,7 +67,8 @@ def test_identify_alone() -> None:
 @pytest.mark.parametrize("policy", ["certify", "feasible-lucb"])
 def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
-        for name, executor in {"threads": threads, "processes": processes, "by name": "threads"}.items():
+        executors: dict[str, Any] = {"threads": threads, "processes": processes, "by name": "threads"}
+        for name, executor in executors.items():
             answer = ba.identify(
                 plan(policy=policy), exact, name=name, storage=tmp_path / "s.db", executor=executor, workers=3
             )
@@ -77,7 +79,7 @@ def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
 
 def test_identify_on_dask(needs: Callable[[str], None]) -> None:
     needs("distributed")
-    import distributed
+    distributed: Any = importlib.import_module("distributed")
 
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
@@ -99,7 +101,7 @@ def test_equal_calls_are_made_anew_on_dask(
 ) -> None:
     """Dask knows a call with equal arguments again and would return its old result."""
     needs("distributed")
-    import distributed
+    distributed: Any = importlib.import_module("distributed")
 
     def counted(arm: str, metric: str) -> float:
         with open(os.environ["BESTARM_TEST_CALLS"], "a") as calls:
@@ -118,7 +120,7 @@ def test_equal_calls_are_made_anew_on_dask(
 
 
 def test_failures_are_tried_again_and_kept(tmp_path: Path) -> None:
-    failed = []
+    failed: list[str] = []
 
     def moody(arm: str, metric: str) -> float:
         if len(failed) < 2:
