@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from bestarm.cli import studies
+from bestarm.cli.arguments import DashCommand
 
 if TYPE_CHECKING:
     from bestarm.plan import Plan
@@ -20,9 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
-
+AsJson = studies.AsJson
 Executor = Annotated[
     str | None,
     typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS."),
@@ -179,9 +181,17 @@ def demo(
     run(report, policy, delta, seed, rate)
 
 
+for _name, _command in studies.COMMANDS.items():
+    app.command(_name, cls=DashCommand)(_command)
+
+
 def main() -> None:
     """Run the program. Exit status 0; 2 for a user's mistake; 1 for anything else."""
-    # The error class is looked up only when something went wrong: importing it here would slow every start.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal cannot show is written out rather than an error.
+            stream.reconfigure(errors="backslashreplace")
+    # The error classes are looked up only when something went wrong: importing them here would slow every start.
     try:
         app()
     except SystemExit as end:
@@ -195,3 +205,10 @@ def main() -> None:
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        from bestarm.study.storage import StorageError
+
+        if not isinstance(error, StorageError):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
