@@ -301,7 +301,7 @@ def test_a_lucky_certificate_is_looked_at_again() -> None:
     """Two arms that are hard to tell apart; one has a constraint certified long ago, on two tests."""
     noise = ba.Gaussian(1.0)
     plan = ba.Plan(
-        arms=("a", "b"),  # type: ignore[arg-type]
+        arms=("a", "b"),
         objective=ba.maximize("p", noise=noise),
         constraints=(ba.at_most("c", 0.0, noise=noise),),
     )

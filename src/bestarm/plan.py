@@ -6,10 +6,11 @@ import dataclasses
 import json
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bestarm.problem import Problem
+from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.validation import InvalidInput, Name, Positive, Probability, dump, parse, value
 
 DEFAULT_POLICY = "certify"
@@ -45,6 +46,20 @@ class Plan(Problem):
     policy: Name = DEFAULT_POLICY
     bound: Name = DEFAULT_BOUND
     budget: Budget | None = None
+
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            name: str = "study",
+            delta: float = 0.05,
+            policy: str = DEFAULT_POLICY,
+            bound: str = DEFAULT_BOUND,
+            budget: Budget | None = None,
+        ) -> None: ...
 
     @property
     def max_tests(self) -> int:

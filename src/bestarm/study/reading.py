@@ -56,42 +56,41 @@ def read_pending(connection: sa.Connection, key: int) -> list[Pending]:
 
 def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:
     """As `Storage.entries` says; no connection is held between the parts."""
-    query = (
-        sa.select(tests.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends)
-        .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
-        .where(tests.c.study == key, tests.c.test > sa.bindparam("after"))
-        .order_by(tests.c.test, outcomes.c.correction)
-        .limit(sa.bindparam("limit"))
-    )
-    limit, more = FIRST_CHUNK, True
-    while more:
+    # Ids are consecutive, so a page is a range of them; a limit would have the database sort all that follows.
+    last, size = 0, FIRST_CHUNK
+    while True:
         with database.connect() as connection:
-            rows: Sequence[Any] = connection.execute(query, {"after": after, "limit": limit}).all()
-        more = len(rows) == limit
-        if more:
-            # The last test may have a correction beyond the limit.
-            rows = [row for row in rows if row.test != rows[-1].test]
-            if not rows:
-                limit *= 2
-                continue
-        limit = max(limit, CHUNK)
-        if not rows:
+            rows = connection.execute(_ENTRIES, {"key": key, "after": after, "to": after + size}).all()
+            if gaps and not last:
+                last = connection.execute(_LAST, {"key": key}).scalar() or 0
+        if rows:
+            chunk = _columns(rows)
+            if not gaps and chunk.ids[-1] != after + len(chunk.ids):
+                chunk = chunk.before(int(np.argmin(chunk.ids == after + 1 + np.arange(len(chunk.ids)))))
+            if len(chunk.ids):
+                yield chunk
+        if (after + size >= last) if gaps else (not rows or chunk.ids.size < size):
             return
-        chunk = _columns(rows)
-        if not gaps:
-            ahead = chunk.ids == after + 1 + np.arange(len(chunk.ids))
-            if not ahead.all():
-                cut = int(np.argmin(ahead))
-                if cut:
-                    yield chunk.before(cut)
-                return
-        yield chunk
-        after = int(chunk.ids[-1])
+        after += size
+        size = CHUNK
+
+
+_ENTRIES = (
+    sa.select(tests.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told)
+    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
+    .where(
+        tests.c.study == sa.bindparam("key"),
+        tests.c.test > sa.bindparam("after"),
+        tests.c.test <= sa.bindparam("to"),
+    )
+    .order_by(tests.c.test, outcomes.c.correction)
+)
+_LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam("key"))
 
 
 def _columns(rows: Sequence[Any]) -> Entries:
     """Rows as arrays; of a corrected test the last row counts."""
-    ids, arms, metrics, values, ends = zip(*rows, strict=True)
+    ids, arms, metrics, values, ends, told = zip(*rows, strict=True)
     number = np.array(ids, np.int64)
     keep = np.append(number[1:] != number[:-1], True)
     return Entries(
@@ -100,6 +99,7 @@ def _columns(rows: Sequence[Any]) -> Entries:
         np.array(metrics, np.int64)[keep],
         np.array(values, np.float64)[keep],
         np.array(ends, np.int8)[keep],
+        np.array(told, np.float64)[keep],
     )
 
 

@@ -78,10 +78,20 @@ class Entries(NamedTuple):
     values: npt.NDArray[np.float64]
     ends: npt.NDArray[np.int8]
     """1 where the last test of a round stands: there the policy decides."""
+    told: npt.NDArray[np.float64]
+    """When the outcome was told, in seconds since 1970."""
 
     def before(self, row: int) -> Entries:
         """Those above a row."""
-        return Entries(self.ids[:row], self.arms[:row], self.metrics[:row], self.values[:row], self.ends[:row])
+        first = slice(row)
+        return Entries(
+            self.ids[first],
+            self.arms[first],
+            self.metrics[first],
+            self.values[first],
+            self.ends[first],
+            self.told[first],
+        )
 
 
 class Told(NamedTuple):

@@ -20,7 +20,8 @@ from bestarm.study.conclusion import answer_of
 from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
 from bestarm.study.standing import ArmStanding, standings
-from bestarm.study.storage import Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
+from bestarm.study.storage import Entries, Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
+from bestarm.study.timeline import Progress, Timeline
 from bestarm.study.values import check_value
 from bestarm.validation import InvalidInput
 
@@ -112,10 +113,12 @@ class Study:
         self._handed: dict[int, Issued] = {}
         self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
         self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
-        self._decider = self._new_decider()
+        self._start_afresh()
 
-    def _new_decider(self) -> Decider:
-        return Decider(self.plan, self._record.seed)
+    def _start_afresh(self) -> None:
+        """Before the first result has entered."""
+        self._decider = Decider(self.plan, self._record.seed)
+        self._timeline = Timeline(self.plan.costs)
 
     # ---------------------------------------------------------------------------------------- create and open
 
@@ -351,6 +354,12 @@ class Study:
                 return None
             return outlook(self.plan, self._decider.policy, runs=runs, seed=seed)
 
+    def progress(self) -> Progress:
+        """How tests and cost have grown over time, in some hundred points."""
+        with self._lock:
+            self._sync()
+            return self._timeline.progress()
+
     def pending(self) -> list[tuple[Test, Pending]]:
         """The tests whose results are out, and who holds them."""
         return [
@@ -381,13 +390,17 @@ class Study:
         changed = record.revision != self._record.revision
         self._record = record
         if changed:
-            self._decider = self._new_decider()
+            self._start_afresh()
 
     def _sync(self) -> None:
         """Take in what has been told since the last look, as far as it is complete."""
         self._look()
         for entries in self._storage.entries(self._record.key, self._decider.settled):
-            self._decider.enter(entries)
+            self._enter(entries)
+
+    def _enter(self, entries: Entries) -> None:
+        self._decider.enter(entries)
+        self._timeline.extend(entries.told, entries.metrics, entries.values)
 
     def _check_open(self) -> None:
         if self._record.archived is not None:
@@ -416,7 +429,7 @@ class Study:
         """What to do next, decided inside the storage's lock on everything that has been told by then."""
         key, decider = self._record.key, self._decider
         for entries in self._storage.entries(key, decider.settled):
-            decider.enter(entries)
+            self._enter(entries)
         if self._is_done:
             return []
         out = [(test.arm, test.metric) for test in self._storage.pending(key)]

@@ -128,7 +128,7 @@ def drive(
         while True:
             room = workers - len(running)
             tests = _patiently(lambda room=room: study.ask(room, lease=lease)) if room else []  # type: ignore[misc]
-            held |= {test.id: test for test in tests}
+            held.update((test.id, test) for test in tests)
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test
             if not running and not tests and _patiently(lambda: study.done):
