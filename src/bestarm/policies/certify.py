@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from bestarm.evidence.combine import (
     stream_of,
 )
 from bestarm.evidence.pairs import pair_ceiling, pair_evidence
-from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
+from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_below
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
@@ -36,6 +36,7 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, new_tournament
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
+from bestarm.policies.confidence import Intervals, lower_end_of, new_intervals, upper_end_of
 
 # Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
 # violated constraint, not for the worst.
@@ -307,9 +308,9 @@ class Certify(KernelPolicy):
     kernels = Kernels(new_memory, update, propose, start)
 
     @functools.cached_property
-    def _ends(self) -> dict[tuple[int, int, float], tuple[int, float]]:
-        """The ends of intervals computed so far, each with the number of tests it was computed for."""
-        return {}
+    def intervals(self) -> Intervals:
+        """The intervals shown last, so that only those of streams tested since are computed anew."""
+        return new_intervals(self.arms, self.metrics)
 
     def propose_ahead(
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
@@ -347,29 +348,11 @@ class Certify(KernelPolicy):
 
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
-        return self._end(arm, metric, evidence_above, -1.0, self.setting.level[arm] - self.setting.log_weight[metric])
+        return float(lower_end_of(self.setting, self.streams, arm, metric))
 
     def upper(self, arm: int, metric: int) -> float:
         """Upper end of a stream's interval: the evidence that the mean lies below it has reached the arm's level."""
-        return self._end(arm, metric, evidence_below, 1.0, self.setting.level[arm])
-
-    def _end(self, arm: int, metric: int, evidence: Callable[..., float], side: float, level: float) -> float:
-        s = stream_of(self.setting, self.streams, arm, metric)
-        known = self._ends.get((arm, metric, side))
-        if known is not None and known[0] == s.n:
-            return known[1]
-        near, step = self.mean(arm, metric), s.width / math.sqrt(s.n)
-        far = near + side * step
-        limit = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
-        while evidence(*s, far) < level and limit[0] < far < limit[1]:
-            step *= 2.0
-            far += side * step
-        far = min(max(far, limit[0]), limit[1])
-        while abs(far - near) > 1e-6 * s.width:
-            middle = 0.5 * (near + far)
-            near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
-        self._ends[arm, metric, side] = (s.n, far)
-        return far
+        return float(upper_end_of(self.setting, self.streams, arm, metric))
 
 
 def _copied(memory: Any) -> Any:
