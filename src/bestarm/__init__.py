@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bestarm.analysis import plot
     from bestarm.answer import Answer
     from bestarm.noise import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
@@ -60,6 +61,7 @@ _HOME = {
     "instance_names": "paper.instances",
     "maximize": "problem",
     "minimize": "problem",
+    "plot": "analysis",
     "simulate": "simulation.simulate",
 }
 
@@ -100,6 +102,7 @@ __all__ = [
     "instance_names",
     "maximize",
     "minimize",
+    "plot",
     "simulate",
 ]
 
@@ -109,7 +112,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bestarm' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"bestarm.{_HOME[name]}"), name)
+    home = importlib.import_module(f"bestarm.{_HOME[name]}")
+    value = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{home.__name__}.{name}")
     globals()[name] = value
     return value
 

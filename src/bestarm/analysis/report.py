@@ -15,7 +15,8 @@ from bestarm.policies.certify import Certify
 from bestarm.study.intervals import interval_chart
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import ArmStanding, MetricStanding
-from bestarm.study.study import Status, Study
+from bestarm.study.status import Status
+from bestarm.study.study import Study
 from bestarm.study.timeline import Progress
 from bestarm.study.words import assumptions, guarantee, question
 
@@ -68,12 +69,7 @@ def _p(text: str, kind: str = "") -> str:
 
 
 def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> str:
-    if answer is not None:
-        said = str(answer)
-    elif status.leader is None:
-        said = "still running: no arm looks feasible so far"
-    else:
-        said = f"still running: {status.leader} leads, with {100 * status.confidence:.0f} % confidence so far"
+    said = status.headline if answer is None else str(answer)
     firm = answer is not None and answer.state != "budget_spent"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
@@ -214,8 +210,8 @@ def _reproduction(study: Study, answer: Answer | None) -> str:
     policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
     text = (
         f"{policy} Everything here is recomputed from the record: the plan below, seed {study.record.seed}, and the "
-        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record with "
-        f"`bestarm export`, make a new study from the plan with `bestarm new`, and give it the results with "
+        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record "
+        f"with `bestarm export`, make a new study from the plan with `bestarm new`, and give it the results with "
         f"`bestarm import`: it comes to the same conclusion."
     )
     return f"<h2>How to reproduce it</h2>\n{_p(text)}<pre>{escape(study.plan.to_toml())}</pre>\n"

@@ -18,8 +18,9 @@ from bestarm.paper.instances import instance
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.study.standing import MetricStanding
+from bestarm.study.status import Status
 from bestarm.study.storage import Storage, open_storage
-from bestarm.study.study import Status, Study
+from bestarm.study.study import Study
 from bestarm.study.words import question
 from bestarm.validation import InvalidInput
 

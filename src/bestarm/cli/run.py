@@ -15,7 +15,8 @@ from rich.text import Text
 
 from bestarm.study.command import Command
 from bestarm.study.outlook import Outlook
-from bestarm.study.study import Status, Study
+from bestarm.study.status import Status
+from bestarm.study.study import Study
 from bestarm.study.workers import drive
 from bestarm.validation import InvalidInput
 

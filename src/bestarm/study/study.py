@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 import os
 import socket
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Literal
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
@@ -19,7 +17,9 @@ from bestarm.problem import Constraint, Objective, Problem
 from bestarm.study.conclusion import answer_of
 from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
+from bestarm.study.show import html_view
 from bestarm.study.standing import ArmStanding, standings
+from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Entries, Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
 from bestarm.study.timeline import Progress, Timeline
 from bestarm.study.values import check_value
@@ -27,8 +27,6 @@ from bestarm.validation import InvalidInput
 
 DEFAULT_LEASE = 3600.0
 """Seconds for which a test that was handed out is not handed to anybody else."""
-
-StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
 
 class AlreadyTold(InvalidInput):
@@ -44,41 +42,6 @@ class Test:
     id: int
     arm: str
     metric: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """Where a study stands.
-
-    `answer` is what was certified, None as long as nothing is; `leader` is the present best arm. `tests` and `cost` are
-    those of all results recorded, of which `waiting` wait for the result of a test issued earlier before they count.
-    """
-
-    study: str
-    state: StudyState
-    answer: str | None
-    leader: str | None
-    confidence: float
-    tests: int
-    cost: float
-    pending: int
-    waiting: int
-    arms: tuple[ArmStanding, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""
-        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
-        return plain
-
-
-def _plain(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _plain(item) for key, item in data.items()}
-    if isinstance(data, list | tuple):
-        return [_plain(item) for item in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
 
 
 _serial = itertools.count(1)
@@ -183,6 +146,10 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<bestarm.Study {self.name!r} in {self._storage.url!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_view(self.plan, self.status())
 
     # ------------------------------------------------------------------------------------------- ask and tell
 
