@@ -89,7 +89,7 @@ def test_a_certified_study() -> None:
     assert "latency: scatters around its mean with a standard deviation of at most 0.5" in text
     assert f"{answer.cost:,.6g}" in text
     # What it says to reproduce it by is there.
-    plan = html.unescape(page.split("<pre>")[1].split("</pre>")[0])
+    plan = html.unescape(page.split("<pre>")[2].split("</pre>")[0])
     assert ba.Plan.from_toml(plan) == study.plan
     assert record_digest(study) in text
 

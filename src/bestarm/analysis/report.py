@@ -32,7 +32,7 @@ h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem }
 table { border-collapse: collapse; font-size: .9rem }
 td, th { padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; vertical-align: top }
 td:first-child, th:first-child, td.words, th.words { text-align: left }
-td, th { overflow-wrap: anywhere }
+td:first-child { overflow-wrap: break-word; min-width: 4.5rem; max-width: 16rem }
 svg { width: 100%; height: auto }
 pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; white-space: pre-wrap }
 @media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg { break-inside: avoid }
@@ -156,10 +156,7 @@ def _cell(metric: MetricStanding) -> str:
     if not metric.tests:
         return "<td>untested</td>"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
-    return (
-        f"<td>{metric.mean:.4g}{sign} [{metric.low:.4g}, {metric.high:.4g}]"
-        f"<br><small>{metric.tests:,} tests</small></td>"
-    )
+    return f"<td>{metric.mean:.4g}{sign}<br><small>{metric.low:.3g} to {metric.high:.3g}<br>{metric.tests:,} tests</small></td>"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
@@ -210,8 +207,8 @@ def _reproduction(study: Study, answer: Answer | None) -> str:
     policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
     text = (
         f"{policy} Everything here is recomputed from the record: the plan below, seed {study.record.seed}, and the "
-        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record "
-        f"with `bestarm export`, make a new study from the plan with `bestarm new`, and give it the results with "
-        f"`bestarm import`: it comes to the same conclusion."
+        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, make "
+        "a new study from the plan, and give it the results: it comes to the same conclusion."
     )
-    return f"<h2>How to reproduce it</h2>\n{_p(text)}<pre>{escape(study.plan.to_toml())}</pre>\n"
+    commands = "bestarm export STUDY -o record.csv\nbestarm new plan.toml --name again\nbestarm import again record.csv"
+    return f"<h2>How to reproduce it</h2>\n{_p(text)}<pre>{escape(commands)}</pre>\n<pre>{escape(study.plan.to_toml())}</pre>\n"

@@ -285,11 +285,10 @@ class Study:
         with self._lock:
             self._sync()
             policy = self._decider.policy
-            stop, counts = self._decider.stop, policy.streams.counts.sum(axis=0)
+            stop = self._decider.stop
             leader, confidence = present_answer(policy.setting, policy.streams)
             late = self._recorded_late()
-            for _, metric, _ in late:
-                counts[metric] += 1
+            tests, cost = self._timeline.total
             state: StudyState = "running"
             if stop is not None:
                 state = "no_feasible_arm" if stop.arm is None else "certified"
@@ -303,8 +302,8 @@ class Study:
                 answer=named if stop is not None else None,
                 leader=named,
                 confidence=confidence,
-                tests=int(counts.sum()),
-                cost=float(counts @ policy.setting.cost),
+                tests=tests + len(late),
+                cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
                 pending=len(self._storage.pending(self._record.key)),
                 waiting=0 if self._is_done else len(late),
                 arms=tuple(standings(self.plan, policy)),

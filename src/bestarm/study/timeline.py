@@ -44,6 +44,11 @@ class Timeline:
             self._every *= 2
             self._kept = [point for point in self._kept if point[1] % self._every == 0]
 
+    @property
+    def total(self) -> tuple[int, float]:
+        """All results so far, and what they cost."""
+        return self._last[1:]
+
     def progress(self) -> Progress:
         points = list(self._kept)
         if self._last[1] and (not points or points[-1] != self._last):
