@@ -181,7 +181,9 @@ def test_plots(needs: Callable[[str], None]) -> None:
         progress = ba.plot.progress(study)
         assert progress.axes[0].lines[0].get_ydata()[-1] == study.status().tests
         costs = ba.plot.costs(study)
-        assert sum(bar.get_width() for bar in costs.axes[0].patches) == pytest.approx(study.status().cost)
+        answer = study.answer
+        assert answer is not None
+        assert sum(bar.get_width() for bar in costs.axes[0].patches) == pytest.approx(answer.cost)
         for drawn in (figure, progress, costs):
             drawn.canvas.draw()
     finally:

@@ -156,7 +156,8 @@ def _cell(metric: MetricStanding) -> str:
     if not metric.tests:
         return "<td>untested</td>"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
-    return f"<td>{metric.mean:.4g}{sign}<br><small>{metric.low:.3g} to {metric.high:.3g}<br>{metric.tests:,} tests</small></td>"
+    interval = f"{metric.low:.3g} to {metric.high:.3g}"
+    return f"<td>{metric.mean:.4g}{sign}<br><small>{interval}<br>{metric.tests:,} tests</small></td>"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
@@ -207,8 +208,9 @@ def _reproduction(study: Study, answer: Answer | None) -> str:
     policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
     text = (
         f"{policy} Everything here is recomputed from the record: the plan below, seed {study.record.seed}, and the "
-        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, make "
-        "a new study from the plan, and give it the results: it comes to the same conclusion."
+        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, "
+        "make a new study from the plan, and give it the results: it comes to the same conclusion."
     )
     commands = "bestarm export STUDY -o record.csv\nbestarm new plan.toml --name again\nbestarm import again record.csv"
-    return f"<h2>How to reproduce it</h2>\n{_p(text)}<pre>{escape(commands)}</pre>\n<pre>{escape(study.plan.to_toml())}</pre>\n"
+    shown = "".join(f"<pre>{escape(part)}</pre>\n" for part in (commands, study.plan.to_toml()))
+    return f"<h2>How to reproduce it</h2>\n{_p(text)}{shown}"
