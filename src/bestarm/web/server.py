@@ -1,0 +1,100 @@
+"""Running the service."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+from collections.abc import Sequence
+
+import uvicorn
+from fastapi import FastAPI
+
+from bestarm.validation import InvalidInput
+from bestarm.web.app import create_app
+from bestarm.web.guard import is_loopback
+from bestarm.web.limits import Limits
+
+_SHORTEST_TOKEN = 16
+
+
+def check_access(host: str, token: str | None) -> None:
+    """Refuse to serve other machines without a token."""
+    if token is None:
+        if not is_loopback(host):
+            raise InvalidInput(
+                f"host = {host!r}: other machines could reach this address, so it needs a token: give --token, "
+                "or set BESTARM_TOKEN"
+            )
+    elif len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput(
+            f"token: must have at least {_SHORTEST_TOKEN} characters, letters, digits or signs of ASCII, without spaces"
+        )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at that address; port 0 is any that is free."""
+    if isinstance(port, bool) or not 0 <= port < 2**16:
+        raise InvalidInput(f"port = {port!r}: must be a whole number from 0 to 65,535")
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+            0
+        ]
+    except (socket.gaierror, UnicodeError):
+        raise InvalidInput(f"host = {host!r}: is not an address of this machine") from None
+    listener = socket.socket(family, kind)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(f"host = {host!r}, port = {port}: cannot listen there: {error.strerror}") from None
+    return listener
+
+
+class Server(uvicorn.Server):
+    """Ends event streams before it waits for open requests."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.app
+        assert isinstance(app, FastAPI)
+        app.state.hub.close()
+        await super().shutdown(sockets)
+
+
+def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
+    """A server for the application. Only `proxies` are believed when they say for whom they ask."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        ws="none",
+    )
+    return Server(config)
+
+
+def serve(
+    storage_url: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    proxies: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> None:
+    """Serve the studies at `storage_url` until interrupted."""
+    check_access(host, token)
+    with listen(host, port) as listener:
+        app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+        shown = f"[{host}]" if ":" in host else host
+        # Standard error, where a program that starts us finds the port it was given.
+        print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}/", file=sys.stderr, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            new_server(app, proxies=proxies).run(sockets=[listener])
