@@ -104,7 +104,7 @@ def test_a_study_from_beginning_to_end(bestarm: Program) -> None:
     said = works(bestarm, "new", "dose.toml")
     assert "dose: 2 arms, 3 metrics, policy certify, delta 0.05; kept in s.db" in said
     assert "bestarm ask dose -n 4" in said
-    values = {
+    values: dict[str, dict[str, float]] = {
         "efficacy": {"25 mg": -1.0, "150 mg": 1.0},
         "harm": {"25 mg": 0, "150 mg": 0},
         "purity": dict.fromkeys(("25 mg", "150 mg"), 90),
@@ -477,6 +477,21 @@ def test_a_misspelt_command_line_is_refused(bestarm: Program, words: tuple[str, 
     assert (ended.code, ended.out) == (2, "")
     assert "Traceback" not in ended.err
     assert everything() == before
+
+
+@pytest.mark.parametrize("command", ["ask", "status", "log", "export"])
+def test_a_damaged_file_is_named(bestarm: Program, command: str) -> None:
+    works(bestarm, "new", "dose.toml")
+    works(bestarm, "ask", "dose", "-n", "3")
+    with sqlite3.connect("s.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        [page] = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    data = Path("s.db").read_bytes()
+    Path("s.db").write_bytes(data[:page] + b"\x5a" * (len(data) - page))
+    ended = bestarm(command, "dose")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: storage = 's.db': is damaged (its pages are malformed); restore it from a copy\n"
 
 
 def test_a_database_that_fails_is_not_the_users_mistake(bestarm: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,7 +182,7 @@ def demo(
 
 
 for _name, _command in studies.COMMANDS.items():
-    app.command(_name, cls=DashCommand)(_command)
+    app.command(_name, cls=DashCommand, rich_help_panel="Live studies")(_command)
 
 
 def main() -> None:

@@ -58,17 +58,23 @@ def export(name: str, form: str | None, out: Path | None, db: str | None) -> Non
     if out is None or str(out) == "-":
         _WRITERS[chosen](study, sys.stdout)
         return
-    try:
-        with _written_whole(out) as file:
-            tests = _WRITERS[chosen](study, file)
-    except OSError as error:
-        raise InvalidInput(f"out = {str(out)!r}: cannot be written: {error.strerror or error}") from None
+    with written_whole(out) as file:
+        tests = _WRITERS[chosen](study, file)
     plain_console().print(shown(f"{counted(tests, 'test')} of {study.name} written to {out}."), soft_wrap=True)
 
 
 @contextlib.contextmanager
-def _written_whole(out: Path) -> Iterator[TextIO]:
+def written_whole(out: Path) -> Iterator[TextIO]:
     """A file to write that takes its name when it is complete: before that, the old one stays."""
+    try:
+        with _replacing(out) as file:
+            yield file
+    except OSError as error:
+        raise InvalidInput(f"output = {str(out)!r}: cannot be written: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _replacing(out: Path) -> Iterator[TextIO]:
     target = Path(os.path.realpath(out))
     if target.exists() and not target.is_file():
         # Pipes and devices cannot be replaced; a folder complains here.

@@ -54,7 +54,7 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
         leads = "no arm looks feasible" if now.leader is None else f"{now.leader} leads"
         sure = f"confidence {percent(now.confidence)} ({100 * (1 - study.plan.delta):.6g} % needed)"
         yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}"
-    yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,g}; {now.pending:,} pending"
+    yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
     if now.waiting:
         test, row = study.pending()[0]
         yield (
