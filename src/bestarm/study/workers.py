@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
@@ -33,10 +33,34 @@ class MeasurementFailed(RuntimeError):
     """A test failed so often that it is no use to go on. The study is safe; mend the cause and go on with it."""
 
 
-class Watcher(Protocol):
+class LiveStudy(Protocol):
+    """What `drive` needs of a study, be it here or on a server: the methods and properties of `Study`."""
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def answer(self) -> Answer | None: ...
+
+    def ask(self, n: int = 1, *, lease: float = LEASE) -> list[Test]: ...
+
+    def tell(self, test: Test | int, value: float) -> None: ...
+
+    def fail(self, test: Test | int, reason: str = "") -> None: ...
+
+    def release(self, tests: Iterable[Test | int]) -> None: ...
+
+    def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None: ...
+
+
+S = TypeVar("S", bound=LiveStudy)
+Watched = TypeVar("Watched", bound=LiveStudy, contravariant=True)
+
+
+class Watcher(Protocol[Watched]):
     """Is told now and then how the work goes: the study, and how many tests are being made."""
 
-    def __call__(self, study: Study, running: int) -> None: ...
+    def __call__(self, study: Watched, running: int) -> None: ...
 
 
 def _measure(function: Measure, arm: str, metric: str, attempt: tuple[int, int]) -> float:
@@ -56,7 +80,7 @@ def identify(
     workers: int | None = None,
     retries: int = 2,
     seed: int = 0,
-    watch: Watcher | None = None,
+    watch: Watcher[Study] | None = None,
 ) -> Answer:
     """Find the best feasible arm of `problem` by calling `function(arm, metric)` as often as it takes.
 
@@ -106,13 +130,13 @@ def _create_or_open(
 
 
 def drive(
-    study: Study,
+    study: S,
     submit: Callable[[Test, int], Future[Any]],
     workers: int,
     *,
     retries: int = 2,
     lease: float = LEASE,
-    watch: Watcher | None = None,
+    watch: Watcher[S] | None = None,
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
@@ -168,7 +192,7 @@ def _pause() -> set[Future[Any]]:
     return set()
 
 
-def _tell(study: Study, test: Test, future: Future[Any]) -> str | None:
+def _tell(study: LiveStudy, test: Test, future: Future[Any]) -> str | None:
     """Tell what came of a test; returns the reason if it failed."""
     try:
         value = future.result()

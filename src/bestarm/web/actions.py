@@ -9,7 +9,7 @@ from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
 from bestarm.study.exchange import tell_results
-from bestarm.study.study import DEFAULT_LEASE
+from bestarm.study.study import DEFAULT_LEASE, Test
 from bestarm.web import models
 from bestarm.web.common import CHANGE, Key
 from bestarm.web.desk import Desk
@@ -38,6 +38,9 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         hub.nudge(key)
         return result
 
+    def meant(one: SharedStudy, body: models.Correct | models.OneTest) -> Test | int:
+        return one.meant(body.test, body.arm, body.metric)
+
     @router.post("/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, tags=["tests"])
     async def ask(study: Key, body: models.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
@@ -48,16 +51,16 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     @router.post("/studies/{study}/tell", response_model=models.Told, responses=CHANGE, tags=["tests"])
     async def tell(study: Key, body: models.Tell, request: Request) -> Response:
         """Record results of tests, all or none. The same value again has no effect."""
-        results = [(result.test, result.value) for result in body.results]
 
         def act(one: SharedStudy) -> None:
+            results = [(one.meant(told.test, told.arm, told.metric), told.value) for told in body.results]
             if len(results) == 1:
                 one.tell(*results[0])
             else:
                 one.tell_many(results)
 
         await change(study, request, body.holder, act)
-        return json_response({"told": len(results)})
+        return json_response({"told": len(body.results)})
 
     @router.post("/studies/{study}/add", response_model=models.Added, responses=CHANGE, tags=["tests"])
     async def add(study: Key, body: models.Add, request: Request) -> Response:
@@ -87,19 +90,19 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     @router.post("/studies/{study}/correct", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def correct(study: Key, body: models.Correct, request: Request) -> Response:
         """Replace a result that was told wrongly; the old one stays in the log."""
-        await change(study, request, body.holder, lambda one: one.correct(body.test, body.value, body.reason))
+        await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 
     @router.post("/studies/{study}/fail", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
         """Say that an attempt failed: the test is handed out again."""
-        await change(study, request, body.holder, lambda one: one.fail(body.test, body.reason))
+        await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
         return json_response({})
 
     @router.post("/studies/{study}/abandon", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def abandon(study: Key, body: models.OneTest, request: Request) -> Response:
         """Give a test up, for a reason that has nothing to do with its result."""
-        await change(study, request, body.holder, lambda one: one.abandon(body.test, body.reason))
+        await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
         return json_response({})
 
     @router.post("/studies/{study}/release", response_model=models.Nothing, responses=CHANGE, tags=["tests"])

@@ -12,7 +12,8 @@ MOST_RESULTS = 10_000
 """Results or tests in one request."""
 
 TestId = Annotated[int, Field(ge=1, lt=2**63, strict=True, description="The number of a test, as ask returned it.")]
-Value = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Value = Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[bool, Field(strict=True)]
+"""True and False are natural results of a yes-or-no test."""
 Holder = Annotated[
     str | None,
     Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
@@ -43,10 +44,17 @@ class Ask(_Taken):
     holder: Holder
 
 
-class Result(_Taken):
-    """The result of a test that was asked for."""
+class _OfTest(_Taken):
+    """Says something of a test. Its arm and metric need not be given; if they are, they must be right."""
 
     test: TestId
+    arm: Name | None = None
+    metric: Name | None = None
+
+
+class Result(_OfTest):
+    """The result of a test that was asked for."""
+
     value: Value
 
 
@@ -77,19 +85,17 @@ class Add(_Taken):
     holder: Holder
 
 
-class Correct(_Taken):
+class Correct(_OfTest):
     """A result that was told wrongly, as it should have been."""
 
-    test: TestId
     value: Value
     reason: Reason = ""
     holder: Holder
 
 
-class OneTest(_Taken):
+class OneTest(_OfTest):
     """A test whose attempt failed, or that is given up, and why."""
 
-    test: TestId
     reason: Reason = ""
     holder: Holder
 
@@ -227,6 +233,12 @@ class Asked(BaseModel):
     """Tests to make. None and not done: wait for results that are out."""
 
     tests: list[TestToMake]
+    done: bool
+
+
+class Done(BaseModel):
+    """Whether the study has its answer, or has spent its budget."""
+
     done: bool
 
 

@@ -22,6 +22,7 @@ from bestarm.web.limits import Limits
 from bestarm.web.problems import as_problem, json_response
 from bestarm.web.shared import SharedStudy
 
+USUAL_RUNS = 100
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
@@ -127,14 +128,24 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         return json_response({name: [column[k] for k in kept] for name, column in columns.items()})
 
     @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
-    async def forecast(study: Key) -> Response:
+    async def forecast(
+        study: Key,
+        runs: Annotated[int, Query(ge=1, le=1000, description="How many studies to simulate.")] = USUAL_RUNS,
+        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation.")] = 0,
+    ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
         While results come in, what is returned may be some seconds old.
         """
         shared = await desk.study(study)
-        outlook = await desk.forecast(shared.recent_forecast)
+        usual = (runs, seed) == (USUAL_RUNS, 0)
+        outlook = await desk.forecast(shared.usual_forecast if usual else lambda: shared.forecast(runs=runs, seed=seed))
         return json_response(None if outlook is None else outlook.to_dict())
+
+    @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
+    async def done(study: Key) -> Response:
+        """Whether the study is done; much less work than its whole status."""
+        return json_response({"done": await desk.with_study(study, lambda one: one.done)})
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
     async def log(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 
 import uvicorn
 from fastapi import FastAPI
@@ -77,6 +78,24 @@ def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
         ws="none",
     )
     return Server(config)
+
+
+@contextlib.contextmanager
+def running(
+    storage_url: str, *, token: str | None = None, allowed_hosts: Sequence[str] = (), limits: Limits | None = None
+) -> Iterator[str]:
+    """A service inside this process, for notebooks and tests; yields its address, at a port that was free."""
+    app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+    server = new_server(app)
+    with listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            # Connections made before it is ready wait in the socket's queue.
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 def serve(

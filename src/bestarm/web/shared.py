@@ -99,10 +99,18 @@ class SharedStudy(Study):
 
     def _issued(self, test: Test | int) -> Issued:
         try:
-            return super()._issued(test)
+            issued = super()._issued(test.id if isinstance(test, Test) else test)
         except InvalidInput as error:
             # Numbers come checked from the routes, so the only complaint left is that there is no such test.
             raise NotThere(str(error)) from None
+        return super()._issued(test) if isinstance(test, Test) else issued
+
+    def meant(self, number: int, arm: str | None, metric: str | None) -> Test | int:
+        """The test that a client means; as far as it says which it is, that is checked when it is used."""
+        if arm is None and metric is None:
+            return number
+        here = self._test(self._issued(number))
+        return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric)
 
     def ask_or_end(self, n: int, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
@@ -158,8 +166,8 @@ class SharedStudy(Study):
         # The simulation must not keep those who ask and tell waiting.
         return outlook(self.plan, policy, runs=runs, seed=seed)
 
-    def recent_forecast(self) -> Outlook | None:
-        """A forecast that is not older than ten seconds, or than ten times what it takes to make one."""
+    def usual_forecast(self) -> Outlook | None:
+        """A forecast with the usual options, not older than ten seconds or ten times what it takes to make one."""
         with self._forecasting:
             now = time.monotonic()
             if self._outlook is not None and not self.done and self._outlook[2] is not None:
