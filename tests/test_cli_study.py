@@ -345,14 +345,14 @@ def test_nothing_is_half_written(bestarm: Program, monkeypatch: pytest.MonkeyPat
     for out in ("folder", "no/such/out.csv"):
         ended = bestarm("export", "dose", "-o", out)
         assert ended.code == 2
-        assert ended.err.startswith(f"error: output = '{out}': cannot be written: ")
+        assert ended.err.startswith(f"error: out = '{out}': cannot be written: ")
 
     def power_cut(number: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", power_cut)
     ended = bestarm("export", "dose", "-o", "out.csv")
-    assert (ended.code, ended.err) == (2, "error: output = 'out.csv': cannot be written: No space left on device\n")
+    assert (ended.code, ended.err) == (2, "error: out = 'out.csv': cannot be written: No space left on device\n")
     assert Path("out.csv").read_text(encoding="utf-8") == "precious"
     assert not list(Path().glob(".*"))
     # Devices are written to, never replaced; links keep pointing.

@@ -70,7 +70,7 @@ def written_whole(out: Path) -> Iterator[TextIO]:
         with _replacing(out) as file:
             yield file
     except OSError as error:
-        raise InvalidInput(f"output = {str(out)!r}: cannot be written: {error.strerror or error}") from None
+        raise InvalidInput(f"out = {str(out)!r}: cannot be written: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager
