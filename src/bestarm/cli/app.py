@@ -170,6 +170,7 @@ def paper(
 @app.command()
 def demo(
     report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("bestarm-demo.html"),
+    db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
     policy: Annotated[str | None, typer.Option(help="Policy, by name.")] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the simulated patients.")] = 1,
@@ -178,7 +179,7 @@ def demo(
     """Watch a live study of five drug doses on simulated patients, and get its report."""
     from bestarm.cli.demo import run
 
-    run(report, policy, delta, seed, rate)
+    run(report, db, policy, delta, seed, rate)
 
 
 for _name, _command in studies.COMMANDS.items():
@@ -207,8 +208,9 @@ def main() -> None:
         sys.exit(2)
     except RuntimeError as error:
         from bestarm.study.storage import StorageError
+        from bestarm.study.workers import MeasurementFailed
 
-        if not isinstance(error, StorageError):
+        if not isinstance(error, StorageError | MeasurementFailed):
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

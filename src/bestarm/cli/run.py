@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 import time
 from collections import deque
@@ -13,9 +15,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from bestarm.cli.app import print_json
+from bestarm.cli.opening import check_text
+from bestarm.cli.show import plain_console, shown
 from bestarm.study.command import Command
 from bestarm.study.outlook import Outlook
 from bestarm.study.status import Status
+from bestarm.study.storage import Storage, StorageError
 from bestarm.study.study import Study
 from bestarm.study.workers import drive
 from bestarm.validation import InvalidInput
@@ -62,22 +68,21 @@ class Display:
         if self._live is not None:
             self._live.update(self._table(status, running), refresh=True)
         else:
-            self._console.print(Text(self._line(status, running)))
+            self._console.print(Text(self._line(status, running)), soft_wrap=True)
 
-    def _look_ahead(self, name: str, storage: object) -> None:
+    def _look_ahead(self, name: str, storage: Storage) -> None:
         while not self._stop.wait(1.0 if self._outlook is None else _OUTLOOK_EVERY):
-            study = Study.open(name, storage=storage)  # type: ignore[arg-type]
-            self._outlook = study.forecast()
+            with contextlib.suppress(StorageError):
+                self._outlook = Study.open(name, storage=storage).forecast()
 
     def _rate(self) -> float:
         (then, before), (now, tests) = self._history[0], self._history[-1]
         return (tests - before) / (now - then) if now > then else 0.0
 
     def _line(self, status: Status, running: int) -> str:
-        leads = "no arm looks feasible" if status.leader is None else f"{status.leader} leads"
         return (
-            f"{leads}, confidence {100 * status.confidence:.0f} %; {_open_questions(status)}; {status.tests:,} tests, "
-            f"cost {status.cost:,.6g}, {self._rate():.1f} tests/s, {running} under way{self._left()}"
+            f"{status.headline}; {_open_questions(status)}; {status.tests:,} tests, cost "
+            f"{status.cost:,.6g}, {self._rate():.1f} tests/s, {running} under way{self._left()}"
         )
 
     def _left(self) -> str:
@@ -91,9 +96,8 @@ class Display:
 
     def _table(self, status: Status, running: int) -> Table:
         table = Table.grid(padding=(0, 2))
-        leads = "no arm looks feasible" if status.leader is None else f"{status.leader} leads"
         rows = {
-            "so far": f"{leads}, confidence {100 * status.confidence:.1f} %",
+            "so far": status.headline,
             "open": _open_questions(status),
             "tests": f"{status.tests:,}, cost {status.cost:,.6g}, {self._rate():.1f} a second, {running} under way",
             "to go": self._left().removeprefix("; ") or "not known yet",
@@ -115,22 +119,23 @@ def run(
     name: str,
     db: str | None,
     template: str,
-    *,
     workers: int,
     timeout: float | None,
     retries: int,
     lease: float,
     shell: bool,
-) -> Study:
+    as_json: bool,
+) -> None:
     """Make tests until the study is done; Ctrl-C gives back what is under way."""
     if not 1 <= workers <= 10_000:
         raise InvalidInput(f"workers = {workers}: must be a whole number from 1 to 10,000")
-    study = Study.open(name, storage=db)
+    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
+    study = Study.open(check_text("study", name), storage=db)
     command = Command(template, name, timeout=timeout, shell=shell)
     pool = ThreadPoolExecutor(workers)
     try:
         with Display(study, Console(stderr=True)) as display:
-            drive(
+            answer = drive(
                 study,
                 lambda test, _: pool.submit(command, test),
                 workers,
@@ -138,7 +143,13 @@ def run(
                 lease=lease,
                 watch=display,
             )
+    except KeyboardInterrupt:
+        print("stopped; the tests under way were given back, and the same command goes on", file=sys.stderr)
+        raise
     finally:
         command.stop()
         pool.shutdown(cancel_futures=True)
-    return study
+    if as_json:
+        print_json(study.status().to_dict())
+    else:
+        plain_console().print(shown(str(answer)), soft_wrap=True)

@@ -171,6 +171,44 @@ def archive(
     archive(study, undo, db)
 
 
+def run(
+    study: Name,
+    command: Annotated[
+        str,
+        typer.Option(metavar="COMMAND", help="Prints one number; {arm}, {metric}, {test} and {study} are filled in."),
+    ],
+    workers: Annotated[int, typer.Option(metavar="N", help="How many tests to make at once.")] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End a command that takes longer.", show_default="never")
+    ] = None,
+    retries: Annotated[int, typer.Option(metavar="N", help="How often to try a failed test again.")] = 2,
+    lease: Annotated[
+        float, typer.Option(metavar="SECONDS", help="When others may take over the tests of a run that died.")
+    ] = 60.0,
+    shell: Annotated[bool, typer.Option("--shell", help="Run the command in a shell; names are quoted.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the tests with a command of yours until the answer is certain."""
+    from bestarm.cli.run import run
+
+    run(study, db, command, workers, timeout, retries, lease, shell, as_json)
+
+
+def report(
+    study: Name,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; STUDY.html by default.")
+    ] = None,
+    forecast: Annotated[bool, typer.Option(help="Simulate what remains of a running study.")] = True,
+    db: Database = None,
+) -> None:
+    """Write a report: one HTML file to read, print and keep."""
+    from bestarm.cli.report import report
+
+    report(study, out, forecast, db)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "new": new,
     "list": list_studies,
@@ -182,6 +220,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "log": log,
     "export": export,
     "import": import_,
+    "run": run,
+    "report": report,
     "archive": archive,
 }
 """In the order of a study's life."""

@@ -42,6 +42,8 @@ class Status:
             case "budget_spent":
                 leads = "no arm looks feasible" if self.leader is None else f"{self.leader} leads"
                 return f"the budget is spent and nothing is certified; {leads}, confidence {sure}"
+        if not self.tests:
+            return "running: no results yet"
         if self.leader is None:
             return f"running: no arm looks feasible so far, confidence {sure}"
         return f"running: {self.leader} leads, confidence {sure} so far"
