@@ -111,7 +111,10 @@ def finite_number(data: object) -> float:
     """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):
         raise ValueError("must be a number")
-    number = float(data)
+    try:
+        number = float(data)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError("must be a finite number")
     return number

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 
 from bestarm.answer import Answer
+from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.confidence import present_answer
@@ -104,6 +105,7 @@ class Study:
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         find_policy(plan.policy)
+        find_bound(plan.bound)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise InvalidInput(f"seed = {seed!r}: must be a whole number from 0 to 2^63 - 1")
         kept = open_storage(storage, create=True)
