@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
-from pydantic import TypeAdapter
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from bestarm import __version__
-from bestarm.plan import Plan
 from bestarm.study.storage import open_storage
+from bestarm.web.description import describe
 from bestarm.web.desk import Desk
 from bestarm.web.events import Hub
 from bestarm.web.guard import Guard
@@ -62,7 +60,7 @@ def create_app(
     app.include_router(make_router(desk, hub, limits, needs_token=token is not None))
     _add_pages(app)
     app.add_middleware(Guard, token=token, allowed_hosts=allowed_hosts, limits=limits)
-    app.openapi = lambda: _description(app)  # type: ignore[method-assign]
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 
 
@@ -97,21 +95,3 @@ class _Static(StaticFiles):
         response = super().file_response(*args, **options)
         response.headers["Cache-Control"] = "no-cache"
         return response
-
-
-def _description(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI description, with what a plan is and the token in it."""
-    if app.openapi_schema is None:
-        whole = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        plan = TypeAdapter(Plan).json_schema(ref_template="#/components/schemas/Plan-{model}")
-        parts = {f"Plan-{name}": part for name, part in plan.pop("$defs", {}).items()}
-        schemas = whole["components"]["schemas"]
-        schemas |= parts | {"Plan": plan}
-        schemas["NewStudy"]["properties"]["plan"] = {"$ref": "#/components/schemas/Plan"}
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        whole["security"] = [{"token": []}]
-        whole["paths"]["/api/health"]["get"]["security"] = []
-        app.openapi_schema = whole
-    return app.openapi_schema

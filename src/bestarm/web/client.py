@@ -236,7 +236,7 @@ class RemoteStudy:
         if status["conclusion"] is None:
             return None
         reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
-        return Answer(**status["conclusion"], reasons=reasons)
+        return Answer(**_costed(status["conclusion"]), reasons=reasons)
 
     @property
     def confidence(self) -> float:
@@ -251,7 +251,7 @@ class RemoteStudy:
     def status(self) -> Status:
         """Everything at a glance."""
         data = self._status()
-        plain = {field.name: data[field.name] for field in dataclasses.fields(Status)}
+        plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
         return Status(**plain | {"arms": tuple(map(_arm, data["arms"]))})
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
@@ -323,6 +323,11 @@ def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
     return [ids[start : start + MOST_AT_ONCE] for start in range(0, len(ids), MOST_AT_ONCE)]
+
+
+def _costed(data: dict[str, Any]) -> dict[str, Any]:
+    """A cost beyond all numbers comes as null."""
+    return data | {"cost": math.inf if data["cost"] is None else data["cost"]}
 
 
 def _arm(data: dict[str, Any]) -> ArmStanding:

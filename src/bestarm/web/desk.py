@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.study.storage import Storage, StorageError, StudyRecord
@@ -134,6 +135,7 @@ class Desk:
 
         def make() -> SharedStudy:
             find_policy(plan.policy)
+            find_bound(plan.bound)
             try:
                 record = self.storage.create_study(plan.name, plan.to_json(), seed)
             except InvalidInput as error:

@@ -193,7 +193,7 @@ class Conclusion(BaseModel):
     delta: float
     confidence: float
     tests: int
-    cost: float
+    cost: float | None
 
 
 class StudyStatus(BaseModel):
@@ -207,7 +207,7 @@ class StudyStatus(BaseModel):
     leader: str | None
     confidence: float
     tests: int
-    cost: float
+    cost: float | None
     pending: int
     waiting: int
     arms: list[Arm]
@@ -283,7 +283,7 @@ class Progress(BaseModel):
 
     time: list[float]
     tests: list[int]
-    cost: list[float]
+    cost: list[float | None]
 
 
 class Forecast(BaseModel):

@@ -38,12 +38,12 @@ def listen(host: str, port: int) -> socket.socket:
     if isinstance(port, bool) or not 0 <= port < 2**16:
         raise InvalidInput(f"port = {port!r}: must be a whole number from 0 to 65,535")
     try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-            0
-        ]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
         raise InvalidInput(f"host = {host!r}: is not an address of this machine") from None
-    listener = socket.socket(family, kind)
+    family, kind, protocol, _, address = found[0]
+    # With the protocol named, asyncio sends small answers at once; else each would wait 40 ms for an acknowledgment.
+    listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
