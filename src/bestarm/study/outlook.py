@@ -1,4 +1,4 @@
-"""What remains to be done: the study simulated from where it stands, with the means as they now seem to be."""
+"""What remains to be done: the study simulated from where it stands, with means close to those measured."""
 
 from __future__ import annotations
 
@@ -20,9 +20,18 @@ from bestarm.simulation.engine import Job, RunState, Workspace
 from bestarm.simulation.nature import draw_batch
 from bestarm.validation import InvalidInput
 
-WORLDS = 20
+WORLDS = 200
+"""In so many worlds at most, one run or more in each."""
+SPREAD = 0.25
+"""How far worlds scatter around the means measured, in standard deviations of these.
+
+With 1, as the posterior has it, nine in ten forecasts would say "perhaps for ever": the tests that remain grow with one
+over the square of a gap, and some worlds are almost ties. See `outlook` for how forecasts turn out with this.
+"""
 MOST_TESTS = 300_000
-"""No simulation goes on for longer than this: worlds that are almost ties would take for ever."""
+FORESIGHT = 50
+"""No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
+would take for ever."""
 MOST_INTERPRETED = 3_000
 
 
@@ -61,12 +70,17 @@ class _Continued(Job):
 
 
 def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Outlook:
-    """Simulate `runs` continuations, in worlds drawn from what the results say of the means."""
+    """Simulate `runs` continuations from where `policy` stands, within what is left of the budget; it stays as it is.
+
+    How such forecasts turned out half-way through simulated studies with `certify`: of 120 studies of `exp1-c` 91 %
+    ended within `p90_tests` and 77 % within `median_tests`; of 40 of `drug-bernoulli` 98 % and 75 %. So the median errs
+    on the long side (typically by a factor of two), and `p90_tests` is typically three to six times what it takes.
+    """
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 10**6:
         raise InvalidInput(f"runs = {runs!r}: must be a whole number from 1 to 1,000,000")
     counts = policy.streams.counts
     so_far = float(counts.sum(axis=0) @ policy.setting.cost)
-    left = min(MOST_TESTS, plan.max_tests - int(counts.sum()))
+    left = min(MOST_TESTS, FORESIGHT * int(counts.sum()), plan.max_tests - int(counts.sum()))
     answers, tests, cost = [], [], []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
         job = _Continued(
@@ -94,38 +108,46 @@ def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Ou
 
 
 def _drawn_means(plan: Plan, policy: Policy, lots: np.random.Generator) -> dict[str, dict[str, float]]:
-    """Means as they might be: normal around those measured, within the range of the values."""
+    """Means as they might be: around those measured, within the range of the values."""
     streams, signs = policy.streams, plan.normal_form().sign
     means = streams.means * signs
     for metric, noise in enumerate(plan.noises):
         n = streams.counts[:, metric]
         if isinstance(noise, Gaussian):
-            means[:, metric] += noise.sigma / np.sqrt(n) * lots.standard_normal(len(n))
+            means[:, metric] += SPREAD * noise.sigma / np.sqrt(n) * lots.standard_normal(len(n))
         else:
             low, high = noise.range
             # One more test on each side keeps a rate of 0 of 3 from passing for certain.
             share = ((means[:, metric] - low) / (high - low) * n + 1.0) / (n + 2.0)
-            means[:, metric] = low + (high - low) * lots.beta(share * (n + 2.0), (1.0 - share) * (n + 2.0))
+            weight = (n + 2.0) / SPREAD**2
+            means[:, metric] = low + (high - low) * lots.beta(share * weight, (1.0 - share) * weight)
     rows = zip(plan.arm_names, means.tolist(), strict=True)
     return {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
 
 
 def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     """One run of a policy that cannot be compiled."""
-    policy, generator = copy.deepcopy(job.start), np.zeros(4, np.uint64)
-    assert policy is not None
+    assert job.start is not None
+    # The tables in the setting are large and never change.
+    policy = copy.deepcopy(job.start, {id(job.start.setting): job.start.setting})
+    # Lots of its own for each run.
+    policy._seed = (job.seed, run)
+    policy.__dict__.pop("random", None)
+    generator = np.zeros(4, np.uint64)
     compiled(seed_generator)(generator, job.seed, run, NOISE)
-    tests, cost = 0, 0.0
-    while tests < min(job.max_tests, MOST_INTERPRETED) and cost < job.max_cost:
+    tests, cost, most = 0, 0.0, min(job.max_tests, MOST_INTERPRETED)
+    while tests < most and cost < job.max_cost:
         proposal = policy.propose()
         if isinstance(proposal, Stop):
             return (NONE if proposal.arm is None else proposal.arm), tests, cost
+        proposal = proposal[: most - tests]
         batch, values = np.array(proposal, np.uint32), np.zeros(len(proposal))
         compiled(draw_batch)(job.nature, generator, batch, len(batch), values)
         for (arm, metric), value in zip(proposal, values.tolist(), strict=True):
-            policy.tell(arm, metric, value)
-            cost += float(job.setting.cost[metric])
-        tests += len(proposal)
+            if cost < job.max_cost:
+                policy.tell(arm, metric, value)
+                cost += float(job.setting.cost[metric])
+                tests += 1
     return UNFINISHED, tests, cost
 
 
