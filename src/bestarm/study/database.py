@@ -48,7 +48,11 @@ class Database:
         # A database in memory has one connection, which threads take in turns.
         self._one_at_a_time: Any = threading.Lock() if self.in_memory else contextlib.nullcontext()
         _databases.add(self)
-        self._prepare(create)
+        try:
+            self._prepare(create)
+        except BaseException:
+            self.close()
+            raise
 
     def _new_engine(self, address: sa.URL) -> sa.Engine:
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
@@ -145,6 +149,10 @@ class Database:
             found = self._version(connection)
             if found is None:
                 self._make_tables(connection)
+            elif any(version not in schema.STEPS for version in range(found, schema.VERSION)):
+                raise InvalidInput(
+                    f"storage = {self.url!r}: is too old (its schema is version {found}) for this bestarm to upgrade it"
+                )
             else:
                 schema.upgrade(connection, found, schema.STEPS, schema.VERSION)
 

@@ -32,13 +32,13 @@ def find_postgres() -> Path | None:
 
 
 class PostgresServer:
-    """A server of its own, in a folder of its own, on a free port of this machine only; durable as by default.
+    """A server (14 or newer) of its own: own folder, a free port of this machine only, durable as by default.
 
     PostgreSQL refuses to run as root: then another user is found for it.
     """
 
     def __init__(self, programs: Path) -> None:
-        self._programs = programs
+        self.programs = programs
         self._names = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._as_user: dict[str, Any] = {}
@@ -60,7 +60,7 @@ class PostgresServer:
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [str(self._programs / program), *arguments],
+            [str(self.programs / program), *arguments],
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -77,11 +77,13 @@ class PostgresServer:
             "port": str(self.port),
             "unix_socket_directories": "",
             "shared_buffers": "16MB",
+            # Else a start after a crash waits for a sync of every file by itself.
+            "recovery_init_sync_method": "syncfs",
         }
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    str(self._programs / "postgres"),
+                    str(self.programs / "postgres"),
                     *("-D", str(self._data)),
                     *(word for name, value in options.items() for word in ("-c", f"{name}={value}")),
                 ],
@@ -95,7 +97,7 @@ class PostgresServer:
             )
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and self._process.poll() is None:
-            ready = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+            ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
             if subprocess.run(ready).returncode == 0:
                 return
             time.sleep(0.02)
