@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,11 @@ Check = Callable[[MakeStorage], None]
 
 
 def test_every_check_is_in_the_list() -> None:
-    written = {name for name in vars(storages) if name.startswith("check_")}
+    modules = [
+        importlib.import_module(found.name)
+        for found in pkgutil.iter_modules(storages.__path__, "bestarm.testing.storages.")
+    ]
+    written = {name for module in modules for name in vars(module) if name.startswith("check_")}
     assert {check.__name__ for check in STORAGE_CHECKS} == written
 
 
