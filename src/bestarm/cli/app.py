@@ -12,6 +12,7 @@ import typer
 
 from bestarm.cli import studies
 from bestarm.cli.arguments import DashCommand
+from bestarm.cli.serve import serve
 
 if TYPE_CHECKING:
     from bestarm.plan import Plan
@@ -184,6 +185,7 @@ def demo(
 
 for _name, _command in studies.COMMANDS.items():
     app.command(_name, cls=DashCommand, rich_help_panel="Live studies")(_command)
+app.command("serve", rich_help_panel="Live studies")(serve)
 
 
 def main() -> None:

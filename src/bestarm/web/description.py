@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import FastAPI
@@ -67,3 +68,11 @@ def describe(app: FastAPI) -> dict[str, Any]:
         whole["paths"]["/api/health"]["get"]["security"] = []
         app.openapi_schema = whole
     return app.openapi_schema
+
+
+def allowed_methods(app: FastAPI, path: str) -> str | None:
+    """The methods that an address takes, as the header Allow lists them."""
+    for template, operations in describe(app)["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            return ", ".join(sorted(method.upper() for method in operations))
+    return None

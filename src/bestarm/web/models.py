@@ -11,7 +11,10 @@ from bestarm.validation import LONGEST_NAME
 MOST_RESULTS = 10_000
 """Results or tests in one request."""
 
-TestId = Annotated[int, Field(ge=1, lt=2**63, strict=True, description="The number of a test, as ask returned it.")]
+WHOLE = 2**53 - 1
+"""The largest whole number that every program reads from JSON as it is."""
+
+TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
 Value = Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[bool, Field(strict=True)]
 """True and False are natural results of a yes-or-no test."""
 Holder = Annotated[
@@ -33,7 +36,7 @@ class NewStudy(_Taken):
 
     plan: dict[str, Any]
     name: str | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = 0
+    seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
 
 
 class Ask(_Taken):

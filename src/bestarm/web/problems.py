@@ -17,6 +17,7 @@ from starlette.responses import Response
 from bestarm.study.storage import StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
+from bestarm.web.description import allowed_methods
 
 LONGEST_REASON = 10_000
 _INTERNAL = "The service failed at this request; its log says more."
@@ -151,6 +152,8 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
     async def _http(request: Request, error: HTTPException) -> Response:
         problem = Problem(error.status_code, _PHRASES.get(error.status_code, str(error.detail)))
         problem.headers |= dict(error.headers or {})
+        if error.status_code == 405 and (methods := allowed_methods(app, request.url.path)):
+            problem.headers["Allow"] = methods
         return refusal(problem)
 
 
