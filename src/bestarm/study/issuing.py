@@ -20,6 +20,29 @@ Planned = tuple[int, int, int]
 """Arm, metric, and 1 if the test ends a round."""
 
 
+# Made once: to put a statement together takes longer than to run it.
+_OF_STUDY = queue.c.study == sa.bindparam("key")
+_FREE = (
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric)
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(_OF_STUDY, queue.c.expires <= sa.bindparam("now"), ~has_outcome)
+    # The sum keeps SQLite from reading the whole queue in order instead of the few whose time is over.
+    .order_by(queue.c.test + 0)
+    .limit(sa.bindparam("count"))
+)
+# Two statements, so that each finds its rows by an index.
+_FORGET_SETTLED = sa.delete(queue).where(_OF_STUDY, queue.c.test <= sa.bindparam("settled"))
+_FORGET_TOLD = sa.delete(queue).where(_OF_STUDY, queue.c.expires <= sa.bindparam("now"), has_outcome)
+_NEWEST = (
+    sa.select(tests.c.test, tests.c.round)
+    .where(tests.c.study == sa.bindparam("key"))
+    .order_by(tests.c.test.desc())
+    .limit(1)
+)
+_PRESENT = sa.select(rounds.c.round, rounds.c.first).where(rounds.c.study == sa.bindparam("key"))
+_ISSUE, _LEASE = sa.insert(tests), sa.insert(queue)
+
+
 def flat(rounds: Rounds) -> list[Planned]:
     return [
         (int(arm), int(metric), int(k == len(tests) - 1)) for tests in rounds for k, (arm, metric) in enumerate(tests)
@@ -50,27 +73,20 @@ def issue(
         }
         for k, (arm, metric, ends) in enumerate(due)
     ]
-    connection.execute(sa.insert(tests), rows)
+    connection.execute(_ISSUE, rows)
     return [Issued(first + k, arm, metric) for k, (arm, metric, _) in enumerate(due)]
 
 
 def lease_new(connection: sa.Connection, key: int, new: Sequence[Issued], holder: str, expires: float) -> None:
     rows = [{"study": key, "test": test.id, "holder": holder, "expires": expires, "attempts": 1} for test in new]
-    connection.execute(sa.insert(queue), rows)
+    connection.execute(_LEASE, rows)
 
 
 def lease_again(
     connection: sa.Connection, key: int, count: int, holder: str, now: float, expires: float
 ) -> list[Issued]:
     """Up to `count` tests that nobody holds any more go to `holder`."""
-    free = (
-        sa.select(queue.c.test, tests.c.arm, tests.c.metric)
-        .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-        .where(queue.c.study == key, queue.c.expires <= now, ~has_outcome)
-        .order_by(queue.c.test)
-        .limit(count)
-    )
-    again = [Issued(*row) for row in connection.execute(free)]
+    again = [Issued(*row) for row in connection.execute(_FREE, {"key": key, "now": now, "count": count})]
     if again:
         update = (
             sa.update(queue)
@@ -83,8 +99,9 @@ def lease_again(
 
 def forget_leases(connection: sa.Connection, key: int, settled: int, now: float) -> None:
     """Clear the queue of tests that have an outcome, as far as that is known or could matter."""
-    told = sa.and_(queue.c.expires <= now, has_outcome)
-    connection.execute(sa.delete(queue).where(queue.c.study == key, sa.or_(queue.c.test <= settled, told)))
+    if settled:
+        connection.execute(_FORGET_SETTLED, {"key": key, "settled": settled})
+    connection.execute(_FORGET_TOLD, {"key": key, "now": now})
 
 
 class Plans:
@@ -104,14 +121,11 @@ class Plans:
 
     def rest(self, connection: sa.Connection, key: int) -> tuple[int, int, list[Planned]]:
         """The last test's id, the number of its plan, and what that plan still has to hand out."""
-        newest = (
-            sa.select(tests.c.test, tests.c.round).where(tests.c.study == key).order_by(tests.c.test.desc()).limit(1)
-        )
-        row = connection.execute(newest).first()
+        row = connection.execute(_NEWEST, {"key": key}).first()
         if row is None:
             return 0, 0, []
         last, number = row
-        present = connection.execute(sa.select(rounds.c.round, rounds.c.first).where(rounds.c.study == key)).first()
+        present = connection.execute(_PRESENT, {"key": key}).first()
         # Results measured without asking have a number of their own, which withdraws the rest of the plan before.
         if present is None or present.round != number:
             return last, number, []

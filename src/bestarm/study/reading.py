@@ -45,13 +45,15 @@ def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) ->
 
 
 def read_pending(connection: sa.Connection, key: int) -> list[Pending]:
-    query = (
-        sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts)
-        .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-        .where(queue.c.study == key, ~has_outcome)
-        .order_by(queue.c.test)
-    )
-    return [Pending(*row) for row in connection.execute(query)]
+    return [Pending(*row) for row in connection.execute(_PENDING, {"key": key})]
+
+
+_PENDING = (
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts)
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+    .order_by(queue.c.test)
+)
 
 
 def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:

@@ -45,6 +45,10 @@ class _Refused(Exception):
         self.outcomes = outcomes
 
 
+_BY_NAME = sa.select(studies).where(studies.c.name == sa.bindparam("name"))
+_LOCK = sa.select(studies.c.study).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
+
+
 class SQLStorage(Storage):
     """An SQLite file (by path, `sqlite:///path` or ":memory:") or a PostgreSQL database (by URL)."""
 
@@ -82,7 +86,7 @@ class SQLStorage(Storage):
         if name != _text(name):
             return None
         with self._database.connect() as connection:
-            row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()
+            row = connection.execute(_BY_NAME, {"name": name}).first()
         return None if row is None else StudyRecord(*row)
 
     def studies(self) -> list[StudyRecord]:
@@ -117,8 +121,7 @@ class SQLStorage(Storage):
 
     def _lock(self, connection: sa.Connection, key: int) -> float:
         """Keep everybody else from issuing tests of this study, though not from telling results; returns the time."""
-        query = sa.select(studies.c.study).where(studies.c.study == key).with_for_update(key_share=True)
-        if connection.execute(query).first() is None:
+        if connection.execute(_LOCK, {"key": key}).first() is None:
             raise InvalidInput(f"study = {key}: no such study in {self.url!r}")
         return self._database.time(connection)
 
