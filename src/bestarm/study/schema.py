@@ -1,7 +1,7 @@
 """The tables of a study database, their version, and the steps from one version to the next.
 
 `bestarm_tests` and `bestarm_outcomes` are the record and only ever grow. `bestarm_queue` and `bestarm_rounds` say
-who is measuring what and what comes next; losing them would cost nothing but repeated tests.
+who is measuring what and what comes next; no answer depends on them.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ queue = _table(
     sa.Column("expires", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
 )
+sa.Index("bestarm_queue_by_time", queue.c.study, queue.c.expires)
 
 Step = Callable[[sa.Connection], None]
 

@@ -2,7 +2,9 @@
 
 Two things make up the record: tests, in the order in which they were issued, and their outcomes. Both only ever
 grow. Everything else (evidence, verdicts, the answer) is recomputed from them. What a method has
-returned from is durable; a method that raises has changed nothing.
+returned from is durable; a method that raises has changed nothing. (Only when a server is lost at the very moment of a
+commit can nobody know which of the two it was; telling again is always safe.) A study's key that does not exist is
+`InvalidInput` wherever something would be changed.
 
 In the record a test is (arm, metric) by number, and a value is as the user gave it.
 """

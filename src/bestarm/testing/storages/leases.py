@@ -112,9 +112,15 @@ def check_a_live_lease_has_one_holder(make_storage: MakeStorage) -> None:
 
 def check_only_the_holder_can_let_go(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
-        ask(storage, study, 6, holder=ANN, lease=SHORT)
-        storage.renew(study.key, [1, 2, 3, 4], ANN, LONG)
-        storage.renew(study.key, [5, 6], BOB, LONG)
+        ask(storage, study, 6, holder=ANN)
+        before = {test.id: test.expires for test in storage.pending(study.key)}
+        storage.renew(study.key, [1, 2, 10**6], ANN, 2 * LONG)
+        storage.renew(study.key, [3, 4], BOB, 2 * LONG)
+        gained = [test.expires - before[test.id] for test in storage.pending(study.key)]
+        assert LONG <= min(gained[:2])
+        assert gained[2:] == [0.0] * 4
+        # From now on, for so long: that may also be sooner than before.
+        storage.renew(study.key, [5, 6], ANN, SHORT)
         time.sleep(2 * SHORT)
         # Who has lost a test cannot renew it.
         storage.renew(study.key, [5], ANN, LONG)
