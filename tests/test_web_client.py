@@ -8,9 +8,10 @@ import math
 import random
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,7 +137,7 @@ def test_errors_are_those_of_a_study(client: Client, storage: str) -> None:
     local = Study.open("trial", storage=storage)
     gain, harm, *_ = remote.ask(6)
     remote.tell(gain, 0.5)
-    for act, error in [
+    mistakes: list[tuple[Callable[[Any], object], type[Exception]]] = [
         (lambda study: study.tell(gain, 0.6), AlreadyTold),
         (lambda study: study.tell(99, 0.6), ba.InvalidInput),
         (lambda study: study.tell(harm, 0.5), ba.InvalidInput),
@@ -149,7 +150,8 @@ def test_errors_are_those_of_a_study(client: Client, storage: str) -> None:
         (lambda study: study.ask(True), ba.InvalidInput),
         (lambda study: study.ask(1, lease=-1.0), ba.InvalidInput),
         (lambda study: study.tell("x", 0.5), ba.InvalidInput),
-    ]:
+    ]
+    for act, error in mistakes:
         with pytest.raises(error) as there:
             act(remote)
         with pytest.raises(error) as here:
@@ -187,7 +189,7 @@ def test_workers_drive_a_study_on_a_server(client: Client) -> None:
     assert told
     failing = client.create(plan("failing"))
     with ThreadPoolExecutor(1) as pool, pytest.raises(MeasurementFailed, match="division"):
-        drive(failing, lambda test, _: pool.submit(lambda: 1 / 0), 1, retries=0)  # type: ignore[arg-type]
+        drive(failing, lambda test, _: pool.submit(lambda: 1 / 0), 1, retries=0)
     assert failing.ask(1)[0].id == 1
 
 
@@ -209,7 +211,11 @@ def test_a_connection_that_the_server_closed_is_replaced(storage: str) -> None:
 
 
 def test_a_service_that_hangs_up_or_talks_nonsense() -> None:
-    answers = [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n"]
+    answers = [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n",
+    ]
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

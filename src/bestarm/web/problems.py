@@ -103,6 +103,7 @@ _WORDS = {
     "int_parsing": "must be a whole number",
     "bool_type": "must be true or false",
     "string_type": "must be text",
+    "string_unicode": "must not contain halves of characters",
     "dict_type": "must be an object",
     "model_attributes_type": "must be an object",
     "model_type": "must be an object",
@@ -122,7 +123,8 @@ def _bad_request(error: RequestValidationError) -> Problem:
     if first["type"] == "json_invalid":
         return Problem(400, f"the body is not valid JSON: {first['ctx']['error']}")
     source, *rest = first["loc"]
-    field = _path(rest) or None
+    # Of a value that may be a number or true or false, pydantic names the kind too.
+    field = _path(part for part in rest if part not in ("float", "bool")) or None
     words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
     if field is None:
         return Problem(422, f"the {source} {words}")
