@@ -117,7 +117,7 @@ def check_only_the_holder_can_let_go(make_storage: MakeStorage) -> None:
         storage.renew(study.key, [1, 2, 10**6], ANN, 2 * LONG)
         storage.renew(study.key, [3, 4], BOB, 2 * LONG)
         gained = [test.expires - before[test.id] for test in storage.pending(study.key)]
-        assert LONG <= min(gained[:2])
+        assert min(gained[:2]) > 0.9 * LONG
         assert gained[2:] == [0.0] * 4
         # From now on, for so long: that may also be sooner than before.
         storage.renew(study.key, [5, 6], ANN, SHORT)
