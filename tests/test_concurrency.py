@@ -122,7 +122,8 @@ def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: 
     for part in storage.entries(study.record.key, 0):
         for k in range(len(part.ids)):
             one = slice(k, k + 1)
-            decider.enter(Entries(part.ids[one], part.arms[one], part.metrics[one], part.values[one], part.ends[one]))
+            columns = (part.ids[one], part.arms[one], part.metrics[one], part.values[one], part.ends[one])
+            decider.enter(Entries(*columns, part.told[one]))
     assert decider.stop == (0,)
     assert (decider.policy.streams.counts == study._decider.policy.streams.counts).all()
     assert (decider.policy.streams.means == study._decider.policy.streams.means).all()
