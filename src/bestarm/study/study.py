@@ -142,9 +142,10 @@ class Study:
     @property
     def holder(self) -> str:
         """In whose name tests are held: this object's, in this process."""
-        if self._holder is None or self._holder_process != os.getpid():
-            self._holder, self._holder_process = _new_holder(), os.getpid()
-        return self._holder
+        with self._lock:
+            if self._holder is None or self._holder_process != os.getpid():
+                self._holder, self._holder_process = _new_holder(), os.getpid()
+            return self._holder
 
     def __repr__(self) -> str:
         return f"<bestarm.Study {self.name!r} in {self._storage.url!r}>"
