@@ -2,7 +2,7 @@
 
 import { h, keepingFocus, named, replace, sentence } from "./dom.js";
 import { badge } from "./glyph.js";
-import { count, number, plural, requirement } from "./words.js";
+import { count, number, plural, range, requirement } from "./words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
@@ -76,13 +76,13 @@ export function armsPanel(context) {
     const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
     return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean)),
       side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
-      h("span", { class: "range" }, `${number(metric.low)} to ${number(metric.high)}`));
+      h("span", { class: "range" }, range(metric.low, metric.high).join(" to ")));
   }
 
   function row(arm) {
     const answer = arm.name === status.answer;
     const leads = !answer && arm.name === status.leader;
-    return h("tr", { class: answer || leads ? "best" : null },
+    return h("tr", { class: answer ? "answered" : leads && status.tests ? "leads" : null },
       h("th", { scope: "row" }, named(arm.name),
         answer ? h("span", { class: "tag" }, "answer") : leads && status.tests ? h("span", { class: "tag" }, "leads") : null),
       h("td", {}, h("span", { class: `verdict ${arm.verdict}` }, badge(arm.verdict, answer), arm.verdict)),

@@ -6,11 +6,12 @@
 import { h, isolated, named, replace, s } from "./dom.js";
 import { glyph } from "./glyph.js";
 import { extent, linear, ticks } from "./scale.js";
-import { number, requirement, VERDICT_WORDS, VERDICTS } from "./words.js";
+import { number, plural, promised, range, requirement, VERDICT_WORDS, VERDICTS } from "./words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
 const WINDOW_ROWS = 18;
+const WINDOW_ROWS_NARROW = 10;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
 
 /** The answer or leader first, then by verdict, and the better mean first within each. */
@@ -24,16 +25,22 @@ function ordered(status, arms) {
 
 const pen = document.createElement("canvas").getContext("2d");
 
-/** As much of a name as there is room for. */
+function textWidth(text, bold) {
+  pen.font = `${bold ? "700 " : ""}13px ${family}`;
+  return pen.measureText(text).width;
+}
+const family = getComputedStyle(document.body).fontFamily;
+
+/** As much of a name as there is room for: its beginning and its end, by which numbered names differ. */
 function fitted(name, room, bold) {
-  pen.font = `${bold ? "700 " : ""}13px ${getComputedStyle(document.body).fontFamily}`;
-  if (pen.measureText(name).width <= room) return name;
+  if (textWidth(name, bold) <= room) return name;
   const letters = [...name];
+  const cut = (keep) => `${letters.slice(0, Math.ceil(0.6 * keep)).join("")}…${letters.slice(letters.length - Math.floor(0.4 * keep)).join("")}`;
   let keep = 0;
   for (let step = 2 ** Math.floor(Math.log2(letters.length)); step >= 1; step /= 2) {
-    if (keep + step < letters.length && pen.measureText(`${letters.slice(0, keep + step).join("")}…`).width <= room) keep += step;
+    if (keep + step < letters.length && textWidth(cut(keep + step), bold) <= room) keep += step;
   }
-  return `${letters.slice(0, keep).join("")}…`;
+  return cut(keep);
 }
 
 function chart(context, index, scrolled) {
@@ -47,6 +54,7 @@ function chart(context, index, scrolled) {
   let status = context.status;
   let picture = null;
   let pending = 0;
+  let widest = 0;
 
   const part = () => (index === 0 ? status.plan.objective : status.plan.constraints[index - 1]);
 
@@ -64,18 +72,19 @@ function chart(context, index, scrolled) {
   function draw() {
     pending = 0;
     const width = Math.max(element.clientWidth, 240);
-    const label = Math.min(150, Math.max(74, width * 0.3));
+    const label = Math.max(70, Math.min(0.4 * width, widest + 22));
     const inner = { left: label, right: width - 58 };
     const domain = scale();
     const x = linear(domain, [inner.left + 6, inner.right - 8]);
     const whole = arms.length <= MOST_ROWS_WHOLE;
+    const rows = window.innerWidth < 640 ? WINDOW_ROWS_NARROW : WINDOW_ROWS;
     const from = whole ? 0 : Math.max(0, Math.floor(scroller.scrollTop / ROW) - 4);
-    const to = whole ? arms.length : Math.min(arms.length, from + WINDOW_ROWS + 9);
+    const to = whole ? arms.length : Math.min(arms.length, from + rows + 9);
     const height = (to - from) * ROW;
     const threshold = arms[0]?.metrics[index].threshold ?? null;
     const marks = ticks(domain, width < 420 ? 4 : 6);
 
-    const drawing = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe() });
+    const drawing = s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe(), "data-from": from });
     for (const at of marks) drawing.append(s("line", { class: "grid", x1: x(at), x2: x(at), y1: 0, y2: height }));
     if (threshold !== null) {
       const below = part().at_least !== undefined && part().at_least !== null;
@@ -87,7 +96,7 @@ function chart(context, index, scrolled) {
     }
     for (let k = from; k < to; k++) drawing.append(row(arms[k], (k - from + 0.5) * ROW, x, inner, width));
     space.style.height = `${arms.length * ROW}px`;
-    scroller.style.maxHeight = whole ? "" : `${WINDOW_ROWS * ROW}px`;
+    scroller.style.maxHeight = whole ? "" : `${rows * ROW}px`;
     drawing.style.top = `${from * ROW}px`;
     if (picture) picture.replaceWith(drawing);
     else space.append(drawing);
@@ -122,8 +131,8 @@ function chart(context, index, scrolled) {
 
   function spoken(arm) {
     const m = arm.metrics[index];
-    const range = m.tests ? `${number(m.mean)}, between ${number(m.low)} and ${number(m.high)}, ${m.tests} tests` : "no result yet";
-    return `${isolated(arm.name)}: ${range}; ${arm.verdict}${m.verdict ? `; this constraint ${m.verdict === "open" ? "is open" : m.verdict === "holds" ? "holds" : "is violated"}` : ""}`;
+    const measured = m.tests ? `${number(m.mean)}, between ${range(m.low, m.high).join(" and ")}, ${plural(m.tests, "test")}` : "no result yet";
+    return `${isolated(arm.name)}: ${measured}; ${arm.verdict}${m.verdict ? `; this constraint ${m.verdict === "open" ? "is open" : m.verdict === "holds" ? "holds" : "is violated"}` : ""}`;
   }
 
   function describe() {
@@ -145,6 +154,7 @@ function chart(context, index, scrolled) {
     update(now, sorted) {
       status = now;
       arms = sorted;
+      widest = Math.max(0, ...arms.slice(0, 300).map((arm) => textWidth(arm.name, true)));
       replace(title, named(part().metric), h("span", { class: "aim" }, requirement(part())));
       if (status.arms.length > MOST_ROWS_WHOLE) {
         scroller.tabIndex = 0;
@@ -159,7 +169,8 @@ function chart(context, index, scrolled) {
 export function chartsPanel(context) {
   const holder = h("div", { class: "charts" });
   const legend = h("ul", { class: "legend", "aria-label": "Markers" });
-  const element = h("div", {}, legend, holder);
+  const about = h("p", { class: "muted small about" });
+  const element = h("div", {}, legend, holder, about);
   let charts = null;
   let following = false;
 
@@ -184,6 +195,10 @@ export function chartsPanel(context) {
         charts = [0, ...(status.plan.constraints || []).map((_, k) => k + 1)].map((k) => chart(context, k, scrolled));
         replace(holder, charts.map((one) => one.element));
       }
+      // The same words as in the report: the two kinds of policy mean different things by their intervals.
+      replace(about, status.plan.policy === "certify"
+        ? "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides. Decisions may come sooner, from several arms or metrics taken together."
+        : `Intervals hold for all arms, metrics and times at once with probability ${promised(status.plan.delta)} or more.`);
       const present = new Set(status.arms.map((arm) => arm.verdict));
       replace(legend, VERDICTS.filter((verdict) => present.has(verdict)).map((verdict) => key(verdict, false)),
         status.answer !== null && status.state === "certified" ? key("feasible", true) : null,

@@ -65,11 +65,12 @@ export function keepingFocus(container, rebuild) {
 let toastTimer = 0;
 
 /** Tell readers, and show for a moment. */
-export function announce(text, { urgent = false } = {}) {
+export function announce(text, { urgent = false, show = true } = {}) {
   const region = document.getElementById(urgent ? "assertive" : "polite");
   region.textContent = "";
   // A change after a pause is what screen readers notice, even if the words are the same as before.
   setTimeout(() => { region.textContent = text; }, 50);
+  if (!show) return;
   const toast = document.getElementById("toast");
   toast.textContent = text;
   toast.classList.add("shown");

@@ -108,6 +108,7 @@ export function flightPanel(context) {
     const what = ` test ${test.id}`;
     const row = {
       id: test.id,
+      test,
       input,
       held,
       element: h("li", {},
@@ -117,7 +118,11 @@ export function flightPanel(context) {
           held),
         input,
         h("div", { class: "buttons" },
-          h("button", { type: "button", class: "small", onclick: () => end("fail", `Test ${test.id} failed`, "The attempt is noted in the log and the test is handed out again.", `Test ${test.id} is handed out again`) },
+          h("button", { type: "button", class: "small", onclick: () => {
+            const free = row.test.holder === holder() || row.test.expires < Date.now() / 1000;
+            end("fail", `Test ${test.id} failed`, free ? "The attempt is noted in the log and the test is handed out again."
+              : "The attempt is noted in the log. The test stays with its holder until the time is up.", `The failure of test ${test.id} is noted`);
+          } },
             "Failed", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
             "Give up", h("span", { class: "sr" }, what))),
@@ -161,6 +166,7 @@ export function flightPanel(context) {
         row = makeRow(test);
         rows.set(test.id, row);
       }
+      row.test = test;
       replace(row.held, since(test));
       if (list.children[k] !== row.element) list.insertBefore(row.element, list.children[k] || null);
     });

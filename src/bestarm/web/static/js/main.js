@@ -69,13 +69,14 @@ async function start() {
   const current = document.querySelector(`nav a[data-page="${page}"]`);
   current?.setAttribute("aria-current", "page");
   try {
+    const module = import(`./${page}.js`);
     const health = await get("/api/health");
     if (health.token && !token()) {
       asked.shown = true;
       askForToken(false);
       return;
     }
-    const { show } = await import(`./${page}.js`);
+    const { show } = await module;
     await show(main, study ? Number(study[1]) : null);
   } catch (error) {
     if (asked.shown) return;

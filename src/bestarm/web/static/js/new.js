@@ -252,7 +252,11 @@ export async function show(main) {
       arms: armLines(arms),
     };
   }
-  const showDraft = () => replace(preview, question(draft()));
+  function showDraft() {
+    const plan = draft();
+    const begun = plan.arms.length > 0 && plan.objective.metric !== "…";
+    replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "What the form says so far stands here as a question."));
+  }
   form.addEventListener("input", showDraft);
   form.addEventListener("click", showDraft);
 

@@ -1,7 +1,7 @@
 // Tests and cost over time, and what remains by simulation.
 
 import { h, named, replace } from "./dom.js";
-import { count, dateTime, number, percent, plural } from "./words.js";
+import { about, count, dateTime, number, percent, plural } from "./words.js";
 
 const HEIGHT = 260;
 
@@ -136,11 +136,11 @@ export function progressPanel(context) {
     const nine = found.p90_tests !== null && found.p90_tests !== undefined;
     replace(forecastWords,
       h("p", { class: "lead" }, enough
-        ? `About ${plural(found.median_tests, "more test")} to go (cost ${number(found.median_cost)}).`
+        ? `About ${about(found.median_tests)} more ${found.median_tests === 1 ? "test" : "tests"} to go (cost about ${about(found.median_cost)}).`
         : "More than half of the simulated studies were not finished: many more tests to go, or the budget ends it first."),
       h("p", { class: "muted" },
         `From ${plural(found.runs, "simulation")} with the means as they now seem to be. `,
-        nine ? `Nine in ten end within ${count(found.p90_tests)} more tests (cost ${number(found.p90_cost)}). ` : "",
+        nine ? `Nine in ten end within ${about(found.p90_tests)} more tests (cost ${about(found.p90_cost)}). ` : "",
         most.length ? ["They end with ", most.map(([arm, share], k) => [k ? ", " : "",
           arm === "none" ? "no feasible arm" : named(arm), ` in ${percent(share)}`]), "."] : ""));
   }

@@ -13,28 +13,47 @@ import { progressPanel } from "./progress.js";
 import { summaryPanel } from "./summary.js";
 import { headlineText } from "./words.js";
 
+const QUIET = 20_000;
+
 /** Load again when asked to, never twice at once, and the more seldom the longer it takes. */
 function loader(load, shortest, patience) {
-  let running = false;
+  let current = null;
+  let resting = 0;
   let wanted = false;
-  let timer = 0;
-  async function run() {
-    if (running) { wanted = true; return; }
-    running = true;
-    wanted = false;
+
+  async function once() {
     const from = performance.now();
     try {
       await load();
     } catch (error) {
+      // What the service said, or that it is out of reach, is shown by the bar; the rest would be a fault of this page.
       if (error.status === undefined) console.error(error);
     }
-    const took = performance.now() - from;
-    timer = setTimeout(() => {
-      running = false;
+    const rest = Math.max(shortest, patience * (performance.now() - from));
+    current = null;
+    resting = setTimeout(() => {
+      resting = 0;
       if (wanted && !document.hidden) run();
-    }, Math.max(shortest, patience * took));
+    }, rest);
   }
-  run.now = () => { clearTimeout(timer); running = false; return run(); };
+
+  function run() {
+    if (current || resting) {
+      wanted = true;
+      return current;
+    }
+    wanted = false;
+    current = once();
+    return current;
+  }
+
+  /** Without the rest in between, after something that the user did. */
+  run.now = async () => {
+    if (current) await current;
+    clearTimeout(resting);
+    resting = 0;
+    return run();
+  };
   return run;
 }
 
@@ -71,12 +90,19 @@ export async function show(main, id) {
     section("progress", "Progress", progress.element),
     section("log", "Log", log.element));
 
+  let toldReaders = 0;
+
   function draw(status) {
     const before = context.status;
     context.status = status;
     for (const panel of drawn) panel.update(status);
-    if (before.state !== status.state || before.leader !== status.leader) {
-      announce(headlineText(status, status.plan.delta, status.plan.objective.tolerance));
+    const words = headlineText(status, status.plan.delta, status.plan.objective.tolerance);
+    if (before.state !== status.state) {
+      announce(words);
+    } else if (before.leader !== status.leader && Date.now() - toldReaders > QUIET) {
+      // Leaders change often in the beginning: readers hear of it now and then.
+      toldReaders = Date.now();
+      announce(words, { show: false });
     }
   }
 

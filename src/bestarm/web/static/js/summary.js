@@ -3,7 +3,7 @@
 import { download, post } from "./api.js";
 import { announce, h, named, replace } from "./dom.js";
 import { meter } from "./meter.js";
-import { count, date, headline, number, plural, promised, requirement, STATES } from "./words.js";
+import { about, count, date, headline, number, plural, promised, requirement, STATES } from "./words.js";
 
 /** A file name that any system takes. */
 function fileName(status, ending) {
@@ -91,7 +91,7 @@ export function summaryPanel(context) {
       fact("In flight", count(status.pending)),
       decided || status.state === "budget_spent"
         ? fact("Begun", date(status.created))
-        : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ${count(forecast.p90_tests)})` : null));
+        : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
     replace(notes,
       status.waiting ? h("p", { class: "note" }, `${plural(status.waiting, "result")} ${status.waiting === 1 ? "is" : "are"} recorded and ${status.waiting === 1 ? "waits" : "wait"} for tests issued earlier; they count once those are in.`) : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
@@ -100,7 +100,7 @@ export function summaryPanel(context) {
 
   function forecastWords() {
     if (!forecast) return "–";
-    return forecast.median_tests === null || forecast.median_tests === undefined ? "many" : `≈ ${count(forecast.median_tests)}`;
+    return forecast.median_tests === null || forecast.median_tests === undefined ? "many" : `≈ ${about(forecast.median_tests)}`;
   }
 
   return {

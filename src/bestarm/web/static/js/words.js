@@ -15,8 +15,21 @@ export function number(x, significant = 4) {
   return size >= 1e3 ? whole.format(x) : digits[significant - 3].format(x);
 }
 
+/** The ends of an interval, as finely as its width deserves. */
+export function range(low, high) {
+  const ends = [low, high];
+  if (low !== null && high !== null && high > low) {
+    const step = 10 ** (Math.floor(Math.log10(high - low)) - 2);
+    ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step; });
+  }
+  return ends.map((end) => (end === null ? "no limit" : number(end)));
+}
+
 /** A number exactly as the user gave it. */
 export const exact = (x) => (x === null || x === undefined ? "–" : String(x));
+
+/** A forecast is no better than two or three digits. */
+export const about = (n) => count(n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
 
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
@@ -73,7 +86,7 @@ export const VERDICTS = ["feasible", "open", "worse", "infeasible"];
 export const VERDICT_WORDS = {
   feasible: "Feasible: satisfies every constraint",
   open: "Open: not decided yet",
-  worse: "Worse: beaten by a feasible arm",
+  worse: "Worse: beaten by another arm",
   infeasible: "Infeasible: violates a constraint",
 };
 
