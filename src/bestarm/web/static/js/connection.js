@@ -31,7 +31,7 @@ export function connectionBar(retry) {
         h("strong", {}, "Connection lost."), ` What you see is as of ${time(lostAt)}. `, count, " ",
         h("button", { class: "small", onclick: retry }, "Try now"));
       bar.hidden = false;
-      announce("Connection lost. Trying again by itself.");
+      announce("Connection lost. Trying again by itself.", { show: false });
       ticking = setInterval(tick, 1000);
     }
     tick();

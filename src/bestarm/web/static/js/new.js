@@ -211,12 +211,18 @@ export async function show(main) {
       const entry = path ? fields.find(local(side ? `${side[1]}.threshold` : path)) : null;
       const line = /arms\[(\d+)\]/.exec(path || "");
       const words = (line ? `Line ${armLines(arms)[Number(line[1])]?.line}: ` : "") + plain(reason);
-      if (!entry) return h("li", {}, reason);
+      if (!entry) return { item: h("li", {}, reason), control: null };
       replace(entry.error, words);
       entry.control.setAttribute("aria-invalid", "true");
-      return h("li", {}, h("a", { href: `#${entry.control.id}`, onclick: (event) => { event.preventDefault(); entry.control.focus(); } }, entry.label), `: ${words}`);
+      const group = entry.control.closest("fieldset")?.querySelector("legend")?.firstChild;
+      const place = group ? `${group.firstChild?.data ?? group.data}: ` : "";
+      const link = h("a", { href: `#${entry.control.id}`, onclick: (event) => { event.preventDefault(); entry.control.focus(); } }, place, entry.label);
+      return { item: h("li", {}, link, `: ${words}`), control: entry.control };
     });
-    replace(problems, h("h2", {}, "The study was not created"), h("ul", {}, items));
+    // In the order of the form, what has no field last.
+    items.sort((a, b) => (!a.control || !b.control ? Boolean(b.control) - Boolean(a.control)
+      : a.control.compareDocumentPosition(b.control) & Node.DOCUMENT_POSITION_PRECEDING ? 1 : -1));
+    replace(problems, h("h2", {}, "The study was not created"), h("ul", {}, items.map((one) => one.item)));
     problems.hidden = false;
     problems.focus();
     problems.scrollIntoView({ block: "center" });
