@@ -21,7 +21,7 @@ from bestarm.web.problems import Problem
 EVERY = 0.5
 """Seconds between two looks at a study: at most two events a second."""
 
-LOOKS_PER_SECOND = 40.0
+LOOKS_PER_SECOND = 20.0
 """Of all pollers together, so that many watched studies cost no more than a few."""
 
 SHARE = 0.1

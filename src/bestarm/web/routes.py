@@ -29,9 +29,10 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
     """All routes under /api."""
     router = APIRouter(prefix="/api", dependencies=[Depends(check_type)])
-    _add_service(router, desk, hub, needs_token)
-    _add_reading(router, desk, hub)
+    # Routes are tried in order: those that are used most come first.
     add_actions(router, desk, hub, limits)
+    _add_reading(router, desk, hub)
+    _add_service(router, desk, hub, needs_token)
     add_downloads(router, desk)
     return router
 

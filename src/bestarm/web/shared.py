@@ -126,11 +126,19 @@ class SharedStudy(Study):
     def snapshot(self) -> Snapshot:
         """Where the study stands now; computed once for every version."""
         with self._lock:
+            known = self._snapshot
+            if known is not None and self._present_version() == known.version:
+                return known
             self._sync()
-            version = version_of(self._storage, self._record, self._decider.settled)
-            if self._snapshot is None or self._snapshot.version != version:
-                self._snapshot = self._take_snapshot(version)
+            self._snapshot = self._take_snapshot(version_of(self._storage, self._record, self._decider.settled))
             return self._snapshot
+
+    def _present_version(self) -> Version | None:
+        """The version in the database, by as few and small questions as can be: pollers ask twice a second."""
+        record = self._storage.find_study(self.name)
+        if record is None or record.revision != self._record.revision:
+            return None
+        return version_of(self._storage, record, self._decider.settled)
 
     def _take_snapshot(self, version: Version) -> Snapshot:
         start = time.perf_counter()
