@@ -22,7 +22,7 @@ export function linear([low, high], [from, to]) {
 export function ticks([low, high], about) {
   const raw = (high - low) / about;
   const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((k) => k * power).find((size) => size >= raw);
+  const step = [1, 2, 5, 10].map((k) => k * power).find((size) => size >= 0.7 * raw);
   const marks = [];
   for (let k = Math.ceil(low / step); k * step <= high; k++) marks.push(parseFloat((k * step).toPrecision(12)));
   return marks;
