@@ -15,6 +15,8 @@ const KINDS = {
   failed: "failed", corrected: "corrected", archived: "archived", restored: "brought back",
 };
 
+const keyOf = (event) => `correct-${event.test}-${event.time}`;
+
 export function logPanel(context) {
   const body = h("tbody", {});
   const titles = ["Time", "What", "Test", "Metric of arm", "Value", "By", "Note"];
@@ -31,7 +33,12 @@ export function logPanel(context) {
   async function correct(event) {
     const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value: typed(value), reason, holder: holder() });
     const what = [`Test ${event.test}, `, named(event.metric || "metric"), " of ", named(event.arm || "arm"), `: recorded as ${exact(event.value)}.`];
-    if (await askCorrection(what, save)) {
+    const corrected = await askCorrection(what, save);
+    // The log may have been drawn anew behind the dialog, and the button that had the focus with it.
+    if (document.activeElement === document.body) {
+      body.querySelector(`[data-key="${CSS.escape(keyOf(event))}"]`)?.focus({ preventScroll: true });
+    }
+    if (corrected) {
       announce(`Test ${event.test} is corrected`);
       await context.refresh();
     }
@@ -47,7 +54,7 @@ export function logPanel(context) {
       h("td", { class: "num" }, event.value === null || event.value === undefined ? "" : exact(event.value)),
       h("td", {}, event.holder ? named(event.holder) : ""),
       h("td", { class: "reason" }, h("bdi", {}, event.detail || "")),
-      h("td", {}, can ? h("button", { class: "small", "data-key": `correct-${event.test}-${event.time}`, onclick: () => correct(event) },
+      h("td", {}, can ? h("button", { class: "small", "data-key": keyOf(event), onclick: () => correct(event) },
         "Correct", h("span", { class: "sr" }, ` test ${event.test}`)) : ""));
   }
 
