@@ -201,6 +201,10 @@ def main() -> None:
         if end.code == 130:
             print("interrupted", file=sys.stderr)
         sys.exit(end.code if end.code in (None, 0, 2) else 1)
+    except KeyboardInterrupt:
+        # Before or after the command itself, which handles it.
+        print("interrupted", file=sys.stderr)
+        sys.exit(1)
     except ValueError as error:
         from bestarm.validation import InvalidInput
 
