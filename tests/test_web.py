@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,7 +26,7 @@ import pytest
 import bestarm as ba
 from bestarm.study.storage import StorageError
 from bestarm.study.study import Study
-from bestarm.web import events
+from bestarm.web import downloads, events
 from bestarm.web.app import create_app
 from bestarm.web.guard import RateLimit, is_loopback
 from bestarm.web.limits import Limits
@@ -359,6 +360,11 @@ def test_addresses_that_others_can_reach_need_a_token() -> None:
         with pytest.raises(ba.InvalidInput, match="needs a token"):
             check_access(host, None)
         check_access(host, TOKEN)
+    for options in ({"allowed_hosts": ["lab.example"]}, {"proxies": ["127.0.0.1"]}):
+        with pytest.raises(ba.InvalidInput, match="needs a token"):
+            check_access("127.0.0.1", None, **options)
+        check_access("127.0.0.1", TOKEN, **options)
+    check_access("127.0.0.1", None, ["localhost"])
     for token in ("short", "with space in it, long", "ungültig-aber-lang-genug"):
         with pytest.raises(ba.InvalidInput, match="token: must have at least 16"):
             check_access("127.0.0.1", token)
@@ -623,6 +629,7 @@ def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
             assert client.post(f"{study}/ask", json={}).status_code == 200
             assert time.monotonic() - start < 8
         assert len(client.get(f"{study}/export").text.splitlines()) == 30_021
+        assert len(client.get(f"{study}/export", params={"format": "json"}).json()["tests"]) == 30_020
         for sock in deaf:
             sock.sock.close()
 
@@ -662,6 +669,25 @@ def test_faults_are_told_without_a_trace(tmp_path: Path, monkeypatch: pytest.Mon
         refused(answer, 503, "^the disk is full")
         assert str(tmp_path) not in answer.text
         assert answer.headers["retry-after"] == "1"
+
+
+def test_an_export_that_fails_is_an_error_and_not_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def trouble_at(line: int) -> Callable[[SharedStudy, TextIO], int]:
+        def write(study: SharedStudy, out: TextIO) -> int:
+            for _ in range(line):
+                out.write("x" * 100_000)
+            raise StorageError("the disk is full")
+
+        return write
+
+    with running(str(tmp_path / "x.db")) as url, httpx.Client(base_url=url) as client:
+        study = new_study(client, "one")
+        monkeypatch.setattr(downloads, "write_csv", trouble_at(0))
+        refused(client.get(f"{study}/export"), 503, "the disk is full")
+        monkeypatch.setattr(downloads, "write_csv", trouble_at(20))
+        with pytest.raises(httpx.RemoteProtocolError):
+            client.get(f"{study}/export")
+        assert client.get(study).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -719,7 +745,8 @@ class Stream:
     def close(self) -> None:
         # Ends the read in the other thread too.
         network = self._response.extensions["network_stream"].get_extra_info("socket")
-        network.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            network.shutdown(socket.SHUT_RDWR)
         self._thread.join(10)
         self._context.__exit__(None, None, None)
         self._client.close()
@@ -810,6 +837,7 @@ def test_streams_end_when_the_server_stops(tmp_path: Path) -> None:
     assert time.monotonic() - start < 5
     stream._thread.join(5)
     assert not stream._thread.is_alive()
+    stream.close()
 
 
 # ---------------------------------------------------------------------------------------------- several processes

@@ -50,6 +50,10 @@ class _Flight:
             self._next = asyncio.create_task(self._after(self._running))
         return await asyncio.shield(self._next)
 
+    @property
+    def is_over(self) -> bool:
+        return self._next is None and (self._running is None or self._running.done())
+
     async def _after(self, before: asyncio.Task[Any] | None) -> Any:
         if before is not None:
             await asyncio.wait([before])
@@ -65,7 +69,7 @@ class Desk:
         self._studies: OrderedDict[int, SharedStudy] = OrderedDict()
         self._opening: dict[int, asyncio.Task[SharedStudy]] = {}
         self._turns: dict[int, asyncio.Semaphore] = {}
-        self._flights: dict[int, _Flight] = {}
+        self._flights: dict[tuple[int, str], _Flight] = {}
         self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
         self._quick = ThreadPoolExecutor(QUICK_THREADS, "bestarm-quick")
@@ -88,6 +92,10 @@ class Desk:
     async def do_slowly(self, act: Callable[[], T]) -> T:
         """Something that may take seconds."""
         return await asyncio.get_running_loop().run_in_executor(self._slow, act)
+
+    def start_slowly(self, act: Callable[[], None]) -> None:
+        """Something that may take seconds, of which nobody waits for the end."""
+        self._slow.submit(act)
 
     async def forecast(self, act: Callable[[], T]) -> T:
         """A simulation; one at a time, for each can use a core for long."""
@@ -127,7 +135,6 @@ class Desk:
         while len(self._studies) > MOST_STUDIES:
             gone, _ = self._studies.popitem(last=False)
             self._turns.pop(gone, None)
-            self._flights.pop(gone, None)
         return kept
 
     async def create(self, plan: Plan, seed: int) -> SharedStudy:
@@ -148,38 +155,46 @@ class Desk:
 
     async def snapshot(self, key: int) -> Snapshot:
         """Where a study stands, computed once for all who ask at the same time."""
-        flight = self._flights.get(key)
+        return await self.together(key, "snapshot", SharedStudy.snapshot)
+
+    async def together(self, key: int, what: str, act: Callable[[SharedStudy], T], *, slowly: bool = False) -> T:
+        """Something that all who ask for it at the same time can share."""
+        flight = self._flights.get((key, what))
         if flight is None:
-            flight = self._flights[key] = _Flight(lambda: self.with_study(key, SharedStudy.snapshot))
-        snapshot: Snapshot = await flight.join()
-        return snapshot
+            flight = self._flights[key, what] = _Flight(lambda: self.with_study(key, act, slowly=slowly))
+        try:
+            result: T = await flight.join()
+        finally:
+            if flight.is_over and self._flights.get((key, what)) is flight:
+                del self._flights[key, what]
+        return result
 
     # --------------------------------------------------------------------------------------- the list of studies
 
     async def rows(self, *, archived: bool, name: str | None) -> list[dict[str, Any]]:
         """A line for each study, the newest first. What takes long to compute is there the next time."""
-        versions = await self.do(lambda: list(self.versions(archived=archived, name=name)))
-        late = [record.key for record, version in versions if not self._is_known(record.key, version)]
-        for key in late:
-            self._compute(key)
-        waited = [self._computing[key] for key in late if key in self._computing]
+        found = await self.do(lambda: list(self.versions(archived=archived, name=name)))
+        late = [record for record, version in found if version is None or self._rows[record.key][0] != version]
+        for record in late:
+            self.compute(record)
+        waited = [self._computing[record.key] for record in late if record.key in self._computing]
         if waited:
             await asyncio.wait(waited, timeout=LIST_PATIENCE)
-        return [self._row(record) for record, _ in reversed(versions)]
+        return [self._row(record) for record, _ in reversed(found)]
 
-    def versions(self, *, archived: bool, name: str | None = None) -> Iterator[tuple[StudyRecord, Version]]:
-        """The studies and their present versions."""
+    def versions(self, *, archived: bool, name: str | None = None) -> Iterator[tuple[StudyRecord, Version | None]]:
+        """The studies and their present versions, as far as these can be had without reading a whole record."""
         for record in self.storage.studies():
             if (archived or record.archived is None) and (name is None or record.name == name):
                 known = self._rows.get(record.key)
-                settled = known[1] if known is not None and known[0].revision == record.revision else 0
-                yield record, version_of(self.storage, record, settled)
+                if known is None or known[0].revision != record.revision:
+                    yield record, None
+                else:
+                    yield record, version_of(self.storage, record, known[1])
 
-    def _is_known(self, key: int, version: Version) -> bool:
-        known = self._rows.get(key)
-        return known is not None and known[0] == version
-
-    def _compute(self, key: int) -> None:
+    def compute(self, record: StudyRecord) -> None:
+        """Have a study's line computed, in the background."""
+        key = record.key
         if key in self._computing:
             return
 
@@ -187,7 +202,9 @@ class Desk:
             start = time.monotonic()
             # Whoever opens the study hears of what is wrong with it; the list goes without.
             with contextlib.suppress(InvalidInput, StorageError):
-                study = await self.study(key)
+                study = self._studies.get(key)
+                if study is None:
+                    study = self._keep(await self.do(lambda: SharedStudy(self.storage, record)))
                 snapshot = await self.snapshot(key)
                 self._rows[key] = snapshot.version, study.settled, snapshot.row
             if time.monotonic() - start > LIST_PATIENCE:

@@ -156,7 +156,11 @@ class Hub:
 
     async def _look_at_list(self) -> Seen:
         versions = await self._desk.do(lambda: list(self._desk.versions(archived=True)))
-        parts = [f"{record.key}:{version}" for record, version in versions]
+        for record, version in versions:
+            if version is None and record.archived is None:
+                # From then on its changes are cheap to see.
+                self._desk.compute(record)
+        parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
         digest = hashlib.sha256(" ".join([*parts, str(self._desk.computed)]).encode()).hexdigest()[:16]
         return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
 

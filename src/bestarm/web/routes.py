@@ -22,7 +22,6 @@ from bestarm.web.limits import Limits
 from bestarm.web.problems import as_problem, json_response
 from bestarm.web.shared import SharedStudy
 
-USUAL_RUNS = 100
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
@@ -131,16 +130,17 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
     async def forecast(
         study: Key,
-        runs: Annotated[int, Query(ge=1, le=1000, description="How many studies to simulate.")] = USUAL_RUNS,
-        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation.")] = 0,
+        runs: Annotated[int | None, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
+        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
     ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
-        While results come in, what is returned may be some seconds old.
+        Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long.
         """
         shared = await desk.study(study)
-        usual = (runs, seed) == (USUAL_RUNS, 0)
-        outlook = await desk.forecast(shared.usual_forecast if usual else lambda: shared.forecast(runs=runs, seed=seed))
+        outlook = await desk.forecast(
+            shared.usual_forecast if runs is None else lambda: shared.forecast(runs=runs, seed=seed)
+        )
         return json_response(None if outlook is None else outlook.to_dict())
 
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
@@ -154,7 +154,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     ) -> Response:
         """What happened, the oldest first."""
         shared = await desk.study(study)
-        events = await desk.with_study(study, lambda one: one.log(last))
+        events = await desk.together(study, f"log {last}", lambda one: one.log(last), slowly=True)
         arms, metrics = shared.plan.arm_names, shared.plan.metrics
         return json_response(
             [

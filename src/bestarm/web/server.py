@@ -19,14 +19,17 @@ from bestarm.web.limits import Limits
 _SHORTEST_TOKEN = 16
 
 
-def check_access(host: str, token: str | None) -> None:
-    """Refuse to serve other machines without a token."""
+def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> None:
+    """Refuse to serve other machines, directly or through a proxy, without a token."""
     if token is None:
+        needs = "so it needs a token: give --token, or set BESTARM_TOKEN"
         if not is_loopback(host):
-            raise InvalidInput(
-                f"host = {host!r}: other machines could reach this address, so it needs a token: give --token, "
-                "or set BESTARM_TOKEN"
-            )
+            raise InvalidInput(f"host = {host!r}: other machines could reach this address, {needs}")
+        for name in allowed_hosts:
+            if not is_loopback(name):
+                raise InvalidInput(f"allow-host = {name!r}: is a name for other machines, {needs}")
+        if proxies:
+            raise InvalidInput(f"proxy = {proxies[0]!r}: a proxy lets other machines in, {needs}")
     elif len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput(
             f"token: must have at least {_SHORTEST_TOKEN} characters, letters, digits or signs of ASCII, without spaces"
@@ -109,7 +112,7 @@ def serve(
     limits: Limits | None = None,
 ) -> None:
     """Serve the studies at `storage_url` until interrupted."""
-    check_access(host, token)
+    check_access(host, token, allowed_hosts, proxies)
     with listen(host, port) as listener:
         app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
         shown = f"[{host}]" if ":" in host else host

@@ -23,6 +23,9 @@ _LOOK_EVERY = 1.0
 
 _MOST_HANDED = 20_000
 
+MOST_SIMULATED = 100_000
+"""Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
+
 
 class Version(NamedTuple):
     """What a study's record looks like from outside; equal versions mean that nothing was recorded in between.
@@ -175,14 +178,15 @@ class SharedStudy(Study):
         return outlook(self.plan, policy, runs=runs, seed=seed)
 
     def usual_forecast(self) -> Outlook | None:
-        """A forecast with the usual options, not older than ten seconds or ten times what it takes to make one."""
+        """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
         with self._forecasting:
             now = time.monotonic()
             if self._outlook is not None and not self.done and self._outlook[2] is not None:
                 made, took, known = self._outlook
                 if now - made < max(10.0, 10.0 * took):
                     return known
-            made_now = self.forecast()
+            streams = len(self.plan.arms) * len(self.plan.metrics)
+            made_now = self.forecast(runs=min(100, max(10, MOST_SIMULATED // streams)))
             self._outlook = now, time.monotonic() - now, made_now
             return made_now
 
