@@ -70,6 +70,8 @@ outcomes = _table(
     sa.Column("told", sa.Double, nullable=False),
     sa.ForeignKeyConstraint(["study", "test"], ["bestarm_tests.study", "bestarm_tests.test"]),
 )
+# For the end of a long log.
+sa.Index("bestarm_outcomes_by_time", outcomes.c.study, outcomes.c.told)
 
 events = sa.Table(
     "bestarm_events",
