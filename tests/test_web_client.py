@@ -7,11 +7,15 @@ import inspect
 import math
 import random
 import socket
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -193,6 +197,31 @@ def test_workers_drive_a_study_on_a_server(client: Client) -> None:
     assert failing.ask(1)[0].id == 1
 
 
+def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
+    lots, answers = random.Random(3), []
+    with running(storage) as url, Client(url) as client:
+        remote = client.create(plan())
+
+        def work() -> None:
+            with ThreadPoolExecutor(2) as pool:
+                answers.append(drive(remote, lambda test, _: pool.submit(slowly, lots, test), 2))
+
+        def slowly(lots: random.Random, test: Test) -> float:
+            time.sleep(0.02)
+            return measured(lots, test)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        while Study.open("trial", storage=storage).status().tests < 8:
+            time.sleep(0.05)
+    assert worker.is_alive()
+    time.sleep(0.5)
+    with running(storage, port=urlsplit(url).port or 0):
+        worker.join(60)
+        assert [answer.arm for answer in answers] == ["b"]
+    client.close()
+
+
 def test_threads_share_a_client(client: Client) -> None:
     remote = client.create(plan())
     tests = remote.ask(6) + remote.ask(200)
@@ -246,6 +275,16 @@ def test_tokens_and_rates(storage: str) -> None:
         for _ in range(8):
             assert client.studies() == []
         client.close()
+
+
+def test_it_needs_no_extra_package_and_the_service_names_its_own() -> None:
+    without = "import sys; sys.modules |= dict.fromkeys(('fastapi', 'starlette', 'uvicorn', 'httpx'))\n"
+    subprocess.run([sys.executable, "-c", without + "import bestarm.web.client"], check=True)
+    serve = "sys.argv[1:] = ['serve']\nfrom bestarm.cli import main\nmain()"
+    refused = subprocess.run([sys.executable, "-c", without + serve], capture_output=True, text=True)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: serve: needs the package")
+    assert refused.stderr.rstrip().endswith("pip install 'bestarm[web]'")
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:x", "http://user@host"])

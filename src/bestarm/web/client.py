@@ -80,6 +80,12 @@ class Client:
         """Let go of connections; the next use opens new ones."""
         self._connection.close()
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def studies(self, *, archived: bool = False) -> list[StudyLine]:
         """All studies, the newest first; with `archived`, the archived ones too."""
         return self._lines(archived=archived)

@@ -152,9 +152,9 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     async def log(
         study: Key, last: Annotated[int, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100
     ) -> Response:
-        """What happened, the oldest first."""
+        """What happened, the oldest first. Of a very long study it may be a few seconds old."""
         shared = await desk.study(study)
-        events = await desk.together(study, f"log {last}", lambda one: one.log(last), slowly=True)
+        events = await desk.together(study, f"log {last}", lambda one: one.recent_log(last), slowly=True)
         arms, metrics = shared.plan.arm_names, shared.plan.metrics
         return json_response(
             [

@@ -85,12 +85,17 @@ def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
 
 @contextlib.contextmanager
 def running(
-    storage_url: str, *, token: str | None = None, allowed_hosts: Sequence[str] = (), limits: Limits | None = None
+    storage_url: str,
+    *,
+    port: int = 0,
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    limits: Limits | None = None,
 ) -> Iterator[str]:
-    """A service inside this process, for notebooks and tests; yields its address, at a port that was free."""
+    """A service inside this process, for notebooks and tests; yields its address. Port 0 is any that is free."""
     app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
     server = new_server(app)
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", port) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from bestarm.plan import Plan
 from bestarm.study.outlook import Outlook, outlook
-from bestarm.study.storage import Issued, Storage, StudyRecord
+from bestarm.study.storage import Event, Issued, Storage, StudyRecord
 from bestarm.study.study import DEFAULT_LEASE, Study, Test
 from bestarm.study.words import question
 from bestarm.validation import InvalidInput
@@ -22,6 +22,9 @@ _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
 
 _MOST_HANDED = 20_000
+
+_LONG_READ = 0.25
+_MOST_LOGS = 8
 
 MOST_SIMULATED = 100_000
 """Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
@@ -70,6 +73,7 @@ class SharedStudy(Study):
         self._client = threading.local()
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
+        self._logs: dict[int, tuple[float, float, list[Event]]] = {}
         self._outlook: tuple[float, float, Outlook | None] | None = None
         self._forecasting = threading.Lock()
 
@@ -124,6 +128,11 @@ class SharedStudy(Study):
                 self._handed = {test: issued for test, issued in self._handed.items() if test > settled}
         return tests, not tests and self.done
 
+    def archive(self, *, undo: bool = False) -> None:
+        # It reads the entry again, which must not happen while another thread takes in results.
+        with self._lock:
+            super().archive(undo=undo)
+
     # ------------------------------------------------------------------------------------------- where it stands
 
     def snapshot(self) -> Snapshot:
@@ -167,6 +176,20 @@ class SharedStudy(Study):
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
+
+    def recent_log(self, last: int) -> list[Event]:
+        """The log; of a study so long that reading it takes time, it may be a few seconds old."""
+        known = self._logs.get(last)
+        if known is not None and time.monotonic() - known[0] < known[1]:
+            return known[2]
+        start = time.monotonic()
+        events = self.log(last)
+        took = time.monotonic() - start
+        if took > _LONG_READ:
+            if len(self._logs) > _MOST_LOGS:
+                self._logs.clear()
+            self._logs[last] = start + took, 4.0 * took, events
+        return events
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         with self._lock:
