@@ -59,11 +59,11 @@ def client(storage: str) -> Iterator[Client]:
 
 
 def test_it_has_every_method_and_property_of_a_study() -> None:
-    public = {name for name in vars(Study) if not name.startswith("_")}
-    here = {name for name in vars(RemoteStudy) if not name.startswith("_")}
+    public = {name for name in dir(Study) if not name.startswith("_")}
+    here = {name for name in dir(RemoteStudy) if not name.startswith("_")}
     assert public - here == {"create", "open", "storage", "record"}
     for name in public & here:
-        mine, theirs = vars(RemoteStudy)[name], vars(Study)[name]
+        mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
         assert isinstance(mine, property) == isinstance(theirs, property), name
         if not isinstance(mine, property):
             assert inspect.signature(mine) == inspect.signature(theirs), name

@@ -6,23 +6,15 @@ import dataclasses
 import itertools
 import os
 import socket
-import threading
 from collections.abc import Collection, Iterable, Sequence
 
-from bestarm.answer import Answer
 from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.policies.confidence import present_answer
 from bestarm.problem import Constraint, Objective, Problem
-from bestarm.study.conclusion import answer_of
-from bestarm.study.decider import Decider
-from bestarm.study.outlook import Outlook, outlook
+from bestarm.study.following import Follower
 from bestarm.study.show import html_view
-from bestarm.study.standing import ArmStanding, standings
-from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Entries, Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
-from bestarm.study.timeline import Progress, Timeline
+from bestarm.study.storage import Event, Issued, Outcome, Pending, Storage, StudyRecord, open_storage
 from bestarm.study.values import check_value
 from bestarm.validation import InvalidInput
 
@@ -53,7 +45,7 @@ def _new_holder() -> str:
     return f"{user}@{socket.gethostname()}/{os.getpid()}-{next(_serial)}"
 
 
-class Study:
+class Study(Follower):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba
@@ -68,21 +60,12 @@ class Study:
     """
 
     def __init__(self, storage: Storage, record: StudyRecord, *, holder: str | None = None) -> None:
-        self._storage = storage
-        self._record = record
-        self.plan = Plan.from_json(record.plan)
+        super().__init__(storage, record)
         self._holder = holder
         self._holder_process = os.getpid()
-        self._lock = threading.RLock()
         self._handed: dict[int, Issued] = {}
         self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
         self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
-        self._start_afresh()
-
-    def _start_afresh(self) -> None:
-        """Before the first result has entered."""
-        self._decider = Decider(self.plan, self._record.seed)
-        self._timeline = Timeline(self.plan.costs)
 
     # ---------------------------------------------------------------------------------------- create and open
 
@@ -125,19 +108,6 @@ class Study:
                 f"study = {name!r}: no such study in {kept.url!r}; there {'are ' + listed if there else 'is none'}"
             )
         return cls(kept, record, holder=holder)
-
-    @property
-    def name(self) -> str:
-        return self._record.name
-
-    @property
-    def storage(self) -> Storage:
-        return self._storage
-
-    @property
-    def record(self) -> StudyRecord:
-        """The study's entry in the storage, as of the last look."""
-        return self._record
 
     @property
     def holder(self) -> str:
@@ -196,6 +166,8 @@ class Study:
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
         self._check_open()
         refused = self._storage.tell_many(self._record.key, checked, self.holder)
+        for test, _ in checked:
+            self._handed.pop(test, None)
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
@@ -250,84 +222,10 @@ class Study:
     def archive(self, *, undo: bool = False) -> None:
         """Put the study away: it can be read and not changed."""
         self._storage.archive(self._record.key, self.holder, undo=undo)
-        self._look()
-
-    # ------------------------------------------------------------------------------------- where the study is
-
-    @property
-    def done(self) -> bool:
-        """Whether the study has its answer, or has spent its budget."""
         with self._lock:
-            self._sync()
-            return self._is_done
+            self._look()
 
-    @property
-    def answer(self) -> Answer | None:
-        """What the study concludes, with the reasons for every arm; None while it is running."""
-        with self._lock:
-            self._sync()
-            return answer_of(self.plan, self._decider.policy, self._decider.stop)
-
-    @property
-    def confidence(self) -> float:
-        """How sure the results make us of the present best answer, from 0 to 1."""
-        with self._lock:
-            self._sync()
-            policy = self._decider.policy
-            return present_answer(policy.setting, policy.streams).confidence
-
-    @property
-    def state(self) -> tuple[ArmStanding, ...]:
-        """Where every arm stands, metric by metric."""
-        with self._lock:
-            self._sync()
-            return tuple(standings(self.plan, self._decider.policy))
-
-    def status(self) -> Status:
-        """Everything at a glance."""
-        with self._lock:
-            self._sync()
-            policy = self._decider.policy
-            stop = self._decider.stop
-            leader, confidence = present_answer(policy.setting, policy.streams)
-            late = self._recorded_late()
-            tests, cost = self._timeline.total
-            state: StudyState = "running"
-            if stop is not None:
-                state = "no_feasible_arm" if stop.arm is None else "certified"
-                leader = stop.arm
-            elif self._is_done:
-                state = "budget_spent"
-            named = None if leader is None else self.plan.arm_names[leader]
-            return Status(
-                study=self.name,
-                state=state,
-                answer=named if stop is not None else None,
-                leader=named,
-                confidence=confidence,
-                tests=tests + len(late),
-                cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
-                pending=len(self._storage.pending(self._record.key)),
-                waiting=0 if self._is_done else len(late),
-                arms=tuple(standings(self.plan, policy)),
-            )
-
-    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
-        """How many more tests it will take, by simulation from here on with the means as they now seem to be.
-
-        None when the study is done, or not every metric of every arm has a result yet.
-        """
-        with self._lock:
-            self._sync()
-            if self._is_done or self._decider.policy.untested:
-                return None
-            return outlook(self.plan, self._decider.policy, runs=runs, seed=seed)
-
-    def progress(self) -> Progress:
-        """How tests and cost have grown over time, in some hundred points."""
-        with self._lock:
-            self._sync()
-            return self._timeline.progress()
+    # ----------------------------------------------------------------------------------------- what is under way
 
     def pending(self) -> list[tuple[Test, Pending]]:
         """The tests whose results are out, and who holds them."""
@@ -351,77 +249,11 @@ class Study:
 
     # ------------------------------------------------------------------------------------------------ inside
 
-    def _look(self) -> None:
-        """Read the study's entry, and start afresh if something in its past has changed."""
-        record = self._storage.find_study(self.name)
-        if record is None:
-            raise InvalidInput(f"study = {self.name!r}: is no longer in {self._storage.url!r}")
-        changed = record.revision != self._record.revision
-        self._record = record
-        if changed:
-            self._start_afresh()
-
-    def _sync(self) -> None:
-        """Take in what has been told since the last look, as far as it is complete."""
-        self._look()
-        for entries in self._storage.entries(self._record.key, self._decider.settled):
-            self._enter(entries)
-
-    def _enter(self, entries: Entries) -> None:
-        self._decider.enter(entries)
-        self._timeline.extend(entries.told, entries.metrics, entries.values)
-
     def _check_open(self) -> None:
         if self._record.archived is not None:
             raise InvalidInput(
                 f"study = {self.name!r}: is archived; bring it back with `bestarm archive --undo` to change it"
             )
-
-    @property
-    def _is_done(self) -> bool:
-        if self._decider.stop is not None:
-            return True
-        counts = self._decider.policy.streams.counts.sum(axis=0)
-        cost = float(counts @ self._decider.policy.setting.cost)
-        return int(counts.sum()) >= self.plan.max_tests or cost >= self.plan.max_cost
-
-    def _recorded_late(self) -> list[tuple[int, int, float]]:
-        """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""
-        return [
-            (arm, metric, value)
-            for part in self._storage.entries(self._record.key, self._decider.settled, gaps=True)
-            for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
-            if value == value
-        ]
-
-    def _plan_rounds(self, count: int) -> Rounds:
-        """What to do next, decided inside the storage's lock on everything that has been told by then."""
-        key, decider = self._record.key, self._decider
-        for entries in self._storage.entries(key, decider.settled):
-            self._enter(entries)
-        if self._is_done:
-            return []
-        out = [(test.arm, test.metric) for test in self._storage.pending(key)]
-        waiting = self._recorded_late()
-        rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
-        return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
-
-    def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
-        """The rounds as far as the budget goes, beyond what has entered and been issued."""
-        counts = self._decider.policy.streams.counts.sum(axis=0)
-        for _, metric in issued:
-            counts[metric] += 1
-        tests, cost = int(counts.sum()), float(counts @ self._decider.policy.setting.cost)
-        kept: list[list[tuple[int, int]]] = []
-        for tests_of_round in rounds:
-            kept.append([])
-            for arm, metric in tests_of_round:
-                if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
-                    break
-                kept[-1].append((arm, metric))
-                tests += 1
-                cost += self.plan.costs[metric]
-        return [part for part in kept if part]
 
     def _issued(self, test: Test | int) -> Issued:
         """The test as it was issued."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import gzip
 import threading
 import time
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bestarm.plan import Plan
-from bestarm.study.outlook import Outlook, outlook
+from bestarm.study.outlook import Outlook
 from bestarm.study.storage import Event, Issued, Storage, StudyRecord
 from bestarm.study.study import DEFAULT_LEASE, Study, Test
 from bestarm.study.words import question
@@ -128,11 +127,6 @@ class SharedStudy(Study):
                 self._handed = {test: issued for test, issued in self._handed.items() if test > settled}
         return tests, not tests and self.done
 
-    def archive(self, *, undo: bool = False) -> None:
-        # It reads the entry again, which must not happen while another thread takes in results.
-        with self._lock:
-            super().archive(undo=undo)
-
     # ------------------------------------------------------------------------------------------- where it stands
 
     def snapshot(self) -> Snapshot:
@@ -190,15 +184,6 @@ class SharedStudy(Study):
                 self._logs.clear()
             self._logs[last] = start + took, 4.0 * took, events
         return events
-
-    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
-        with self._lock:
-            self._sync()
-            if self._is_done or self._decider.policy.untested:
-                return None
-            policy = copy.deepcopy(self._decider.policy)
-        # The simulation must not keep those who ask and tell waiting.
-        return outlook(self.plan, policy, runs=runs, seed=seed)
 
     def usual_forecast(self) -> Outlook | None:
         """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
