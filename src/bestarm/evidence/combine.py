@@ -72,6 +72,17 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
 
 
 @kernel
+def closer_infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    """At least log A_j, and closer to it than `infeasible_ceiling`."""
+    evidence = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        s = stream_of(setting, streams, arm, metric)
+        ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
+        evidence = add_logs(evidence, setting.log_weight[metric] + ceiling)
+    return evidence
+
+
+@kernel
 def rival_evidence(constraints: int, infeasible: float, worse: float) -> float:
     """Log-evidence that a rival is infeasible or worse, from the evidence for each."""
     if constraints == 0:

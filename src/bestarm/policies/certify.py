@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.evidence.combine import (
+    closer_infeasible_ceiling,
     infeasible_ceiling,
     infeasible_evidence,
     rival_ceiling,
     rival_evidence,
     stream_of,
 )
-from bestarm.evidence.pairs import pair_ceiling, pair_evidence
+from bestarm.evidence.pairs import closer_pair_ceiling, pair_ceiling, pair_evidence
 from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
@@ -47,6 +48,8 @@ STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested so many times as often."""
 
 LEADER = -1
+
+ROUNDING = 1e-9
 
 
 class Memory(NamedTuple):
@@ -143,15 +146,19 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
+    # Each step costs more than the one before and is taken only if that leaves the matter open. `ROUNDING` keeps a
+    # ceiling from falling below what it bounds.
     level = setting.level[arm]
     infeasible_limit = infeasible_ceiling(setting, streams, arm)
     infeasible = -math.inf
     if infeasible_limit >= level:
-        infeasible = infeasible_evidence(setting, streams, arm)
-        if infeasible >= level:
-            memory.rejected[arm] = 1
-            enter(memory.candidates, arm, -math.inf)
-            return True
+        infeasible_limit = closer_infeasible_ceiling(setting, streams, arm) + ROUNDING
+        if infeasible_limit >= level:
+            infeasible = infeasible_evidence(setting, streams, arm)
+            if infeasible >= level:
+                memory.rejected[arm] = 1
+                enter(memory.candidates, arm, -math.inf)
+                return True
     if leader == NOBODY:
         return False
     level = setting.level[leader]
@@ -160,8 +167,14 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
     constraints = streams.counts.shape[1] - 1
     if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
         return False
+    if rival_evidence(constraints, infeasible_limit, worse_limit) + ROUNDING < level:
+        return False
     if infeasible == -math.inf:
         infeasible = infeasible_evidence(setting, streams, arm)
+    if worse_limit > -math.inf:
+        worse_limit = closer_pair_ceiling(ahead, behind, setting.tolerance) + ROUNDING
+    if rival_evidence(constraints, infeasible, worse_limit) + ROUNDING < level:
+        return False
     if rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)) < level:
         return False
     memory.beaten[arm] = leader
