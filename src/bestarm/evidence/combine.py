@@ -11,7 +11,7 @@ import math
 
 from bestarm.evidence.pairs import Stream
 from bestarm.evidence.streams import ceiling_above, evidence_above
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
 
 _LOG_INFEASIBLE = math.log(0.45)
@@ -20,6 +20,7 @@ _LOG_BOTH = math.log(0.1)
 _LOG_3 = math.log(3.0)
 
 
+@large
 @kernel
 def add_logs(a: float, b: float) -> float:
     """log(e^a + e^b)"""

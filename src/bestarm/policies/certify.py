@@ -21,7 +21,7 @@ from bestarm.evidence.combine import (
 )
 from bestarm.evidence.pairs import closer_pair_ceiling, pair_ceiling, pair_evidence
 from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
     NONE,
@@ -117,10 +117,8 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         suspicious = looks_violated and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
         memory.suspect[arm, metric] = suspicious
-    if memory.suspects[arm] > 0 or memory.rejected[arm] or streams.counts[arm, 0] == 0:
-        enter(memory.candidates, arm, -math.inf)
-    else:
-        enter(memory.candidates, arm, streams.means[arm, 0])
+    is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
+    enter(memory.candidates, arm, streams.means[arm, 0] if is_candidate else -math.inf)
 
 
 @kernel
@@ -190,13 +188,22 @@ def deviation(setting: Setting, position: float, metric: int) -> float:
     return float(setting.width[metric])
 
 
+@large
+@kernel
+def lot(generator: Generator, ziggurat: Ziggurat) -> float:
+    """Standard normal."""
+    return normal(generator, ziggurat)
+
+
 @kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
     noise = deviation(setting, setting.threshold[metric], metric)
     excess = (streams.means[arm, metric] - setting.threshold[metric]) / noise
-    lot = normal(memory.generator, memory.ziggurat)
-    drawn: float = excess + spread * lot * setting.inverse_root[slot(streams.counts[arm, metric])]
+    drawn: float = (
+        excess
+        + spread * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
+    )
     return drawn
 
 
@@ -231,7 +238,7 @@ def stream_to_test(
         return chosen
     noise = deviation(setting, streams.means[leader, 0], 0)
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
-    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
+    drawn = streams.means[arm, 0] + noise * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
         # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
@@ -264,7 +271,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader != NOBODY:
         noise = deviation(setting, streams.means[leader, 0], 0)
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
-        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
+        drawn_leader = streams.means[leader, 0] + spread * lot(memory.generator, memory.ziggurat)
 
     # One test for each open arm …
     size = 0
