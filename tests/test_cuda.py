@@ -40,7 +40,7 @@ def same(job, layout, runs, first=0):
         assert got.dtype == part.dtype and (got == part).all(), (job.label, name, got, part)
     return wanted
 
-IN_MEMORY = cuda.Layout(blocks=2, block=2, shared=0, grain=4, batch=4)
+IN_MEMORY = cuda.Layout(blocks=2, block=2, shared=0, batch=4)
 
 def mixed():
     \"\"\"Every noise and direction, 9 arms for a tournament of two levels, unequal costs.\"\"\"
@@ -98,9 +98,9 @@ cuda.LAUNCH_SECONDS = 0.001  # so that runs go on from launch to launch
 cuda.FIRST_ROUNDS = 1
 for name in ("certify", "feasible-lucb", "racing"):
     job = Job(mixed(), all_policies()[name], 0.2, "paper", 7, 120, keep_counts=True)
-    words = cuda.state_words(cuda.new_fresh(job).memory, 1)
-    same(job, cuda.Layout(blocks=1, block=32, shared=32 * words * 8, grain=1, batch=40), 40)
-    same(job, cuda.Layout(blocks=3, block=1, shared=0, grain=1, batch=3), 7)
+    words = cuda.state_words(cuda.new_fresh(job).near)
+    same(job, cuda.Layout(blocks=1, block=32, shared=32 * words * 8, batch=40), 40)
+    same(job, cuda.Layout(blocks=3, block=1, shared=0, batch=3), 7)
     same(Job(mixed(), all_policies()[name], 0.2, "paper", 7, 2**40, True, max_cost=60.5), IN_MEMORY, 6)
 """
     )

@@ -16,7 +16,8 @@ from bestarm.kernel.compile import called_kernels, clone, fingerprint, is_large
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
 
-# Link-time optimisation would have the linker, which cannot be told otherwise, fuse products and sums.
+# Link-time optimization would have the linker, which cannot be told otherwise, fuse products and sums. (Options given
+# as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
 _OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
 
 MOST_REGISTERS = 128
@@ -26,7 +27,7 @@ MOST_REGISTERS = 128
 @functools.cache
 def _helper(function: types.FunctionType) -> Any:
     bindings = {name: _helper(callee) for name, callee in called_kernels(function, {}).items()}
-    helper = cuda.jit(device=True, **_OPTIONS)(clone(function, bindings, function.__qualname__))
+    helper = cuda.jit(clone(function, bindings, function.__qualname__), device=True, **_OPTIONS)
     return _kept_whole(helper) if is_large(function) else helper
 
 
@@ -37,7 +38,7 @@ def _kept_whole(helper: Any) -> Any:
         keep_out_of_line()
         return helper(*arguments)
 
-    return cuda.jit(device=True, **_OPTIONS)(whole)
+    return cuda.jit(whole, device=True, **_OPTIONS)
 
 
 def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str, Any], bound: dict[str, Any]) -> Any:
@@ -55,7 +56,7 @@ def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str,
     bindings = {**{name: _helper(callee) for name, callee in called.items()}, **bound}
     digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS}".encode())
     qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
-    return cuda.jit(cache=True, max_registers=MOST_REGISTERS, **_OPTIONS)(clone(root, bindings, qualname))
+    return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=MOST_REGISTERS, **_OPTIONS)
 
 
 @contextlib.contextmanager

@@ -1,14 +1,12 @@
 """Where what a run keeps lies in a card's memory: in tiles of 32 runs, one run for each lane of a warp.
 
-Lanes that all read the same element of an array should read one stretch of memory: so the 32 runs' first elements lie
-side by side, then their second ones, and so on. Where lanes scan different parts of large arrays, it is better that a
-few elements of the same run, a *grain*, lie together. Tables that are the same for every run stay where they are.
-Nothing outside this file and `tiles_cuda` knows of tiles.
+Lanes that all read the same element of an array read one stretch of memory: the 32 runs' first elements lie side by
+side, then their second ones, and so on. Tables that are the same for every run stay where they are. Nothing outside
+this file and `tiles_cuda` knows of tiles.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -27,21 +25,16 @@ def is_shared(kind: type) -> bool:
     return issubclass(kind, Ziggurat)
 
 
-def padded(size: int, grain: int) -> int:
-    """How many elements an array of `size` takes in a tile."""
-    return -(-size // grain) * grain
-
-
-def array_words(size: int, itemsize: int, grain: int) -> int:
+def array_words(size: int, itemsize: int) -> int:
     """How many words of 8 bytes an array takes in a tile, for each run."""
-    return -(-padded(size, grain) * itemsize // WORD)
+    return -(-size * itemsize // WORD)
 
 
-def state_words(fresh: Any, grain: int) -> int:
+def state_words(fresh: Any) -> int:
     """How many words of 8 bytes a run's arrays take in a tile."""
     if isinstance(fresh, np.ndarray):
-        return array_words(fresh.size, fresh.itemsize, grain)
-    return 0 if is_shared(type(fresh)) else sum(state_words(part, grain) for part in fresh)
+        return array_words(fresh.size, fresh.itemsize)
+    return 0 if is_shared(type(fresh)) else sum(state_words(part) for part in fresh)
 
 
 def state_shapes(fresh: Any) -> tuple[Shape, ...]:
@@ -51,16 +44,16 @@ def state_shapes(fresh: Any) -> tuple[Shape, ...]:
     return () if is_shared(type(fresh)) else tuple(shape for part in fresh for shape in state_shapes(part))
 
 
-def view(shapes: tuple[Shape, ...], grain: int, simulated: bool) -> Any:
+def view(shapes: tuple[Shape, ...], simulated: bool) -> Any:
     """A function of (fresh, block, run): what one of the runs in a block of tiles keeps, shaped like `fresh`.
 
     It is made for arrays of these shapes, so that the compiler knows them.
     """
     if simulated:
-        return functools.partial(_view, grain)
+        return _view
     from bestarm.kernel.tiles_cuda import view_for
 
-    return view_for(shapes, grain)
+    return view_for(shapes)
 
 
 def renew(simulated: bool) -> Any:
@@ -72,41 +65,17 @@ def renew(simulated: bool) -> Any:
     return renew
 
 
-class GrainedArray:
-    """As much of an array in a tile as kernel code uses, for the simulator of CUDA."""
-
-    def __init__(self, shape: Shape, elements: npt.NDArray[Any]) -> None:
-        self.shape = shape
-        self._elements = elements
-
-    def _place(self, index: Any) -> tuple[Any, Any]:
-        place = np.ravel_multi_index(index if isinstance(index, tuple) else (index,), self.shape)
-        grain = self._elements.shape[1]
-        return place // grain, place % grain
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._elements[self._place(index)]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._elements[self._place(index)] = value
-
-    def renew(self, fresh: npt.NDArray[Any]) -> None:
-        for index in np.ndindex(*self.shape):
-            self[index] = fresh[index]
-
-
-def _view(grain: int, fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
-    """What the intrinsic does, as plain Python."""
+def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
+    """What the intrinsic does, as plain Python for the simulator of CUDA."""
     tile, lane = divmod(run, LANES)
-    start = tile * state_words(fresh, grain) * LANES * WORD
+    start = tile * state_words(fresh) * LANES * WORD
 
     def placed(value: Any) -> Any:
         nonlocal start
         if isinstance(value, np.ndarray):
-            shape = (padded(value.size, grain) // grain, LANES, grain)
-            whole: npt.NDArray[Any] = np.ndarray(shape, value.dtype, block, start)
-            start += array_words(value.size, value.itemsize, grain) * LANES * WORD
-            return GrainedArray(value.shape, whole[:, lane])
+            tile_array: npt.NDArray[Any] = np.ndarray((*value.shape, LANES), value.dtype, block, start)
+            start += state_words(value) * LANES * WORD
+            return tile_array[..., lane]
         return value if is_shared(type(value)) else type(value)(*(placed(part) for part in value))
 
     return placed(fresh)
@@ -114,7 +83,7 @@ def _view(grain: int, fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any
 
 def _renew(state: Any, fresh: Any) -> None:
     if isinstance(fresh, np.ndarray):
-        state.renew(fresh)
+        state[...] = fresh
     elif not is_shared(type(fresh)):
         for part, new in zip(state, fresh, strict=True):
             _renew(part, new)

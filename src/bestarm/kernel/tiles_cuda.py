@@ -20,15 +20,10 @@ from bestarm.kernel.tiles import LANES, Shape, array_words, is_shared
 
 
 class TileArray(types.Array):  # type: ignore[misc] # numba ships no types
-    """An array of one run in a tile, `grain` elements of it together."""
+    """An array of one run in a tile."""
 
-    def __init__(self, dtype: Any, ndim: int, grain: int) -> None:
-        self.grain = grain
-        super().__init__(dtype, ndim, "A", name=f"tile({dtype}, {ndim}d, {grain})")
-
-    @property
-    def key(self) -> Any:
-        return (*super().key, self.grain)
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        super().__init__(dtype, ndim, "A", name=f"tile({dtype}, {ndim}d)")
 
 
 register_model(TileArray)(core_models.ArrayModel)
@@ -45,16 +40,7 @@ def _element(context: Any, builder: Any, kind: TileArray, value: Any, index_kind
     for part_kind, part, length in zip(kinds, parts, shape, strict=True):
         number = context.cast(builder, part, part_kind, types.intp)
         place = builder.add(builder.mul(place, length), fix_integer_index(context, builder, types.intp, number, length))
-    return builder.gep(array.data, [_distance(builder, kind.grain, place)])
-
-
-def _distance(builder: Any, grain: int, place: Any) -> Any:
-    """How far from a run's first element in a tile another of its elements stands."""
-    word = place.type
-    if grain == 1:
-        return builder.mul(place, word(LANES))
-    rest = builder.urem(place, word(grain))
-    return builder.add(builder.mul(builder.sub(place, rest), word(LANES)), rest)
+    return builder.gep(array.data, [builder.mul(place, place.type(LANES))])
 
 
 def _getitem(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
@@ -77,13 +63,13 @@ def _is_shared(kind: Any) -> bool:
     return isinstance(kind, types.BaseNamedTuple) and is_shared(kind.instance_class)
 
 
-def _in_tile(kind: Any, grain: int) -> Any:
+def _in_tile(kind: Any) -> Any:
     """The type that a state of some type has in a tile."""
     if isinstance(kind, types.Array):
-        return TileArray(kind.dtype, kind.ndim, grain)
+        return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
         return kind
-    return types.BaseTuple.from_types([_in_tile(part, grain) for part in kind.types], kind.instance_class)
+    return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
 
 
 def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple[Any, Any]]:
@@ -95,7 +81,7 @@ def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple
             yield from _arrays(context, builder, part, builder.extract_value(value, k))
 
 
-def view_for(shapes: tuple[Shape, ...], grain: int) -> Any:
+def view_for(shapes: tuple[Shape, ...]) -> Any:
     """`view` for arrays of these shapes."""
 
     def view(_: Any, fresh: Any, block: Any, run: Any) -> Any:
@@ -105,16 +91,14 @@ def view_for(shapes: tuple[Shape, ...], grain: int) -> Any:
             tile, lane = builder.udiv(run_number, word(LANES)), builder.urem(run_number, word(LANES))
             kinds = [kind for kind, _array in _arrays(context, builder, fresh, arguments[0])]
             steps = [context.get_abi_sizeof(context.get_data_type(kind.dtype)) for kind in kinds]
-            sizes = [
-                WORD * array_words(math.prod(shape), step, grain) for shape, step in zip(shapes, steps, strict=True)
-            ]
+            sizes = [WORD * array_words(math.prod(shape), step) for shape, step in zip(shapes, steps, strict=True)]
             # Pointers are moved, never made from numbers: so the compiler sees which memory they point to.
             origin = builder.bitcast(make_array(block)(context, builder, arguments[1]).data, cgutils.voidptr_t)
             origin = builder.gep(origin, [builder.mul(tile, word(LANES * sum(sizes)))])
             pieces, start = [], 0
             for kind, shape, step, size in zip(kinds, shapes, steps, sizes, strict=True):
-                array = make_array(_in_tile(kind, grain))(context, builder)
-                place = builder.add(word(start), builder.mul(lane, word(step * grain)))
+                array = make_array(_in_tile(kind))(context, builder)
+                place = builder.add(word(start), builder.mul(lane, word(step)))
                 data = builder.bitcast(builder.gep(origin, [place]), array.data.type)
                 # Nobody asks for strides: `_element` knows.
                 populate_array(array, data, [*map(word, shape)], [word(0)] * len(shape), step, meminfo=None)
@@ -128,11 +112,11 @@ def view_for(shapes: tuple[Shape, ...], grain: int) -> Any:
                 if _is_shared(kind):
                     return value
                 parts = [assembled(part, builder.extract_value(value, k)) for k, part in enumerate(kind.types)]
-                return context.make_tuple(builder, _in_tile(kind, grain), parts)
+                return context.make_tuple(builder, _in_tile(kind), parts)
 
             return assembled(fresh, arguments[0])
 
-        return _in_tile(fresh, grain)(fresh, block, run), codegen
+        return _in_tile(fresh)(fresh, block, run), codegen
 
     return intrinsic(view)
 
@@ -142,10 +126,11 @@ def _renew(_: Any, state: Any, fresh: Any) -> Any:
     def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
         targets = _arrays(context, builder, state, arguments[0])
         sources = _arrays(context, builder, fresh, arguments[1])
-        for (kind, target), (_kind, source) in zip(targets, sources, strict=True):
+        for (_kind, target), (_same, source) in zip(targets, sources, strict=True):
             with cgutils.for_range(builder, source.nitems) as loop:
                 item = builder.load(builder.gep(source.data, [loop.index]))
-                builder.store(item, builder.gep(target.data, [_distance(builder, kind.grain, loop.index)]))
+                place = builder.mul(loop.index, loop.index.type(LANES))
+                builder.store(item, builder.gep(target.data, [place]))
         return context.get_dummy_value()
 
     return types.void(state, fresh), codegen

@@ -20,6 +20,7 @@ from bestarm.kernel.tiles import LANES, Shape, renew, state_shapes, state_words,
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda_kernel import (
     IDLE,
+    Far,
     Fresh,
     Threads,
     advance,
@@ -45,8 +46,6 @@ THREADS_PER_MULTIPROCESSOR = 512
 LEAST_SHARED_WARPS = 4
 """Shared memory pays if it holds the runs of so many warps at least; fewer do not keep a multiprocessor busy."""
 MOST_SHARED_WARPS = 16
-GRAIN = 4
-"""With numbers of 8 bytes, what a card reads at a time."""
 
 
 class Card(NamedTuple):
@@ -67,8 +66,6 @@ class Layout(NamedTuple):
     """Threads in a block."""
     shared: int
     """Bytes of shared memory for each block; 0 if states of runs lie in the card's memory."""
-    grain: int
-    """See `bestarm.kernel.tiles`."""
     batch: int
     """Runs to start in one go."""
 
@@ -99,16 +96,16 @@ def new_fresh(job: Job) -> Fresh:
     streams, memory = new_streams(*job.shape), job.policy.kernels.new_memory(*job.shape)
     if job.max_tests < 2**31:
         streams = streams._replace(counts=streams.counts.astype(np.int32))
-    return Fresh(streams, memory, new_batch(*job.shape))
+    return Fresh(memory, Far(streams, new_batch(*job.shape)))
 
 
 def planned(job: Job, runs: int, card: Card) -> Layout:
     """The layout for `runs` runs of a job within the memory that is free."""
     fresh = new_fresh(job)
     memory = SHARE_OF_MEMORY * card.free
-    policy_memory = 8 * state_words(fresh.memory, 1)
-    thread = 8 * (sum(state_words(part, GRAIN) for part in fresh) + len(Threads._fields) + 3)
-    outcome = 8 * (3 + (fresh.streams.counts.size if job.keep_counts else 0))
+    near = 8 * state_words(fresh.near)
+    thread = 8 * (state_words(fresh) + len(Threads._fields) + 3)
+    outcome = 8 * (3 + (fresh.far.streams.counts.size if job.keep_counts else 0))
     together = min(runs, MOST_RUNS, int(memory / 2 / outcome))
     most = min(together, int(memory / 2 / thread))
     if most < 1:
@@ -116,16 +113,16 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
             f"device = 'cuda': a run of {job.label} takes {thread + outcome:,} bytes of the card's memory, "
             f"which has {memory:,.0f} to spare"
         )
-    warps = min(card.shared // (LANES * policy_memory), MOST_SHARED_WARPS)
+    warps = min(card.shared // (LANES * near), MOST_SHARED_WARPS)
     shared = warps >= LEAST_SHARED_WARPS
     block = warps * LANES if shared else card.block
     full = card.multiprocessors * (1 if shared else THREADS_PER_MULTIPROCESSOR // block)
     blocks = max(1, min(full, -(-most // block)))
-    return Layout(blocks, block, block * policy_memory if shared else 0, 1 if shared else GRAIN, together)
+    return Layout(blocks, block, block * near if shared else 0, together)
 
 
 @functools.cache
-def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], grain: int, shared: bool) -> Any:
+def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared: bool) -> Any:
     """The loop compiled for a policy, for states of these shapes."""
     assert issubclass(policy, KernelPolicy)
     replaced = {
@@ -135,10 +132,9 @@ def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], grain: 
         "opened": opened_shared if shared else opened,
         "closed": closed_shared if shared else closed,
     }
-    names = ("streams_of", "memory_of", "batch_of")
-    bound = {name: view(part, grain, SIMULATED) for name, part in zip(names, shapes, strict=True)}
+    bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     return compiled_for_card(
-        advance, f"{policy.name} {shapes} {grain} {shared}", replaced, {**bound, "renew": renew(SIMULATED)}
+        advance, f"{policy.name} {shapes} {shared}", replaced, {**bound, "renew": renew(SIMULATED)}
     )
 
 
@@ -159,19 +155,19 @@ class CardJob:
     """One job on the card."""
 
     def __init__(self, job: Job, layout: Layout) -> None:
-        self._job = job
+        self.job = job
         self.layout = layout
         fresh = new_fresh(job)
-        self._words = [state_words(part, layout.grain) for part in fresh]
+        self._words = [state_words(part) for part in fresh]
         self._given = on_card(Given(job.setting, job.nature, fresh))
         self._rounds = FIRST_ROUNDS
-        self.kernel = _kernel(job.policy, tuple(map(state_shapes, fresh)), layout.grain, layout.shared > 0)
+        self.kernel = _kernel(job.policy, tuple(map(state_shapes, fresh)), layout.shared > 0)
         prepare(self.kernel, self._arguments(self._new_threads(), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:
-        job = self._job
+        job = self.job
         return (
-            *(*self._given, self._words[1], threads, outcomes),
+            *(*self._given, self._words[0], threads, outcomes),
             *(job.seed, first_run, job.max_tests, job.max_cost, rounds),
         )
 
@@ -179,12 +175,11 @@ class CardJob:
         count = self.layout.threads
         # Tiles are whole, also where the last is not full.
         room = -(-count // LANES) * LANES
-        streams, memories, batches = (np.zeros(room * words, np.int64) for words in self._words)
+        near, far = (np.zeros(room * words, np.int64) for words in self._words)
         threads: Threads = on_card(
             Threads(
-                streams,
-                memories,
-                batches,
+                near,
+                far,
                 queue=np.zeros(1, np.int64),
                 run=np.full(count, IDLE),
                 tests=np.zeros(count, np.int64),
@@ -197,7 +192,7 @@ class CardJob:
         return threads
 
     def _new_outcomes(self, runs: int) -> Outcomes:
-        counts = np.zeros((runs if self._job.keep_counts else 0, *self._job.shape), np.int64)
+        counts = np.zeros((runs if self.job.keep_counts else 0, *self.job.shape), np.int64)
         outcomes: Outcomes = on_card(Outcomes(np.full(runs, PENDING), np.zeros(runs, np.int64), np.zeros(runs), counts))
         return outcomes
 
@@ -216,7 +211,7 @@ class CardJob:
             ended = self._ended(outcomes.answers[done : min(int(on_host(threads.queue)[0]), runs)])
             if ended:
                 part = slice(done, done + ended)
-                counts = outcomes.counts[part] if self._job.keep_counts else outcomes.counts
+                counts = outcomes.counts[part] if self.job.keep_counts else outcomes.counts
                 arrays = (*(array[part] for array in outcomes[:3]), counts)
                 now = time.perf_counter()
                 yield first_run + done, Chunk(Outcomes(*map(on_host, arrays)), now - last)

@@ -19,20 +19,26 @@ BURST = 4
 """How many tests of a batch a thread makes before it lets threads with smaller batches propose theirs."""
 
 
+class Far(NamedTuple):
+    """What a run reads once or twice for each test, and so may lie in the card's large, slow memory."""
+
+    streams: Streams
+    batch: Batch
+
+
 class Fresh(NamedTuple):
     """What a run starts with."""
 
-    streams: Streams
-    memory: Any
-    batch: Batch
+    near: Any
+    """The policy's memory, which is read most."""
+    far: Far
 
 
 class Threads(NamedTuple):
     """Where the threads stand between two launches. Entries are by thread; of `generator` it is the last axis."""
 
-    streams: Ints
-    memories: Ints
-    batches: Ints
+    near: Ints
+    far: Ints
     """What their runs keep, in tiles."""
     queue: Ints
     """[0]: how many runs have been taken from the queue."""
@@ -44,18 +50,13 @@ class Threads(NamedTuple):
     generator: Any
 
 
-def streams_of(fresh: Streams, block: Ints, run: int) -> Streams:
-    """Stands for the `view` of streams in tiles, which is bound when the loop is compiled."""
+def near_of(fresh: Any, block: Ints, run: int) -> Any:
+    """Stands for the `view` of what is near in tiles, which is bound when the loop is compiled."""
     raise NotImplementedError
 
 
-def memory_of(fresh: Any, block: Ints, run: int) -> Any:
-    """Stands for the `view` of a policy's memory in tiles."""
-    raise NotImplementedError
-
-
-def batch_of(fresh: Batch, block: Ints, run: int) -> Batch:
-    """Stands for the `view` of batches in tiles."""
+def far_of(fresh: Far, block: Ints, run: int) -> Far:
+    """Stands for the `view` of what is far."""
     raise NotImplementedError
 
 
@@ -65,33 +66,33 @@ def renew(state: Any, fresh: Any) -> None:
 
 
 @kernel
-def opened(memories: Ints, words: int) -> tuple[Ints, int]:
-    """The block with the memory, of `words` words, of this thread's run, and the run's number in it."""
-    return memories, cuda.grid(1)
+def opened(near: Ints, words: int) -> tuple[Ints, int]:
+    """The block with what is near, of `words` words, to this thread's run, and the run's number in it."""
+    return near, cuda.grid(1)
 
 
 @kernel
-def closed(memories: Ints, block: Ints, words: int) -> None:
+def closed(near: Ints, block: Ints, words: int) -> None:
     """Bring what is in the block back to where it is kept from launch to launch."""
 
 
 @kernel
-def opened_shared(memories: Ints, words: int) -> tuple[Ints, int]:
+def opened_shared(near: Ints, words: int) -> tuple[Ints, int]:
     """The same, in the memory that a block of threads shares, which is as fast as a cache."""
     block = cuda.shared.array(0, int64)
     first = cuda.blockIdx.x * cuda.blockDim.x * words
     for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
-        block[word] = memories[first + word]
+        block[word] = near[first + word]
     cuda.syncthreads()
     return block, cuda.threadIdx.x
 
 
 @kernel
-def closed_shared(memories: Ints, block: Ints, words: int) -> None:
+def closed_shared(near: Ints, block: Ints, words: int) -> None:
     cuda.syncthreads()
     first = cuda.blockIdx.x * cuda.blockDim.x * words
     for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
-        memories[first + word] = block[word]
+        near[first + word] = block[word]
 
 
 @kernel
@@ -118,17 +119,17 @@ def advance(
     generator = cuda.local.array(4, np.uint64)
     for i in range(4):
         generator[i] = threads.generator[i, thread]
-    streams = streams_of(fresh.streams, threads.streams, thread)
-    block, place = opened(threads.memories, words)
-    memory = memory_of(fresh.memory, block, place)
-    batch = batch_of(fresh.batch, threads.batches, thread)
+    block, place = opened(threads.near, words)
+    memory = near_of(fresh.near, block, place)
+    far = far_of(fresh.far, threads.far, thread)
+    streams, batch = far
     runs = outcomes.answers.shape[0]
     for _ in range(rounds):
         if run == IDLE:
             run = cuda.atomic.add(threads.queue, 0, 1)
             if run < runs:
-                renew(streams, fresh.streams)
-                renew(memory, fresh.memory)
+                renew(memory, fresh.near)
+                renew(far, fresh.far)
                 seed_generator(generator, seed, first_run + run, NOISE)
                 start(memory, seed, first_run + run)
                 tests = 0
@@ -168,7 +169,7 @@ def advance(
                     for metric in range(streams.counts.shape[1]):
                         outcomes.counts[run, arm, metric] = streams.counts[arm, metric]
             run = IDLE
-    closed(threads.memories, block, words)
+    closed(threads.near, block, words)
     threads.run[thread] = run
     threads.tests[thread] = tests
     threads.cost[thread] = cost
