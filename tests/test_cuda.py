@@ -61,13 +61,13 @@ def mixed():
 
 
 @pytest.fixture
-def on_simulator(needs: Callable[[str], None]) -> Callable[[str], None]:
+def on_simulator(needs: Callable[[str], None]) -> Callable[..., None]:
     needs("numba_cuda")
 
-    def run(script: str) -> None:
+    def run(script: str, simulated: bool = True) -> None:
         result = subprocess.run(
             [sys.executable, "-c", _PRELUDE + script],
-            env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+            env={**os.environ, "NUMBA_ENABLE_CUDASIM": str(int(simulated))},
             capture_output=True,
             text=True,
             timeout=300,
@@ -77,7 +77,7 @@ def on_simulator(needs: Callable[[str], None]) -> Callable[[str], None]:
     return run
 
 
-def test_every_policy_bound_and_noise_is_the_same_run_by_run(on_simulator: Callable[[str], None]) -> None:
+def test_every_policy_bound_and_noise_is_the_same_run_by_run(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """
 for name, policy in all_policies().items():
@@ -91,7 +91,7 @@ for name, policy in all_policies().items():
     )
 
 
-def test_shared_memory_batches_budgets_and_short_launches_change_nothing(on_simulator: Callable[[str], None]) -> None:
+def test_shared_memory_batches_budgets_and_short_launches_change_nothing(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """
 cuda.LAUNCH_SECONDS = 0.001  # so that runs go on from launch to launch
@@ -106,7 +106,7 @@ for name in ("certify", "feasible-lucb", "racing"):
     )
 
 
-def test_the_public_functions_take_a_device(on_simulator: Callable[[str], None]) -> None:
+def test_the_public_functions_take_a_device(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """
 import tempfile, pathlib
@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 
-def test_memory_is_planned_from_the_card(on_simulator: Callable[[str], None]) -> None:
+def test_memory_is_planned_from_the_card(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """
 h200 = cuda.Card(multiprocessors=132, free=149 * 10**9, shared=232_448)
@@ -152,6 +152,18 @@ except ba.InvalidInput as error:
 else:
     raise AssertionError
 """
+    )
+
+
+def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., None]) -> None:
+    """numba-cuda links with optimization, which fuses, unless `lto` is off, and forgets it on some ways."""
+    on_simulator(
+        """
+job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
+shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
+assert cuda._kernel(job.policy, shapes, True).targetoptions["lto"] is False
+""",
+        simulated=False,
     )
 
 

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from numba import config, cuda
@@ -54,7 +55,9 @@ def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str,
                 copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
         return cuda.jit(copy)
     bindings = {**{name: _helper(callee) for name, callee in called.items()}, **bound}
-    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS}".encode())
+    # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {MOST_REGISTERS}".encode())
+    digest.update(Path(__file__).with_name("tiles_cuda.py").read_bytes())
     qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
     return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=MOST_REGISTERS, **_OPTIONS)
 
