@@ -4,20 +4,50 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+
+from bestarm.testing.postgres import PostgresServer, find_postgres
+
+
+def _missing(part: str, what: str) -> None:
+    """Skip the test, unless `BESTARM_REQUIRE` lists the part that it needs."""
+    if part in os.environ.get("BESTARM_REQUIRE", "").split(","):
+        pytest.fail(f"{what} is required here and not installed")
+    pytest.skip(f"{what} is not installed")
 
 
 @pytest.fixture
 def needs() -> Callable[[str], None]:
-    """Call it with the name of a package that the test needs; `BESTARM_REQUIRE` lists those that must be there."""
+    """Call it with the name of a package that the test needs."""
 
     def check(package: str) -> None:
-        if importlib.util.find_spec(package) is not None:
-            return
-        if package in os.environ.get("BESTARM_REQUIRE", "").split(","):
-            pytest.fail(f"{package} is required here and not installed")
-        pytest.skip(f"{package} is not installed")
+        if importlib.util.find_spec(package) is None:
+            _missing(package, package)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test run's own."""
+    programs = find_postgres()
+    if programs is None:
+        _missing("postgresql", "the PostgreSQL server")
+    if importlib.util.find_spec("psycopg") is None:
+        _missing("postgresql", "psycopg")
+    assert programs is not None
+    server = PostgresServer(programs)
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database on each kind of server, for one test."""
+    if request.param == "sqlite":
+        return str(tmp_path / "studies.db")
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.new_database()

@@ -14,12 +14,12 @@ import pytest
 from scipy.stats import binom
 
 import bestarm as ba
-from bestarm.analysis.standing import odds, standings
 from bestarm.answer import Answer
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
+from bestarm.study.standing import odds, standings
 from bestarm.testing.hard import hard_problems
 
 
@@ -194,20 +194,16 @@ def test_confidence_is_valid_at_any_time() -> None:
 
 def test_any_number_of_tests_at_once() -> None:
     policy, _ = live(ba.instance("exp1-c"), 400)
-    assert policy.propose_many(1) == policy.propose_many(1)
+    counts = policy.streams.counts.copy()
+    assert policy.propose_ahead(1, []) == policy.propose_ahead(1, [])
+    assert policy.propose_ahead(1, [])[0] == policy.propose()
     for count in (1, 7, 50):
-        proposal = policy.propose_many(count)
-        assert isinstance(proposal, list)
-        assert len(proposal) == count
-    many = policy.propose_many(200)
-    assert isinstance(many, list)
+        assert count <= sum(map(len, policy.propose_ahead(count, []))) < count + 20
+    many = [test for part in policy.propose_ahead(200, []) for test in part]
     assert len(set(many)) > 3
     # Pending tests count: with the leader's constraint well under way, others are proposed.
-    pending = [many[0]] * 500
-    again = policy.propose_many(50, pending)
-    assert isinstance(again, list)
-    assert again.count(many[0]) < many[:50].count(many[0]) + 1
-    counts = policy.streams.counts.copy()
+    again = [test for part in policy.propose_ahead(50, [many[0]] * 500) for test in part]
+    assert again[:50].count(many[0]) < many[:50].count(many[0]) + 1
     assert (counts == policy.streams.counts).all()
 
 
@@ -305,7 +301,7 @@ def test_a_lucky_certificate_is_looked_at_again() -> None:
     """Two arms that are hard to tell apart; one has a constraint certified long ago, on two tests."""
     noise = ba.Gaussian(1.0)
     plan = ba.Plan(
-        arms=("a", "b"),  # type: ignore[arg-type]
+        arms=("a", "b"),
         objective=ba.maximize("p", noise=noise),
         constraints=(ba.at_most("c", 0.0, noise=noise),),
     )

@@ -172,7 +172,7 @@ def test_bad_options_are_refused(options: dict[str, object], message: str) -> No
 
 
 def test_missing_means_are_refused_by_name() -> None:
-    problem = ba.Problem(arms=["x", "y"], objective=ba.maximize("m", noise=ba.Bernoulli()))  # type: ignore[arg-type]
+    problem = ba.Problem(arms=["x", "y"], objective=ba.maximize("m", noise=ba.Bernoulli()))
     with pytest.raises(ba.InvalidInput, match=r"arms\[0\].means of 'x' lacks 'm'"):
         simulate(problem)
 

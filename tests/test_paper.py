@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import bestarm as ba
-from bestarm.analysis import plots
+from bestarm.analysis import drawing
 from bestarm.analysis.chart import Chart, Panel, Series
 from bestarm.analysis.page import Block, Figure, Grid, Heading, Items, Text, to_html, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES
@@ -92,13 +92,13 @@ def test_without_matplotlib_it_says_so_before_it_computes(tmp_path: Path, monkey
             raise ImportError(name)
         return real(name, package)
 
-    plots._pyplot.cache_clear()
+    drawing._pyplot.cache_clear()
     monkeypatch.setattr(importlib, "import_module", absent)
     try:
         with pytest.raises(ba.InvalidInput, match="figures need matplotlib: pip install"):
             reproduce("table1", tmp_path)
     finally:
-        plots._pyplot.cache_clear()
+        drawing._pyplot.cache_clear()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,7 +107,7 @@ def test_a_chart_shows_its_data_in_the_right_form() -> None:
     bound = Series("least", (1.0, 10.0), (1.0, 2.0), reference=True)
     panel = Panel("p", "x", "y", (line, bound), log_x=True, log_y=True)
     bars = Panel("q", "", "y", (Series("a", ("u", "v"), (3.0, 4.0), (1.0, 1.0)),), bars=True)
-    figure = plots.draw(Chart("c", (panel, bars)))
+    figure = drawing.draw(Chart("c", (panel, bars)))
     first, second = figure.axes
     assert (first.get_xscale(), first.get_yscale()) == ("log", "log")
     assert first.get_ylim()[0] > 0

@@ -64,7 +64,7 @@ def test_the_file_format() -> None:
 
 def test_normal_form_turns_every_direction_round() -> None:
     problem = ba.Problem(
-        arms=("a",),  # type: ignore[arg-type]
+        arms=("a",),
         objective=ba.minimize("latency", noise=ba.Gaussian(2.0), cost=4.0),
         constraints=(
             ba.at_most("load", 0.7, noise=ba.Bernoulli()),

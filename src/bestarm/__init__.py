@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis.conclusion import conclusion
+    from bestarm.analysis import plot
     from bestarm.answer import Answer
     from bestarm.noise import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
+    from bestarm.study import AlreadyTold, Status, Study, Test
+    from bestarm.study.conclusion import conclusion
+    from bestarm.study.storage import StorageError
+    from bestarm.study.workers import MeasurementFailed, identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
 # Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
 _HOME = {
+    "AlreadyTold": "study",
     "Answer": "answer",
     "Arm": "problem",
     "Bernoulli": "noise",
@@ -33,27 +38,35 @@ _HOME = {
     "Gaussian": "noise",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
+    "MeasurementFailed": "study.workers",
     "Kernels": "policies.base",
     "Objective": "problem",
     "Plan": "plan",
     "Policy": "policies.base",
     "Problem": "problem",
     "Simulation": "simulation.simulate",
+    "Status": "study",
     "Stop": "policies.base",
+    "StorageError": "study.storage",
+    "Study": "study",
+    "Test": "study",
     "Theory": "theory",
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
-    "conclusion": "analysis.conclusion",
+    "conclusion": "study.conclusion",
     "forecast": "simulation.forecast",
+    "identify": "study.workers",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
     "minimize": "problem",
+    "plot": "analysis",
     "simulate": "simulation.simulate",
 }
 
 __all__ = [
+    "AlreadyTold",
     "Answer",
     "Arm",
     "Bernoulli",
@@ -67,22 +80,29 @@ __all__ = [
     "InvalidInput",
     "KernelPolicy",
     "Kernels",
+    "MeasurementFailed",
     "Objective",
     "Plan",
     "Policy",
     "Problem",
     "Simulation",
+    "Status",
     "Stop",
+    "StorageError",
+    "Study",
+    "Test",
     "Theory",
     "analyze",
     "at_least",
     "at_most",
     "conclusion",
     "forecast",
+    "identify",
     "instance",
     "instance_names",
     "maximize",
     "minimize",
+    "plot",
     "simulate",
 ]
 
@@ -92,7 +112,8 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'bestarm' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"bestarm.{_HOME[name]}"), name)
+    home = importlib.import_module(f"bestarm.{_HOME[name]}")
+    value = getattr(home, name) if hasattr(home, name) else importlib.import_module(f"{home.__name__}.{name}")
     globals()[name] = value
     return value
 

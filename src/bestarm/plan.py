@@ -6,10 +6,11 @@ import dataclasses
 import json
 import math
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bestarm.problem import Problem
+from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.validation import InvalidInput, Name, Positive, Probability, dump, parse, value
 
 DEFAULT_POLICY = "certify"
@@ -46,6 +47,20 @@ class Plan(Problem):
     bound: Name = DEFAULT_BOUND
     budget: Budget | None = None
 
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            name: str = "study",
+            delta: float = 0.05,
+            policy: str = DEFAULT_POLICY,
+            bound: str = DEFAULT_BOUND,
+            budget: Budget | None = None,
+        ) -> None: ...
+
     @property
     def max_tests(self) -> int:
         """How many tests the budget allows (10^12 without one)."""
@@ -57,13 +72,21 @@ class Plan(Problem):
         return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
 
     @classmethod
-    def of(cls, problem: Problem, *, delta: float | None = None, bound: str | None = None) -> Plan:
-        """`problem` as a plan, with another delta or bound where given; what it does not say stands at its default."""
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        delta: float | None = None,
+        bound: str | None = None,
+        name: str | None = None,
+        policy: str | None = None,
+    ) -> Plan:
+        """`problem` as a plan, with what is given here in place of its own; what nobody says stands at its default."""
         if isinstance(problem, Plan):
             plan = problem
         else:
             plan = cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
-        changes: dict[str, Any] = {"delta": delta, "bound": bound}
+        changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +136,12 @@ class Problem:
     arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
     objective: Objective
     constraints: tuple[Constraint, ...] = ()
+
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self, arms: Iterable[Arm | str], objective: Objective, constraints: Iterable[Constraint] = ()
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not self.arms:

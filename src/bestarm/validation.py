@@ -107,10 +107,14 @@ def dump(instance: object) -> Any:
     return TypeAdapter(type(instance)).dump_python(instance, mode="json", exclude_none=True)
 
 
-def _number(data: object) -> float:
+def finite_number(data: object) -> float:
+    """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):
         raise ValueError("must be a number")
-    number = float(data)
+    try:
+        number = float(data)
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
         raise ValueError("must be a finite number")
     return number
@@ -143,29 +147,29 @@ def _name(data: object) -> str:
         raise ValueError("must not begin or end with white space")
     if len(data) > LONGEST_NAME:
         raise ValueError(f"must have at most {LONGEST_NAME} characters, not {len(data)}")
-    if any(unicodedata.category(character) == "Cc" for character in data):
-        raise ValueError("must not contain control characters such as line breaks")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in data):
+        raise ValueError("must not contain control characters such as line breaks, or halves of characters")
     return data
 
 
 def _after(check: Callable[[float], float]) -> BeforeValidator:
-    return BeforeValidator(lambda data: check(_number(data)))
+    return BeforeValidator(lambda data: check(finite_number(data)))
 
 
 def _range(data: object) -> object:
     """A guess: a number, or two numbers between which it lies."""
     if not isinstance(data, list | tuple):
-        return _number(data)
+        return finite_number(data)
     if len(data) != 2:
         raise ValueError("must be a number or a range [LOW, HIGH]")
-    low, high = map(_number, data)
+    low, high = map(finite_number, data)
     if not low <= high:
         raise ValueError("must be a range [LOW, HIGH] with LOW at most HIGH")
     return low, high
 
 
 Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
-Number = Annotated[float, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(finite_number)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
 NonNegative = Annotated[float, _after(_non_negative)]
 Probability = Annotated[float, _after(_probability)]

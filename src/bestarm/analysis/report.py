@@ -1,83 +1,216 @@
-"""A study's report: one self-contained HTML page."""
+"""A study's report: one self-contained HTML page, made to be read, printed and kept."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
 
-from bestarm.analysis.standing import ArmStanding, MetricStanding
-from bestarm.analysis.svg import interval_chart
+from bestarm import __version__
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.policies.certify import Certify
+from bestarm.study.intervals import interval_chart
+from bestarm.study.outlook import Outlook
+from bestarm.study.standing import ArmStanding, MetricStanding
+from bestarm.study.status import Status
+from bestarm.study.study import Study
+from bestarm.study.timeline import Progress
+from bestarm.study.words import assumptions, guarantee, question
 
+_MOST_IN_CHART = 60
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; color: #222;
+body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;
        background: #fff }
+h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem }
 .answer { font-size: 1.4rem; font-weight: 600; border-left: .4rem solid #0072b2; padding-left: .8rem }
+.answer.not { border-color: #e69f00 }
+.small { color: #555; font-size: .9rem }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem }
-td, th { padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
+td, th { padding: .3rem .6rem; border-bottom: 1px solid #ddd; text-align: right; vertical-align: top }
 td:first-child, th:first-child, td.words, th.words { text-align: left }
+td:first-child { overflow-wrap: break-word; min-width: 4.5rem; max-width: 16rem }
 svg { width: 100%; height: auto }
-pre { overflow-x: auto; background: #f5f5f5; padding: 1rem }
+pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; white-space: pre-wrap }
+@media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg { break-inside: avoid }
+               .scroll { overflow: visible } a { color: inherit } }
 """
 
 
-def question(plan: Plan) -> str:
-    """What the study asks, in words."""
-    goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{c.metric} {'below' if c.at_least is None else 'above'} {c.threshold:g}" for c in plan.constraints]
-    such = f" among those with {' and '.join(sides)}" if sides else ""
-    return f"Which of {len(plan.arms)} arms has the {goal} mean {plan.objective.metric}{such}?"
+def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
+    """The report of a study as it stands. `note` says more of where the measurements come from.
+
+    With `forecast`, a study that is still running is also simulated to see what remains.
+    """
+    status, answer = study.status(), study.answer
+    outlook = study.forecast() if forecast and answer is None else None
+    plan = study.plan
+    sections = [
+        _opening(plan, status, answer, note),
+        _remaining(outlook),
+        _charts(plan, status, study.progress()),
+        _arms(plan, status.arms),
+        _costs(plan, status.arms),
+        _basis(plan),
+        _reproduction(study, answer),
+    ]
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{escape(plan.name)}: bestarm report</title>'
+        f"<style>{_STYLE}</style></head><body>\n{''.join(sections)}\n</body></html>\n"
+    )
 
 
-def _cell(metric: MetricStanding) -> str:
-    if not metric.tests:
-        return "<td>untested</td>"
-    return f"<td>{metric.mean:.4g} [{metric.low:.4g}, {metric.high:.4g}]<br><small>{metric.tests:,} tests</small></td>"
+def _p(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>\n' if kind else f"<p>{escape(text)}</p>\n"
 
 
-def _about_intervals(plan: Plan, policy: str) -> str:
+def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> str:
+    said = status.headline if answer is None else str(answer)
+    firm = answer is not None and answer.state != "budget_spent"
+    made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        f"<h1>{escape(plan.name)}</h1>\n"
+        + _p(f"Report made by bestarm {__version__} on {made}.", "small")
+        + f"<h2>The question</h2>\n{_p(question(plan))}"
+        + f"<h2>The answer</h2>\n{_p(said, 'answer' if firm else 'answer not')}"
+        + _p(guarantee(plan, answer))
+        + (_p(note) if note else "")
+    )
+
+
+def _remaining(outlook: Outlook | None) -> str:
+    if outlook is None:
+        return ""
+    if outlook.median_tests == float("inf"):
+        text = "Simulated from here on, most studies would still take very many tests: some arms are almost tied, or a "
+        text += "mean is almost on its threshold. A tolerance or a slack settles such questions."
+    else:
+        most = f"nine in ten within {outlook.p90_tests:,.0f}" if outlook.p90_tests < float("inf") else "some far more"
+        text = (
+            f"Simulated from here on with the means as they now seem to be, half of the studies end within "
+            f"{outlook.median_tests:,.0f} more tests, {most}."
+        )
+    return f"<h2>What remains</h2>\n{_p(text)}"
+
+
+def _charts(plan: Plan, status: Status, progress: Progress) -> str:
+    rows = status.arms
+    about = ""
+    if len(rows) > _MOST_IN_CHART:
+        sign = 1.0 if plan.objective.goal == "maximize" else -1.0
+        kept = sorted(rows, key=lambda row: (row.name != status.leader, -sign * _or_last(row.metrics[0].mean, sign)))
+        rows = tuple(kept[:_MOST_IN_CHART])
+        about = f"The {_MOST_IN_CHART} arms with the best {plan.objective.metric} of {len(status.arms)}; all are below."
+    return (
+        "<h2>Where every arm stands</h2>\n"
+        + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+        + (_p(about, "small") if about else "")
+        + _p(_about_intervals(plan), "small")
+        + _growth(progress)
+    )
+
+
+def _or_last(mean: float, sign: float) -> float:
+    return mean if mean == mean else -sign * float("inf")
+
+
+def _about_intervals(plan: Plan) -> str:
     """What the intervals in the chart and in the table are."""
-    if policy == Certify.name:
+    if plan.policy == Certify.name:
         return (
             "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides, "
             f"1 : {len(plan.arms) / plan.delta:,.0f} if all arms have the same weight."
         )
     return (
         f"Intervals hold for all arms, metrics and times at once with probability {100 * (1 - plan.delta):.6g} % "
-        f"(confidence bound {escape(plan.bound)}); they are what decides."
+        f"(confidence bound {plan.bound}); they are what decides."
     )
 
 
-def html_report(plan: Plan, answer: Answer, rows: Sequence[ArmStanding], *, policy: str, source: str) -> str:
-    """The page; `source` says where the measurements come from."""
-    metrics = "".join(f"<th>{escape(m)}</th>" for m in plan.metrics)
+def _growth(progress: Progress) -> str:
+    """Tests over time, as a line."""
+    if len(progress.time) < 2 or progress.time[-1] <= progress.time[0]:
+        return ""
+    start, end, most = progress.time[0], progress.time[-1], progress.tests[-1]
+    line = " ".join(
+        f"{80 + 700 * (time - start) / (end - start):.1f},{150 - 120 * tests / most:.1f}"
+        for time, tests in zip(progress.time, progress.tests, strict=True)
+    )
+    first, last = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for t in (start, end))
+    return (
+        f'<h2>Tests over time</h2>\n<svg viewBox="0 0 820 185" role="img" '
+        f'aria-label="{most:,} tests between {first} and {last}">'
+        f"<style>text{{font:12px system-ui,sans-serif;fill:#555}}</style>"
+        f'<path d="M80 30V150H780" fill="none" stroke="#999"/><polyline points="{line}" fill="none" '
+        f'stroke="#0072b2" stroke-width="2"/><text x="74" y="34" text-anchor="end">{most:,}</text>'
+        f'<text x="74" y="154" text-anchor="end">0</text><text x="80" y="172">{first}</text>'
+        f'<text x="780" y="172" text-anchor="end">{last}</text></svg>\n'
+    )
+
+
+def _cell(metric: MetricStanding) -> str:
+    if not metric.tests:
+        return "<td>untested</td>"
+    sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
+    interval = f"{metric.low:.3g} to {metric.high:.3g}"
+    return f"<td>{metric.mean:.4g}{sign}<br><small>{interval}<br>{metric.tests:,} tests</small></td>"
+
+
+def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
+    limits = ["", *(f" {'<' if c.at_least is None else '>'} {c.threshold:g}" for c in plan.constraints)]
+    metrics = "".join(f"<th>{escape(m + limit)}</th>" for m, limit in zip(plan.metrics, limits, strict=True))
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"
-        f"{''.join(map(_cell, row.metrics))}</tr>"
+        f"{''.join(map(_cell, row.metrics))}</tr>\n"
         for row in rows
     )
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{escape(plan.name)}: bestarm report</title><style>{_STYLE}</style></head><body>
-<h1>{escape(plan.name)}</h1>
-<p>{escape(question(plan))}</p>
-<p class="answer">{escape(str(answer))}</p>
-<p>{escape(source)} Total cost {answer.cost:,.6g}. The policy <code>{escape(policy)}</code> decided.</p>
-{interval_chart(rows, "Confidence intervals of every arm on every metric")}
-<h2>Every arm</h2>
-<div class="scroll"><table>
-<thead><tr><th>arm</th><th class=words>verdict</th>{metrics}</tr></thead>
-<tbody>{body}</tbody>
-</table></div>
-<p>{_about_intervals(plan, policy)}</p>
-<h2>What the guarantee rests on</h2>
-<p>The answer is wrong with probability at most {plan.delta:g}, provided that measurements of one arm and metric are
-independent, have one mean that does not drift, and scatter as the study says (below). It says nothing about arms or
-metrics outside the study.</p>
-<h2>The study</h2>
-<pre>{escape(plan.to_toml())}</pre>
-</body></html>
-"""
+    return (
+        "<h2>Why each arm is in or out</h2>\n<div class=scroll><table>"
+        "<thead><tr><th>arm</th><th class=words>verdict</th>"
+        f"{metrics}</tr></thead><tbody>{body}</tbody></table></div>\n"
+    )
+
+
+def _costs(plan: Plan, rows: Sequence[ArmStanding]) -> str:
+    lines, total_tests, total = [], 0, 0.0
+    for k, (metric, cost) in enumerate(zip(plan.metrics, plan.costs, strict=True)):
+        tests = sum(row.metrics[k].tests for row in rows)
+        lines.append(
+            f"<tr><td>{escape(metric)}</td><td>{tests:,}</td><td>{cost:g}</td><td>{tests * cost:,.6g}</td></tr>"
+        )
+        total_tests, total = total_tests + tests, total + tests * cost
+    return (
+        "<h2>What it cost</h2>\n<table><thead><tr><th>metric</th><th>tests</th><th>cost of one</th><th>cost</th></tr>"
+        f"</thead><tbody>{''.join(lines)}</tbody><tfoot><tr><th>together</th><th>{total_tests:,}</th><th></th>"
+        f"<th>{total:,.6g}</th></tr></tfoot></table>\n"
+    )
+
+
+def _basis(plan: Plan) -> str:
+    points = "".join(f"<li>{escape(point)}</li>" for point in assumptions(plan))
+    return f"<h2>What the guarantee rests on</h2>\n<ul>{points}</ul>\n"
+
+
+def record_digest(study: Study) -> str:
+    """A fingerprint of the plan, the seed and every result that counts, in order."""
+    digest = hashlib.sha256(json.dumps([study.plan.to_data(), study.record.seed], sort_keys=True).encode())
+    for part in study.storage.entries(study.record.key, 0):
+        for column in (part.arms, part.metrics, part.values, part.ends):
+            digest.update(column.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _reproduction(study: Study, answer: Answer | None) -> str:
+    policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
+    text = (
+        f"{policy} Everything here is recomputed from the record: the plan below, seed {study.record.seed}, and the "
+        f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, "
+        "make a new study from the plan, and give it the results: it comes to the same conclusion."
+    )
+    commands = "bestarm export STUDY -o record.csv\nbestarm new plan.toml --name again\nbestarm import again record.csv"
+    shown = "".join(f"<pre>{escape(part)}</pre>\n" for part in (commands, study.plan.to_toml()))
+    return f"<h2>How to reproduce it</h2>\n{_p(text)}{shown}"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from bestarm.cli import studies
+from bestarm.cli.arguments import DashCommand
+from bestarm.cli.serve import serve
 
 if TYPE_CHECKING:
     from bestarm.plan import Plan
@@ -20,9 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
-
+AsJson = studies.AsJson
 Executor = Annotated[
     str | None,
     typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS."),
@@ -175,6 +178,7 @@ def paper(
 @app.command()
 def demo(
     report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("bestarm-demo.html"),
+    db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
     policy: Annotated[str | None, typer.Option(help="Policy, by name.")] = None,
     delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the simulated patients.")] = 1,
@@ -183,18 +187,31 @@ def demo(
     """Watch a live study of five drug doses on simulated patients, and get its report."""
     from bestarm.cli.demo import run
 
-    run(report, policy, delta, seed, rate)
+    run(report, db, policy, delta, seed, rate)
+
+
+for _name, _command in studies.COMMANDS.items():
+    app.command(_name, cls=DashCommand, rich_help_panel="Live studies")(_command)
+app.command("serve", rich_help_panel="Live studies")(serve)
 
 
 def main() -> None:
     """Run the program. Exit status 0; 2 for a user's mistake; 1 for anything else."""
-    # The error class is looked up only when something went wrong: importing it here would slow every start.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What a terminal cannot show is written out rather than an error.
+            stream.reconfigure(errors="backslashreplace")
+    # The error classes are looked up only when something went wrong: importing them here would slow every start.
     try:
         app()
     except SystemExit as end:
         if end.code == 130:
             print("interrupted", file=sys.stderr)
         sys.exit(end.code if end.code in (None, 0, 2) else 1)
+    except KeyboardInterrupt:
+        # Before or after the command itself, which handles it.
+        print("interrupted", file=sys.stderr)
+        sys.exit(1)
     except ValueError as error:
         from bestarm.validation import InvalidInput
 
@@ -202,3 +219,11 @@ def main() -> None:
             raise
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except RuntimeError as error:
+        from bestarm.study.storage import StorageError
+        from bestarm.study.workers import MeasurementFailed
+
+        if not isinstance(error, StorageError | MeasurementFailed):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

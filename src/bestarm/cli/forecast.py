@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.plots import require_plots, save
+from bestarm.analysis.drawing import require_plots, save
 from bestarm.cli.app import print_json
 from bestarm.cli.progress import progress_bar, runs_progress
 from bestarm.kernel.state import Ints

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import abc
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import NONE, Setting, half_width, new_streams, record
+from bestarm.kernel.compile import compiled, is_kernel, kernel
+from bestarm.kernel.state import NONE, Flags, Floats, Ints, Setting, half_width, new_streams, record
+from bestarm.policies.advance import UNDECIDED, advance
 
 
 # Random words wrap around; compiled code does so silently.
@@ -64,6 +65,38 @@ class Policy(abc.ABC):
         record(self.streams, arm, metric, value)
         self.update(arm, metric)
 
+    @property
+    def untested(self) -> int:
+        """How many streams have no result yet."""
+        return int((self.streams.counts == 0).sum())
+
+    def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
+        """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
+
+        Returns the decision after the last one, None if it did not end a round. NaN stands for a test without a
+        result; while a stream is untested nothing is decided.
+        """
+        decision: list[tuple[int, int]] | Stop | None = None
+        untested = self.untested
+        for (arm, metric), value, end in zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True):
+            if value == value:
+                untested -= int(self.streams.counts[arm, metric] == 0)
+                self.tell(arm, metric, value)
+            decision = self.propose() if end and untested == 0 else None
+            if isinstance(decision, Stop):
+                break
+        return decision
+
+    def propose_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
+    ) -> list[list[tuple[int, int]]]:
+        """Further rounds of `count` tests or more in all, while the results of `pending` tests are still out.
+
+        None for "wait", as in all policies that must see a round's results before the next. The results `waiting` are
+        known, but do not enter before those of tests issued earlier.
+        """
+        return []
+
     def mean(self, arm: int, metric: int) -> float:
         return float(self.streams.means[arm, metric])
 
@@ -110,6 +143,7 @@ class KernelPolicy(Policy):
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self.memory = self.kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
+        self._advance: Any = None
         with _wrapping():
             self.kernels.start(self.memory, seed, run)
 
@@ -118,10 +152,38 @@ class KernelPolicy(Policy):
             self.kernels.update(self.setting, self.streams, self.memory, arm, metric)
 
     def propose(self) -> list[tuple[int, int]] | Stop:
+        if self._advance is not None:
+            decision = self._advance_compiled(_NO_TESTS, _NO_VALUES, _NO_ENDS)
+            assert decision is not None
+            return decision
         with _wrapping():
             size = int(self.kernels.propose(self.setting, self.streams, self.memory, self._batch))
+        return self._decision(size)
+
+    @property
+    def is_compiled(self) -> bool:
+        return self._advance is not None
+
+    def compile(self) -> None:
+        """Run compiled from now on: the same decisions, faster, after a second or, the first time ever, several."""
+        if is_kernel(self.kernels.update) and is_kernel(self.kernels.propose):
+            label = self.name.replace("-", "_")
+            self._advance = compiled(advance, label, update=self.kernels.update, propose=self.kernels.propose)
+
+    def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
+        if self._advance is None or not len(values):
+            return super().advance(tests, values, ends)
+        return self._advance_compiled(tests, values, ends)
+
+    def _advance_compiled(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
+        untested = np.array([self.untested])
+        size = self._advance(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
+        return None if size == UNDECIDED else self._decision(int(size))
+
+    def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
+        """What the kernel `propose` returned, and put into the batch, in plain terms."""
         if size > 0:
-            return [(int(arm), int(metric)) for arm, metric in self._batch[:size]]
+            return [(arm, metric) for arm, metric in self._batch[:size].tolist()]
         answer = -1 - size
         return Stop(None if answer == NONE else answer)
 
@@ -129,3 +191,6 @@ class KernelPolicy(Policy):
 def new_batch(arms: int, metrics: int) -> Any:
     """Room for the largest batch: one test of every stream."""
     return np.zeros((arms * metrics, 2), np.uint32)
+
+
+_NO_TESTS, _NO_VALUES, _NO_ENDS = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0, np.int8)

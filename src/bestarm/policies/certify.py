@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from bestarm.evidence.combine import (
     stream_of,
 )
 from bestarm.evidence.pairs import closer_pair_ceiling, pair_ceiling, pair_evidence
-from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_above, evidence_below
+from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_below
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
@@ -37,6 +37,7 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, new_tournament
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
+from bestarm.policies.confidence import Intervals, lower_end_of, new_intervals, upper_end_of
 
 # Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
 # violated constraint, not for the worst.
@@ -327,59 +328,51 @@ class Certify(KernelPolicy):
     kernels = Kernels(new_memory, update, propose, start)
 
     @functools.cached_property
-    def _ends(self) -> dict[tuple[int, int, float], tuple[int, float]]:
-        """The ends of intervals computed so far, each with the number of tests it was computed for."""
-        return {}
+    def intervals(self) -> Intervals:
+        """The intervals shown last, so that only those of streams tested since are computed anew."""
+        return new_intervals(self.arms, self.metrics)
 
-    def propose_many(self, count: int, pending: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]] | Stop:
-        """`count` tests to make at once, while the results of `pending` tests are still out.
+    def propose_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
+    ) -> list[list[tuple[int, int]]]:
+        """Plans as if each outstanding result came out at its stream's present mean.
 
-        Plans as if each outstanding result came out at its stream's present mean. That affects which tests are proposed
-        and nothing else: certificates rest on results alone.
+        That affects which tests are proposed and nothing else: certificates rest on results in the order of issue.
         """
-        now = self.propose()
-        if isinstance(now, Stop):
-            return now
         imagined = copy.copy(self)
         imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
-        for arm, metric in pending:
-            imagined.tell(arm, metric, self.mean(arm, metric))
-        tests: list[tuple[int, int]] = []
-        while len(tests) < count:
-            proposal = imagined.propose()
+        imagined._batch = self._batch.copy()
+        imagined._imagine(waiting)
+        if imagined.untested:
+            # Nothing to plan by yet: each stream once more.
+            again = [(arm, metric) for arm in range(self.arms) for metric in range(self.metrics)]
+            return [again] * -(-count // len(again))
+        now = imagined.propose()
+        if isinstance(now, Stop):
+            return []
+        imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in pending])
+        rounds: list[list[tuple[int, int]]] = []
+        while sum(map(len, rounds)) < count:
+            proposal = imagined.propose() if pending or rounds else now
             if isinstance(proposal, Stop):
-                # All would be certified by what is out already; the rest is spent where it is most useful now.
+                # What is out would settle everything; the rest is spent where it is most useful as things stand.
                 proposal = now
-            tests += proposal
-            for arm, metric in proposal:
-                imagined.tell(arm, metric, self.mean(arm, metric))
-        return tests[:count]
+            rounds.append(proposal)
+            imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in proposal])
+        return rounds
+
+    def _imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
+        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
+        values = np.array([value for _, _, value in results], np.float64)
+        self.advance(tests, values, np.zeros(len(results), np.int8))
 
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
-        return self._end(arm, metric, evidence_above, -1.0, self.setting.level[arm] - self.setting.log_weight[metric])
+        return float(lower_end_of(self.setting, self.streams, arm, metric))
 
     def upper(self, arm: int, metric: int) -> float:
         """Upper end of a stream's interval: the evidence that the mean lies below it has reached the arm's level."""
-        return self._end(arm, metric, evidence_below, 1.0, self.setting.level[arm])
-
-    def _end(self, arm: int, metric: int, evidence: Callable[..., float], side: float, level: float) -> float:
-        s = stream_of(self.setting, self.streams, arm, metric)
-        known = self._ends.get((arm, metric, side))
-        if known is not None and known[0] == s.n:
-            return known[1]
-        near, step = self.mean(arm, metric), s.width / math.sqrt(s.n)
-        far = near + side * step
-        limit = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
-        while evidence(*s, far) < level and limit[0] < far < limit[1]:
-            step *= 2.0
-            far += side * step
-        far = min(max(far, limit[0]), limit[1])
-        while abs(far - near) > 1e-6 * s.width:
-            middle = 0.5 * (near + far)
-            near, far = (middle, far) if evidence(*s, middle) < level else (near, middle)
-        self._ends[arm, metric, side] = (s.n, far)
-        return far
+        return float(upper_end_of(self.setting, self.streams, arm, metric))
 
 
 def _copied(memory: Any) -> Any:

@@ -1,14 +1,30 @@
-"""How sure the results make us of the present best answer, at any time and under any policy."""
+"""How sure the results make us of the present best answer, at any time and under any policy.
+
+What is shown of a study is computed by kernels: interpreted while the problem is small, compiled when it is large.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from bestarm.evidence.bounded import bounded_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
-from bestarm.evidence.pairs import pair_evidence
-from bestarm.evidence.streams import evidence_below
-from bestarm.kernel.state import Setting, Streams
+from bestarm.evidence.gaussian import RHO, log_mixture_factor
+from bestarm.evidence.pairs import Stream, pair_evidence
+from bestarm.evidence.streams import BOUNDED, evidence_and_slope_above, evidence_below, mirrored
+from bestarm.kernel.compile import compiled, kernel
+from bestarm.kernel.state import Floats, Ints, Setting, Streams
+from bestarm.kernel.tournament import NOBODY
+
+COMPILE_STREAMS = 100
+"""From so many streams on, loading compiled code (a second, once) costs less than interpreting."""
+
+PRECISION = 1e-7
+"""How far outside, in units of the noise's width, the end of an interval may lie."""
 
 
 class Standing(NamedTuple):
@@ -18,21 +34,85 @@ class Standing(NamedTuple):
     confidence: float
 
 
+def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
+    """The kernel as it is for few streams, compiled for many."""
+    if streams.counts.size < COMPILE_STREAMS:
+        return root
+    fast: Callable[..., Any] = compiled(root)
+    return fast
+
+
+@kernel
 def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
-    limits = setting.threshold[1:] + 0.5 * setting.slack[1:]
-    return bool((streams.counts[arm] > 0).all() and (streams.means[arm, 1:] < limits).all())
+    """Whether every metric of the arm is tested and every constraint's mean on the right side."""
+    for metric in range(streams.counts.shape[1]):
+        if streams.counts[arm, metric] == 0:
+            return False
+        if metric > 0 and streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]:
+            return False
+    return True
 
 
+@kernel
+def present_leader(setting: Setting, streams: Streams) -> int:
+    """The best mean among the arms that look feasible, or `NOBODY`."""
+    leader = NOBODY
+    largest = -math.inf
+    for arm in range(streams.counts.shape[0]):
+        if looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
+            leader = arm
+            largest = streams.means[arm, 0]
+    return leader
+
+
+@kernel
 def violation(setting: Setting, streams: Streams, arm: int) -> float:
     """Log-evidence that the arm is infeasible."""
-    return infeasible_evidence(setting, streams, arm) if (streams.counts[arm, 1:] > 0).all() else -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if streams.counts[arm, metric] == 0:
+            return -math.inf
+    return infeasible_evidence(setting, streams, arm)
 
 
-def inferiority(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """Log-evidence that the arm is infeasible or worse than the leader."""
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    worse = pair_evidence(ahead, behind, setting.tolerance) if behind.n > 0 else -math.inf
-    return rival_evidence(streams.counts.shape[1] - 1, violation(setting, streams, arm), worse)
+@kernel
+def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
+    """Log-evidence that the arm is infeasible, for which there is so much, or worse than the leader."""
+    worse = -math.inf
+    if streams.counts[arm, 0] > 0:
+        ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+        worse = pair_evidence(ahead, behind, setting.tolerance)
+    return rival_evidence(streams.counts.shape[1] - 1, infeasible, worse)
+
+
+@kernel
+def weigh(setting: Setting, streams: Streams) -> tuple[int, float]:
+    """The present leader, or `NOBODY`, and the log of 1 / alpha for the least alpha at which it would be certified.
+
+    Any number of 0 or less says that it is certified at no alpha below 1.
+    """
+    arms, metrics = streams.counts.shape
+    # log(1 / weight) of each arm is what its certificates must reach beyond log(1 / alpha).
+    log_delta = math.log(setting.delta)
+    leader = present_leader(setting, streams)
+    least = math.inf
+    if leader == NOBODY:
+        for arm in range(arms):
+            if least > 0.0:
+                least = min(least, violation(setting, streams, arm) - (setting.level[arm] + log_delta))
+        return leader, least
+    handicap = setting.level[leader] + log_delta
+    for metric in range(1, metrics):
+        s = stream_of(setting, streams, leader, metric)
+        limit = setting.threshold[metric] + setting.slack[metric]
+        least = min(least, evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) - handicap)
+    for arm in range(arms):
+        if arm != leader and least > 0.0:
+            infeasible = violation(setting, streams, arm)
+            rejected = infeasible - (setting.level[arm] + log_delta)
+            if rejected < least:
+                beaten = rival_case(setting, streams, leader, arm, infeasible) - handicap
+                least = min(least, max(rejected, beaten))
+    return leader, least
 
 
 def present_answer(setting: Setting, streams: Streams) -> Standing:
@@ -41,24 +121,91 @@ def present_answer(setting: Setting, streams: Streams) -> Standing:
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    arms = range(streams.counts.shape[0])
-    # log(1 / weight) of each arm: what its certificates must reach beyond log(1 / alpha).
-    handicap = setting.level + math.log(setting.delta)
-    leader = max(
-        (arm for arm in arms if looks_feasible(setting, streams, arm)),
-        key=lambda arm: streams.means[arm, 0],
-        default=None,
-    )
-    if leader is None:
-        least = min(violation(setting, streams, arm) - handicap[arm] for arm in arms)
-        return Standing(None, max(0.0, -math.expm1(-least)))
-    margins = []
-    for metric in range(1, streams.counts.shape[1]):
-        limit = setting.threshold[metric] + setting.slack[metric]
-        margins.append(evidence_below(*stream_of(setting, streams, leader, metric), limit) - handicap[leader])
-    for arm in arms:
-        if arm != leader:
-            rejected = violation(setting, streams, arm) - handicap[arm]
-            margins.append(max(rejected, inferiority(setting, streams, leader, arm) - handicap[leader]))
-    least = min(margins, default=math.inf)
-    return Standing(leader, max(0.0, -math.expm1(-least)))
+    leader, least = for_size(weigh, streams)(setting, streams)
+    return Standing(None if leader == NOBODY else int(leader), -math.expm1(-max(float(least), 0.0)))
+
+
+@kernel
+def first_guess(s: Stream, level: float) -> float:
+    """About where the evidence that the mean lies above c reaches `level`: where its ceiling does."""
+    if s.kind != BOUNDED:
+        x = math.sqrt(2.0 * max(level - log_mixture_factor(s.n), 0.0))
+        return s.total / s.n - s.width * x * math.sqrt(s.n + RHO) / s.n
+    total = (s.total - s.n * s.low) / s.width
+    left, right = 0.0, total / s.n
+    for _ in range(10):
+        middle = 0.5 * (left + right)
+        if bounded_ceiling(s.n, total, middle) < level:
+            right = middle
+        else:
+            left = middle
+    return s.low + s.width * right
+
+
+@kernel
+def lower_end(s: Stream, level: float) -> float:
+    """The c up to which the evidence that the mean lies above c has reached `level`.
+
+    Log-evidence is convex and falls with c: Newton's method comes to the end from outside after its first step, so
+    stopped at any step it errs to the safe side.
+    """
+    bottom = s.low if s.kind == BOUNDED else -math.inf
+    if s.n == 0:
+        return bottom
+    end = first_guess(s, level)
+    is_outside = False
+    for _ in range(60):
+        evidence, slope = evidence_and_slope_above(s.kind, s.low, s.width, s.n, s.total, end)
+        step = (level - evidence) / slope
+        if is_outside and step <= PRECISION * s.width:
+            # At the bottom of a range the evidence may fall short: then no mean in it is rejected.
+            return end
+        end = max(end + step, bottom)
+        is_outside = True
+    return end
+
+
+@kernel
+def upper_end(s: Stream, level: float) -> float:
+    """The c down to which the evidence that the mean lies below c has reached `level`."""
+    return -lower_end(Stream(s.kind, mirrored(s.kind, s.low, s.width), s.width, s.n, -s.total), level)
+
+
+@kernel
+def lower_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Where the evidence that a constraint is violated, by its weight, would suffice to reject the arm."""
+    return lower_end(stream_of(setting, streams, arm, metric), setting.level[arm] - setting.log_weight[metric])
+
+
+@kernel
+def upper_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Where the evidence that a constraint holds would suffice to certify it."""
+    return upper_end(stream_of(setting, streams, arm, metric), setting.level[arm])
+
+
+class Intervals(NamedTuple):
+    """The intervals of all streams, [arm, metric], and the statistics that they were computed from."""
+
+    counts: Ints
+    sums: Floats
+    low: Floats
+    high: Floats
+
+
+def new_intervals(arms: int, metrics: int) -> Intervals:
+    """Nothing computed yet."""
+    shape = (arms, metrics)
+    return Intervals(np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+
+@kernel
+def refresh_intervals(setting: Setting, streams: Streams, intervals: Intervals) -> None:
+    """Compute the intervals of the streams that have changed."""
+    for arm in range(streams.counts.shape[0]):
+        for metric in range(streams.counts.shape[1]):
+            n, total = streams.counts[arm, metric], streams.sums[arm, metric]
+            if intervals.counts[arm, metric] != n or intervals.sums[arm, metric] != total:
+                intervals.counts[arm, metric] = n
+                intervals.sums[arm, metric] = total
+                intervals.low[arm, metric] = lower_end_of(setting, streams, arm, metric)
+                intervals.high[arm, metric] = upper_end_of(setting, streams, arm, metric)

@@ -131,7 +131,9 @@ def simulate_runs(
                     outcomes.counts[k, arm, metric] = streams.counts[arm, metric]
 
 
-class _RunState(NamedTuple):
+class RunState(NamedTuple):
+    """What a run changes."""
+
     streams: Streams
     memory: Any
 
@@ -225,7 +227,7 @@ class Job:
 
     def new_workspace(self) -> Workspace:
         assert issubclass(self.policy, KernelPolicy)
-        state = _RunState(new_streams(*self.shape), self.policy.kernels.new_memory(*self.shape))
+        state = RunState(new_streams(*self.shape), self.policy.kernels.new_memory(*self.shape))
         (streams, memory), block = in_one_block(state)
         return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
 

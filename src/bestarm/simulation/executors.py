@@ -53,6 +53,10 @@ class Workers:
             return self._executor.submit(job.simulate, first, runs, self._stop)
         return self._executor.submit(_simulate, job, first, runs)
 
+    def call(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        """Have any function called."""
+        return self._executor.submit(function, *arguments)
+
     def replace_broken(self) -> bool:
         """A new executor for the one that broke; False if it is not ours to replace."""
         if not self._owned:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from bestarm.analysis.standing import standings
 from bestarm.answer import Answer, State
-from bestarm.kernel.state import total_cost
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.confidence import present_answer
+from bestarm.study.standing import standings
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     """The answer of the study of `plan` that `policy` decides; None while it goes on within its budget."""
     proposal = policy.propose()
-    tests, cost = int(policy.streams.counts.sum()), total_cost(policy.setting, policy.streams)
-    standing = present_answer(policy.setting, policy.streams)
-    if isinstance(proposal, Stop):
-        state: State = "no_feasible_arm" if proposal.arm is None else "certified"
-        arm = proposal.arm
-    elif tests >= plan.max_tests or cost >= plan.max_cost:
-        state, arm = "budget_spent", standing.leader
-    else:
+    return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
+
+
+def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
+    """The answer of a study whose policy has decided `stop`, or not stopped yet."""
+    counts = policy.streams.counts.sum(axis=0)
+    tests, cost = int(counts.sum()), float(counts @ policy.setting.cost)
+    if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
+    standing = present_answer(policy.setting, policy.streams)
+    if stop is not None:
+        state: State = "no_feasible_arm" if stop.arm is None else "certified"
+        arm = stop.arm
+    else:
+        state, arm = "budget_spent", standing.leader
     return Answer(
         state=state,
         arm=None if arm is None else plan.arm_names[arm],

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from bestarm.analysis.standing import ArmStanding, MetricStanding, Verdict
+from bestarm.study.standing import ArmStanding, MetricStanding, Verdict
 
 # From the Okabe-Ito palette, which the color-blind can tell apart; the shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
 
-_ROW, _LEFT, _TOP, _WIDTH = 26, 110, 44, 250
+_ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
+_LONGEST_NAME = 28
 
 
 def _limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
@@ -75,10 +76,15 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
     return parts
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
 def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
     """The chart of a study's standings, as an SVG element."""
     panels = len(rows[0].metrics)
-    width = _LEFT + panels * (_WIDTH + 24)
+    left = 30 + 8 * max(len(_short(row.name)) for row in rows)
+    width = max(left + panels * (_WIDTH + _GAP), left + 540)
     height = _TOP + _ROW * len(rows) + 62
     size = f'viewBox="0 0 {width} {height}"'
     parts = [
@@ -89,10 +95,10 @@ def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
     ]
     for k, row in enumerate(rows):
         y = _TOP + _ROW * k + _ROW / 2 + 4
-        parts.append(f'<text x="{_LEFT - 14}" y="{y}" text-anchor="end">{escape(row.name[:16])}</text>')
+        parts.append(f'<text x="{left - 14}" y="{y}" text-anchor="end">{escape(_short(row.name))}</text>')
     for column in range(panels):
-        parts += _panel(rows, column, _LEFT + column * (_WIDTH + 24))
-    x = float(_LEFT)
+        parts += _panel(rows, column, left + column * (_WIDTH + _GAP))
+    x = float(left)
     for verdict in COLORS:
         parts.append(_mark(verdict, x, height - 17))
         parts.append(f'<text x="{x + 12:.0f}" y="{height - 13}">{verdict}</text>')

@@ -1,0 +1,243 @@
+"""The service under load, and at rest: what 50 clients get through HTTP, what is lost on the way, and what 100 open
+dashboards cost when nothing happens.
+
+python benchmarks/web.py --seconds 60
+
+Clients ask for 20 tests at a time and tell their 20 results in one request. Speeds are compared within one run with a
+loop of `study.tell` on the same kind of database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import random
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import bestarm as ba
+from bestarm.study.study import Study
+from bestarm.web.client import Client
+
+CLIENTS = 50
+PROCESSES = 5
+AT_ONCE = 20
+STREAMS = 100
+DIRECT_TELLS = 1000
+WARM = [(arm, metric, 0.0) for arm in "abc" for metric in "xy"] * 500
+
+
+def endless() -> ba.Plan:
+    """A study without an answer: all arms are alike, and on the threshold."""
+    noise = ba.Gaussian(1.0)
+    return ba.Plan(
+        arms=["a", "b", "c"],
+        objective=ba.maximize("x", noise=noise),
+        constraints=[ba.at_most("y", 0.0, noise=noise)],
+        name="endless",
+    )
+
+
+@contextlib.contextmanager
+def served(path: Path) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own: its address and process id."""
+    command = [sys.executable, "-m", "bestarm", "serve", "--db", str(path), "--port", "0", "--rate", "100000"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            found = re.search(r"http://[\d.:]+", process.stderr.readline())
+            assert found, "the server did not start"
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            yield found[0], process.pid
+        finally:
+            process.terminate()
+
+
+def direct_rate(path: Path) -> float:
+    """Results a second that one process tells without a server."""
+    study = Study.create(endless(), storage=path)
+    tests = study.ask(DIRECT_TELLS)
+    start = time.perf_counter()
+    for test in tests:
+        study.tell(test, 0.5)
+    return len(tests) / (time.perf_counter() - start)
+
+
+# ------------------------------------------------------------------------------------------------------- under load
+
+
+def one_client(client: Client, seed: int, until: float) -> tuple[dict[int, float], Counter[str], int]:
+    """Ask and tell until the time is up: what was acknowledged, what went wrong, and how many requests it took."""
+    lots, told, errors, requests = random.Random(seed), dict[int, float](), Counter[str](), 0
+    study = client.open("endless")
+    while time.time() < until:
+        try:
+            requests += 2
+            results = {test: lots.gauss(0.0, 1.0) for test in study.ask(AT_ONCE)}
+            study.tell_many(results.items())
+            for test, value in results.items():
+                if test.id in told:
+                    errors["the same test twice to one client"] += 1
+                told[test.id] = value
+        except Exception as error:
+            errors[f"{type(error).__name__}: {error}"] += 1
+    return told, errors, requests
+
+
+def some_clients(url: str, first: int, count: int, until: float, answers: Any) -> None:
+    """Clients of one process, each a thread with a connection of its own."""
+    found: list[tuple[dict[int, float], Counter[str], int]] = []
+
+    def run(seed: int) -> None:
+        client = Client(url)
+        found.append(one_client(client, seed, until))
+        client.close()
+
+    threads = [threading.Thread(target=run, args=(first + k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    answers.put(found)
+
+
+def under_load(folder: Path, seconds: float) -> dict[str, Any]:
+    path = folder / "load.db"
+    # Past its beginning, when policies are not compiled yet.
+    Study.create(endless(), storage=path).add(WARM)
+    with served(path) as (url, _):
+        warm = Client(url).open("endless")
+        warm.tell_many([(test, 0.0) for test in warm.ask(AT_ONCE)])
+        before = warm.status().tests
+        context = multiprocessing.get_context("spawn")
+        answers = context.Queue()
+        # Starting the clients takes seconds, and must not count.
+        until = time.time() + seconds + 6.0
+        each = CLIENTS // PROCESSES
+        arguments = [(url, k * each, each, until, answers) for k in range(PROCESSES)]
+        clients = [context.Process(target=some_clients, args=one) for one in arguments]
+        for process in clients:
+            process.start()
+        found = [part for _ in clients for part in answers.get(timeout=seconds + 120)]
+        for process in clients:
+            process.join()
+    errors = sum((part[1] for part in found), Counter[str]())
+    acknowledged: dict[int, float] = {}
+    doubled = 0
+    for told, _, _ in found:
+        doubled += len(acknowledged.keys() & told.keys())
+        acknowledged |= told
+    recorded: dict[int, float | None] = {}
+    times = []
+    twice = 0
+    study = Study.open("endless", storage=path)
+    for test in study.storage.history(study.record.key):
+        if test.outcomes:
+            twice += len(test.outcomes) > 1
+            recorded[test.id] = test.outcomes[-1].value
+            times.append(test.outcomes[-1].time)
+    times.sort()
+    # What was told while the clients started and stopped is not a rate.
+    middle = [moment for moment in times if until - seconds <= moment <= until]
+    return {
+        "clients": CLIENTS,
+        "at_once": AT_ONCE,
+        "seconds": seconds,
+        "requests": sum(part[2] for part in found),
+        "acknowledged": len(acknowledged),
+        "recorded": len(recorded) - before,
+        "lost": sum(recorded.get(test) != value for test, value in acknowledged.items()),
+        "handed_to_two": doubled,
+        "told_twice": twice,
+        "unaccounted": len(recorded.keys() - acknowledged.keys()) - before,
+        "errors": dict(errors),
+        "tells_a_second": len(middle) / seconds,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- at rest
+
+
+def processor_seconds(process: int) -> float:
+    """Of the server so far (Linux)."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100.0
+
+
+def open_stream(url: str, path: str) -> socket.socket:
+    parts = urlsplit(url)
+    sock = socket.create_connection((parts.hostname, parts.port or 80), timeout=30)
+    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    said = b""
+    while b"data: " not in said:
+        piece = sock.recv(65536)
+        assert piece, said
+        said += piece
+    return sock
+
+
+def at_rest(folder: Path, studies: int, seconds: float) -> float:
+    """The share of a core that a server takes with so many studies watched through 100 streams."""
+    path = folder / f"rest{studies}.db"
+    for k in range(studies):
+        study = Study.create(endless(), name=f"study {k}", storage=path)
+        for test in study.ask(6):
+            study.tell(test, 0.0)
+        # Some tests are out, as in a study that people are at work on.
+        study.ask(4)
+    with served(path) as (url, server):
+        paths = [f"/api/studies/{1 + k % studies}/events" for k in range(STREAMS)]
+        streams = [open_stream(url, path) for path in paths]
+        time.sleep(2.0)
+        start, before = time.perf_counter(), processor_seconds(server)
+        time.sleep(seconds)
+        share = (processor_seconds(server) - before) / (time.perf_counter() - start)
+        for sock in streams:
+            sock.close()
+    return share
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    options.add_argument("--seconds", type=float, default=60.0, help="how long the clients ask and tell")
+    options.add_argument("--rest", type=float, default=10.0, help="how long the server is watched at rest")
+    options.add_argument("--json", action="store_true", help="print JSON")
+    chosen = options.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # Before and after, for other programs on the machine come and go.
+        before = direct_rate(folder / "before.db")
+        load = under_load(folder, chosen.seconds)
+        direct = (before + direct_rate(folder / "after.db")) / 2
+        rest = {studies: at_rest(folder, studies, chosen.rest) for studies in (1, 20)}
+    if chosen.json:
+        print(json.dumps({"direct": direct, "load": load, "rest": rest}))
+        return
+    print(
+        f"{load['clients']} clients, {load['at_once']} tests at a time, {load['seconds']:g} s: "
+        f"{load['requests']:,} requests, {load['tells_a_second']:,.0f} tells a second, "
+        f"{load['tells_a_second'] / direct:.2f} of a loop of study.tell ({direct:,.0f})"
+    )
+    print(
+        f"{load['acknowledged']:,} results acknowledged, {load['recorded']:,} recorded; {load['lost']} lost, "
+        f"{load['told_twice']} told twice, {load['handed_to_two']} tests handed to two, "
+        f"{load['unaccounted']} unaccounted for; errors: {load['errors'] or 'none'}"
+    )
+    for studies, share in rest.items():
+        print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f} % of a core")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""`bestarm run`: make a study's tests with a command of the user's, and show how it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from bestarm.cli.app import print_json
+from bestarm.cli.opening import check_text
+from bestarm.cli.show import plain_console, shown
+from bestarm.study.command import Command
+from bestarm.study.outlook import Outlook
+from bestarm.study.status import Status
+from bestarm.study.storage import Storage, StorageError
+from bestarm.study.study import Study
+from bestarm.study.workers import drive
+from bestarm.validation import InvalidInput
+
+_EVERY = 0.5
+_EVERY_PLAIN = 5.0
+_OUTLOOK_EVERY = 15.0
+_RATE_SECONDS = 60.0
+
+
+class Display:
+    """What `drive` tells, as lines that are redrawn on a terminal and written now and then elsewhere."""
+
+    def __init__(self, study: Study, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        self._shown = 0.0
+        self._history: deque[tuple[float, int]] = deque()
+        self._outlook: Outlook | None = None
+        self._stop = threading.Event()
+        # It has the study to itself: a simulation must not keep the workers waiting.
+        self._forecaster = threading.Thread(target=self._look_ahead, args=(study.name, study.storage), daemon=True)
+
+    def __enter__(self) -> Display:
+        if self._live is not None:
+            self._live.start()
+            self._forecaster.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._live is not None:
+            self._live.stop()
+
+    def __call__(self, study: Study, running: int) -> None:
+        now = time.monotonic()
+        if now - self._shown < (_EVERY if self._live is not None else _EVERY_PLAIN):
+            return
+        self._shown = now
+        status = study.status()
+        self._history.append((now, status.tests))
+        while now - self._history[0][0] > _RATE_SECONDS:
+            self._history.popleft()
+        if self._live is not None:
+            self._live.update(self._table(status, running), refresh=True)
+        else:
+            self._console.print(Text(self._line(status, running)), soft_wrap=True)
+
+    def _look_ahead(self, name: str, storage: Storage) -> None:
+        while not self._stop.wait(1.0 if self._outlook is None else _OUTLOOK_EVERY):
+            with contextlib.suppress(StorageError):
+                self._outlook = Study.open(name, storage=storage).forecast()
+
+    def _rate(self) -> float:
+        (then, before), (now, tests) = self._history[0], self._history[-1]
+        return (tests - before) / (now - then) if now > then else 0.0
+
+    def _line(self, status: Status, running: int) -> str:
+        return (
+            f"{status.headline}; {_open_questions(status)}; {status.tests:,} tests, cost "
+            f"{status.cost:,.6g}, {self._rate():.1f} tests/s, {running} under way{self._left()}"
+        )
+
+    def _left(self) -> str:
+        if self._outlook is None:
+            return ""
+        tests, rate = self._outlook.median_tests, self._rate()
+        if tests == float("inf"):
+            return "; very many tests to go: see tolerance and slack"
+        left = f"; about {tests:,.0f} tests to go"
+        return f"{left}, {timedelta(seconds=round(tests / rate))}" if rate > 0 else left
+
+    def _table(self, status: Status, running: int) -> Table:
+        table = Table.grid(padding=(0, 2))
+        rows = {
+            "so far": status.headline,
+            "open": _open_questions(status),
+            "tests": f"{status.tests:,}, cost {status.cost:,.6g}, {self._rate():.1f} a second, {running} under way",
+            "to go": self._left().removeprefix("; ") or "not known yet",
+        }
+        for key, text in rows.items():
+            table.add_row(Text(key, style="bold"), Text(text))
+        return table
+
+
+def _open_questions(status: Status) -> str:
+    open_arms = [arm.name for arm in status.arms if arm.verdict == "open"]
+    if not open_arms:
+        return "no arm is undecided"
+    named = ", ".join(open_arms[:3]) + (" …" if len(open_arms) > 3 else "")
+    return f"{len(open_arms)} of {len(status.arms)} arms undecided ({named})"
+
+
+def run(
+    name: str,
+    db: str | None,
+    template: str,
+    workers: int,
+    timeout: float | None,
+    retries: int,
+    lease: float,
+    shell: bool,
+    as_json: bool,
+) -> None:
+    """Make tests until the study is done; Ctrl-C gives back what is under way."""
+    if not 1 <= workers <= 10_000:
+        raise InvalidInput(f"workers = {workers}: must be a whole number from 1 to 10,000")
+    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
+    study = Study.open(check_text("study", name), storage=db)
+    command = Command(template, name, timeout=timeout, shell=shell)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        with Display(study, Console(stderr=True)) as display:
+            answer = drive(
+                study,
+                lambda test, _: pool.submit(command, test),
+                workers,
+                retries=retries,
+                lease=lease,
+                watch=display,
+            )
+    except KeyboardInterrupt:
+        print("stopped; the tests under way were given back, and the same command goes on", file=sys.stderr)
+        raise
+    finally:
+        command.stop()
+        pool.shutdown(cancel_futures=True)
+    if as_json:
+        print_json(study.status().to_dict())
+    else:
+        plain_console().print(shown(str(answer)), soft_wrap=True)

@@ -1,0 +1,54 @@
+"""`bestarm serve`: the HTTP service and the dashboard."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from bestarm.cli.studies import Database
+
+
+def serve(
+    db: Database = None,
+    host: Annotated[str, typer.Option(help="Address to listen at; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 is any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What clients must present; better in BESTARM_TOKEN, where ps does not see it."
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A host name to answer under; may be given several times.", show_default=False
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="A proxy to believe for whom it asks.", show_default=False),
+    ] = None,
+    rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
+) -> None:
+    """Serve studies over HTTP, with a dashboard."""
+    from bestarm.study.storage import default_url
+    from bestarm.validation import InvalidInput
+
+    try:
+        from bestarm.web.limits import Limits
+        from bestarm.web.server import serve as start
+    except ImportError as error:
+        raise InvalidInput(f"serve: needs the package {error.name!r}; pip install 'bestarm[web]'") from None
+    start(
+        default_url() if db is None else db,
+        host=host,
+        port=port,
+        token=token or os.environ.get("BESTARM_TOKEN") or None,
+        allowed_hosts=allow_host or (),
+        proxies=proxy or (),
+        limits=Limits(rate=rate, burst=2 * rate),
+    )

@@ -1,0 +1,74 @@
+"""Names, numbers and times on a terminal. Whatever a name holds is shown as it is and cannot upset the screen."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+import unicodedata
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+# They would turn the rest of the line around.
+_TURNING = {*"\u061c\u200e\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
+WIDE = 240
+_UNSAFE = ("Cc", "Cs", "Zl", "Zp")
+
+
+def plain_console() -> Console:
+    """A console that takes nothing in a text for an instruction."""
+    # In a file or a pipe nothing need wrap.
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(markup=False, emoji=False, highlight=False, width=width)
+
+
+def shown(text: str) -> str:
+    """The text, with what a terminal would obey written out."""
+    return "".join(
+        c.encode("unicode_escape").decode() if c in _TURNING or unicodedata.category(c) in _UNSAFE else c for c in text
+    )
+
+
+def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
+    """A table in which long names wrap and no letter is lost; headings in `right` are of numbers."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return table
+
+
+def figure(number: float) -> str:
+    """A number in four digits; a dash for what is not known or infinite."""
+    return f"{number:.4g}" if math.isfinite(number) else "–"
+
+
+def percent(share: float) -> str:
+    """A confidence. It reads 100 % only when it is."""
+    return f"{100 * share:.3g} %" if share >= 1.0 or share < 0.9995 else "over 99.9 %"
+
+
+def moment(seconds: float) -> str:
+    """A time, to the second, in the time zone of this machine."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def age(seconds: float) -> str:
+    """How long ago, in the largest unit that fits."""
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s'[: number - 1]}"
+    return "now"
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def state_words(state: str) -> str:
+    """A study's state as people say it."""
+    return state.replace("_", " ")

@@ -1,0 +1,140 @@
+"""`bestarm status` and `log`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from bestarm.cli.app import print_json
+from bestarm.cli.opening import open_study
+from bestarm.cli.show import counted, figure, moment, new_table, percent, plain_console, shown, state_words
+from bestarm.plan import Plan
+from bestarm.problem import Constraint, Objective
+from bestarm.study import Status, Study
+from bestarm.study.exchange import iso_time
+from bestarm.study.outlook import Outlook
+from bestarm.study.standing import MetricStanding
+from bestarm.study.storage import Event
+from bestarm.validation import InvalidInput
+
+MOST_ARMS = 50
+"""Arms that `status` shows unless it is asked for all."""
+
+_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
+_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
+
+
+def status(name: str, forecast: bool, show_all: bool, db: str | None, as_json: bool) -> None:
+    study = open_study(name, db)
+    now = study.status()
+    left = study.forecast() if forecast else None
+    if as_json:
+        data = now.to_dict()
+        if forecast:
+            data["forecast"] = None if left is None else left.to_dict()
+        print_json(data)
+        return
+    console = plain_console()
+    for line in _headlines(study, now):
+        console.print(shown(line), soft_wrap=True)
+    _print_arms(console, study.plan, now, show_all)
+    if forecast:
+        console.print(shown(_remaining(now, left)), soft_wrap=True)
+
+
+def _headlines(study: Study, now: Status) -> Iterable[str]:
+    answer = study.answer
+    archived = "" if study.record.archived is None else " (archived)"
+    if answer is not None:
+        yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
+    else:
+        leads = "no arm looks feasible" if now.leader is None else f"{now.leader} leads"
+        sure = f"confidence {percent(now.confidence)} ({100 * (1 - study.plan.delta):.6g} % needed)"
+        yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}"
+    yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
+    if now.waiting:
+        test, row = study.pending()[0]
+        yield (
+            f"{counted(now.waiting, 'result')} recorded but not counted yet: waiting for test {test.id} "
+            f"({test.metric} of {test.arm}), with {row.holder} until {moment(row.expires)}"
+        )
+
+
+def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
+    arms = list(now.arms)
+    if len(arms) > MOST_ARMS and not show_all:
+        arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
+    verdicts = new_table("arm", "verdict", "why")
+    for arm in arms:
+        reason = "" if arm.reason == "undecided" else shown(arm.reason)
+        verdicts.add_row(shown(arm.name), Text(arm.verdict, style=_STYLES[arm.verdict]), reason)
+    metrics = new_table("arm", "metric", "tests", "mean", "interval", "wanted", "known", right=("tests", "mean"))
+    for arm in arms:
+        for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
+            metrics.add_row("" if k else shown(arm.name), *_metric_cells(metric, part))
+    for table in (verdicts, metrics):
+        console.print()
+        console.print(table)
+    console.print()
+    if len(arms) < len(now.arms):
+        console.print(f"{len(arms)} of {len(now.arms):,} arms, contenders first; --all shows every one.")
+
+
+def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
+    if isinstance(part, Objective):
+        wanted: str = part.goal
+    else:
+        wanted = f"at {'most' if part.at_least is None else 'least'} {part.threshold:g}"
+    interval = f"{figure(metric.low)} to {figure(metric.high)}" if metric.tests else "–"
+    known = "" if metric.verdict is None else metric.verdict
+    return shown(metric.metric), f"{metric.tests:,}", figure(metric.mean), interval, wanted, known
+
+
+def _remaining(now: Status, left: Outlook | None) -> str:
+    if left is None:
+        if now.state != "running":
+            return "Nothing remains to be done."
+        return "No forecast yet: every metric of every arm needs a result first."
+    parts = [
+        f"{share} within {tests:,.0f} more tests (cost {cost:,.4g})"
+        if math.isfinite(tests)
+        else f"{share} later than the simulation, or the budget, goes"
+        for share, tests, cost in (
+            ("half", left.median_tests, left.median_cost),
+            ("9 in 10", left.p90_tests, left.p90_cost),
+        )
+    ]
+    return f"Of {left.runs:,} simulated continuations {' and '.join(parts)} end."
+
+
+def log(name: str, last: int, db: str | None, as_json: bool) -> None:
+    if last < 1:
+        raise InvalidInput(f"last = {last}: must be a whole number from 1")
+    study = open_study(name, db)
+    events = study.log(last)
+    if as_json:
+        print_json([_event(study.plan, event) for event in events])
+        return
+    table = new_table("time", "what", "test", "arm", "metric", "value", "who", "detail", right=("test", "value"))
+    for event in events:
+        row = _event(study.plan, event)
+        value = "" if event.value is None else f"{event.value:.6g}"
+        words = ["" if row[field] is None else shown(str(row[field])) for field in ("event", "test", "arm", "metric")]
+        table.add_row(moment(event.time), *words, value, shown(event.holder), shown(event.detail))
+    plain_console().print(table)
+
+
+def _event(plan: Plan, event: Event) -> dict[str, object]:
+    return {
+        "time": iso_time(event.time),
+        "event": event.kind,
+        "test": event.test,
+        "arm": None if event.arm is None else plan.arm_names[event.arm],
+        "metric": None if event.metric is None else plan.metrics[event.metric],
+        "value": event.value,
+        "who": event.holder,
+        "detail": event.detail,
+    }

@@ -1,0 +1,58 @@
+"""A stretch of a recorded study: results in order, with the policy's decision where a round ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Batch, Flags, Floats, Ints, Setting, Streams, record
+
+UNDECIDED = 0
+"""What `advance` returns if the last result did not end a round."""
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Any, arm: int, metric: int) -> None:
+    """Stands for the policy's `update` until `advance` is compiled for one."""
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> int:
+    """Stands for the policy's `propose` until `advance` is compiled for one."""
+    return 0
+
+
+@kernel
+def advance(
+    setting: Setting,
+    streams: Streams,
+    memory: Any,
+    batch: Batch,
+    tests: Ints,
+    values: Floats,
+    ends: Flags,
+    untested: Ints,
+) -> int:
+    """Take in results until the policy stops. Returns its word on the last one, as `propose` does, or UNDECIDED.
+
+    Row k of `tests` is (arm, metric), and a value of NaN is a test that ended without one. While `untested[0]`, the
+    number of streams without a result, is not 0, nothing is decided: policies count on every stream having been tested.
+    Without any results, just decide.
+    """
+    if values.shape[0] == 0:
+        return propose(setting, streams, memory, batch)
+    size = UNDECIDED
+    for k in range(values.shape[0]):
+        arm = tests[k, 0]
+        metric = tests[k, 1]
+        if values[k] == values[k]:
+            if streams.counts[arm, metric] == 0:
+                untested[0] -= 1
+            record(streams, arm, metric, values[k])
+            update(setting, streams, memory, arm, metric)
+        size = UNDECIDED
+        if ends[k] and untested[0] == 0:
+            size = propose(setting, streams, memory, batch)
+            if size < 0:
+                return size
+    return size

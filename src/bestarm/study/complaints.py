@@ -1,0 +1,65 @@
+"""What a database complains of, in the user's words: one line that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import re
+
+from bestarm.study.storage import StorageError
+from bestarm.validation import InvalidInput
+
+BUSY_SECONDS = 60.0
+"""How long to wait for a database that another process is writing to."""
+
+_STOPPED = "the database server stopped; nothing acknowledged is lost, try again when it is back"
+_UNREACHABLE = "the database server cannot be reached; start it and try again"
+
+# Both lists are searched in this order: a server that refuses a password also says that the connection failed.
+_MISTAKES = {
+    "readonly database": "is read-only; nothing was changed",
+    "read-only transaction": "is read-only; nothing was changed",
+    "unable to open database file": "cannot be opened; check the folder and the permissions",
+    "file is not a database": "is not a bestarm database",
+    "no such table": "is not, or is no longer, a bestarm database",
+    "malformed": "is damaged (its pages are malformed); restore it from a copy",
+    "password authentication failed": "the server refused the user or the password",
+    "no password supplied": "the server wants a password",
+    "no pg_hba.conf entry": "the server does not let this user in",
+    "permission denied": "the server does not let this user work in the database; nothing was changed",
+    '(database|role) ".*" does not exist': "the server knows no such database or user",
+    "invalid connection option": "has an option in its URL that PostgreSQL does not know",
+}
+
+_TROUBLES = {
+    "database or disk is full": "the disk is full; nothing acknowledged is lost, free some space and go on",
+    "disk i/o error": "the disk could not be written or read; nothing acknowledged is lost",
+    "no space left": "the server's disk is full; nothing acknowledged is lost, free some space and go on",
+    "database is locked": f"another process has held the database for over {BUSY_SECONDS:g} s; try again",
+    "too many clients|connection slots": "the database server has no connection to spare; try again",
+    "terminating connection": _STOPPED,
+    "server closed the connection": _STOPPED,
+    "connection is lost": _STOPPED,
+    "connection is closed": _STOPPED,
+    "connection reset": _STOPPED,
+    "shutting down": "the database server is stopping; nothing acknowledged is lost, try again when it is back",
+    "starting up": "the database server is starting; try again in a moment",
+    "recovery mode": "the database server is starting; try again in a moment",
+    "connection timeout": "the database server does not answer; try again",
+    "resolve host": "the database server's name is not known; check the URL",
+    "connection refused": _UNREACHABLE,
+    "connection failed": _UNREACHABLE,
+    "could not connect": _UNREACHABLE,
+}
+
+
+def complaint(url: str, error: Exception) -> Exception:
+    """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`."""
+    said = str(getattr(error, "orig", None) or error).strip()
+    words = said.lower()
+    where = f"storage = {url!r}"
+    for phrase, reason in _MISTAKES.items():
+        if re.search(phrase, words):
+            return InvalidInput(f"{where}: {reason}")
+    for phrase, reason in _TROUBLES.items():
+        if re.search(phrase, words):
+            return StorageError(f"{where}: {reason}")
+    return StorageError(f"{where}: the database says: {said.splitlines()[0] if said else type(error).__name__}")

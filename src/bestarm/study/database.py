@@ -1,0 +1,252 @@
+"""A database of studies: its address, connections, transactions, and the version of its tables.
+
+Connections commit each statement by themselves; what takes several is wrapped in an explicit transaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import StaticPool
+
+from bestarm.study import schema
+from bestarm.study.complaints import BUSY_SECONDS, complaint
+from bestarm.validation import InvalidInput
+
+_MAKING_TABLES = 0x62417266
+"""Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
+
+
+class Database:
+    """An SQLite file (by path, `sqlite:///path` or ":memory:") or a PostgreSQL database (by URL).
+
+    Threads may share one. So may a process and the children it forks, except for a database in memory.
+    """
+
+    def __init__(self, url: str, *, create: bool = False) -> None:
+        address = _address(url)
+        self.url = _shown(address) if "://" in url else url
+        self.is_sqlite = address.get_backend_name() == "sqlite"
+        self.in_memory = self.is_sqlite and address.database == ":memory:"
+        if self.is_sqlite and not self.in_memory:
+            _check_path(str(address.database), create=create)
+        self.clock = time.time
+        """What time it is, for SQLite; PostgreSQL's server has a clock of its own, one for all machines."""
+        self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
+        self.engine = self._new_engine(address)
+        self._process = os.getpid()
+        self._here = threading.local()
+        # A database in memory has one connection, which threads take in turns.
+        self._one_at_a_time: Any = threading.Lock() if self.in_memory else contextlib.nullcontext()
+        _databases.add(self)
+        try:
+            self._prepare(create)
+        except BaseException:
+            self.close()
+            raise
+
+    def _new_engine(self, address: sa.URL) -> sa.Engine:
+        options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
+        if not self.is_sqlite:
+            options |= {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
+        else:
+            options["connect_args"] = {"timeout": BUSY_SECONDS}
+            if self.in_memory:
+                options |= {"poolclass": StaticPool}
+                options["connect_args"]["check_same_thread"] = False
+        try:
+            engine = sa.create_engine(address, **options)
+        except ImportError as error:
+            raise InvalidInput(
+                f"storage = {self.url!r}: needs the package {error.name or 'psycopg'!r}; "
+                "pip install 'bestarm[postgres]'"
+            ) from None
+        if self.is_sqlite:
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+
+    @contextlib.contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """A connection; inside a transaction of this thread, its own."""
+        if self._process != os.getpid():
+            self._after_fork()
+        current = getattr(self._here, "connection", None)
+        if current is not None:
+            yield current
+            return
+        try:
+            with self._one_at_a_time, self.engine.connect() as connection:
+                yield connection
+        except sa.exc.IntegrityError:
+            raise
+        except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
+            raise complaint(self.url, error) from error
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sa.Connection]:
+        """All or nothing. On SQLite it takes the one write lock at once, so that no reader becomes a writer halfway."""
+        with self.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
+            self._here.connection = connection
+            try:
+                yield connection
+                connection.exec_driver_sql("COMMIT")
+            except BaseException:
+                # What made us fail may have broken the connection too; the database then rolls back by itself.
+                with contextlib.suppress(sa.exc.SQLAlchemyError):
+                    connection.exec_driver_sql("ROLLBACK")
+                raise
+            finally:
+                self._here.connection = None
+
+    def time(self, connection: sa.Connection) -> float:
+        return self.clock() if self.is_sqlite else float(connection.execute(sa.select(self.server_time)).scalar_one())
+
+    def close(self) -> None:
+        """Let go of connections; the next use opens new ones."""
+        self.engine.dispose()
+
+    def _after_fork(self) -> None:
+        """A child process must not use, nor close, its parent's connections."""
+        if self.in_memory:
+            raise InvalidInput(
+                "storage = ':memory:': belongs to the process that made it; share a file with other processes"
+            )
+        self._process = os.getpid()
+        self._here = threading.local()
+        self.engine.dispose(close=False)
+
+    # ------------------------------------------------------------------------------------------------ tables
+
+    def _prepare(self, create: bool) -> None:
+        """Check that the database is ours and not newer than we are; make or upgrade its tables."""
+        with self.connect() as connection:
+            found = self._version(connection)
+            if found is None:
+                self._check_free(connection, create)
+            elif found > schema.VERSION:
+                raise InvalidInput(
+                    f"storage = {self.url!r}: was made by a newer bestarm (its schema is version {found}, "
+                    f"this program knows up to {schema.VERSION}); upgrade bestarm to open it"
+                )
+            if self.is_sqlite:
+                _use_write_ahead_log(connection)
+            if found == schema.VERSION:
+                return
+        with self.transaction() as connection:
+            if not self.is_sqlite:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MAKING_TABLES)))
+            # Another process may have been faster.
+            found = self._version(connection)
+            if found is None:
+                self._make_tables(connection)
+            elif any(version not in schema.STEPS for version in range(found, schema.VERSION)):
+                raise InvalidInput(
+                    f"storage = {self.url!r}: is too old (its schema is version {found}) for this bestarm to upgrade it"
+                )
+            else:
+                schema.upgrade(connection, found, schema.STEPS, schema.VERSION)
+
+    def _version(self, connection: sa.Connection) -> int | None:
+        if not sa.inspect(connection).has_table(schema.schema.name):
+            return None
+        version = connection.execute(sa.select(schema.schema.c.version)).scalar()
+        return None if version is None else int(version)
+
+    def _check_free(self, connection: sa.Connection, create: bool) -> None:
+        """Whether we may make our tables here. PostgreSQL databases are shared with other programs, files are not."""
+        tables = sa.inspect(connection).get_table_names() if self.is_sqlite else []
+        # A second look, for another process may have made ours since the first.
+        if tables and schema.schema.name not in tables:
+            raise InvalidInput(
+                f"storage = {self.url!r}: is a database of another program; give a path of its own to bestarm"
+            )
+        if not create:
+            raise InvalidInput(f"storage = {self.url!r}: holds no studies yet; make one with `bestarm new`")
+
+    def _make_tables(self, connection: sa.Connection) -> None:
+        if self.is_sqlite:
+            connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        schema.metadata.create_all(connection)
+        connection.execute(sa.insert(schema.schema).values(version=schema.VERSION))
+
+
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    """Close idle connections, so that no child inherits one: SQLite must not be closed by two processes."""
+    for database in list(_databases):
+        if not database.in_memory:
+            with contextlib.suppress(Exception):
+                database.engine.dispose()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def _address(url: str) -> sa.URL:
+    if "://" not in url:
+        return sa.URL.create("sqlite", database=url)
+    try:
+        address = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise InvalidInput("storage: must be a path or a URL such as postgresql://user@host/database") from None
+    backend = address.get_backend_name()
+    if backend == "postgres":
+        backend = "postgresql"
+    if backend not in ("sqlite", "postgresql"):
+        raise InvalidInput(f"storage = {url.split('://')[0]}://…: must be a path, sqlite:///PATH or postgresql://…")
+    if backend == "sqlite":
+        return sa.URL.create("sqlite", database=address.database or ":memory:")
+    return address.set(drivername="postgresql+psycopg")
+
+
+def _shown(address: sa.URL) -> str:
+    """The address without its password, wherever that stands."""
+    if "password" in address.query:
+        address = address.update_query_dict({"password": "***"})
+    return address.render_as_string(hide_password=True)
+
+
+def _check_path(path: str, *, create: bool) -> None:
+    file = Path(path)
+    try:
+        if file.is_dir():
+            raise InvalidInput(f"storage = {path!r}: is a folder; give the path of a file")
+        if file.exists():
+            if not file.is_file():
+                raise InvalidInput(f"storage = {path!r}: is not a file")
+        elif not create:
+            raise InvalidInput(f"storage = {path!r}: no such file; make a study with `bestarm new`, or give --db")
+        elif not file.parent.is_dir():
+            raise InvalidInput(f"storage = {path!r}: the folder {str(file.parent)!r} does not exist")
+    except OSError as error:
+        raise InvalidInput(f"storage = {path!r}: {error.strerror}") from None
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    """Durable to the last commit."""
+    cursor = connection.cursor()
+    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _use_write_ahead_log(connection: sa.Connection) -> None:
+    """Readers do not wait for writers. The file keeps this setting, so it is made once we know that the file is ours.
+
+    A file that cannot be written can still be read as it is.
+    """
+    with contextlib.suppress(sa.exc.OperationalError):
+        connection.exec_driver_sql("PRAGMA journal_mode = WAL")

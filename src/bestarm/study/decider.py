@@ -1,0 +1,74 @@
+"""The policy of one study, brought up to date with its record.
+
+Results enter in the order in which their tests were issued, over the whole study, so that how long a test takes cannot
+bias the answer; the policy decides at the end of each round. What is decided therefore depends on the record alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.setting import new_setting
+from bestarm.study.storage import Entries
+
+COMPILE_STREAMS = 100
+COMPILE_RESULTS = 2000
+"""From so many streams or results on, loading compiled code (a second) costs less than interpreting."""
+
+
+class Decider:
+    """A study's policy, what it has been told, and its decision."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        policy = find_policy(plan.policy)
+        self.policy: Policy = policy(
+            new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=seed
+        )
+        self.settled = 0
+        """The outcomes of all tests up to this number have entered."""
+        self.stop: Stop | None = None
+        """The policy's answer, once it has one; results that come after it do not enter."""
+        self._signs = plan.normal_form().sign
+        self._next: list[tuple[int, int]] | None = None
+        self._entered = 0
+
+    def enter(self, entries: Entries) -> None:
+        """Take in the outcomes of the tests that follow number `settled`, in order."""
+        self.settled = int(entries.ids[-1])
+        if self.stop is not None:
+            return
+        self._entered += len(entries.ids)
+        if self._entered >= COMPILE_RESULTS or self.policy.streams.counts.size >= COMPILE_STREAMS:
+            self._compile()
+        tests = np.column_stack((entries.arms, entries.metrics))
+        self._take(self.policy.advance(tests, entries.values * self._signs[entries.metrics], entries.ends))
+
+    def _compile(self) -> None:
+        if isinstance(self.policy, KernelPolicy) and not self.policy.is_compiled:
+            self.policy.compile()
+
+    def _take(self, decision: list[tuple[int, int]] | Stop | None) -> None:
+        if isinstance(decision, Stop):
+            self.stop = decision
+        self._next = None if isinstance(decision, Stop) else decision
+
+    def next_round(self) -> list[tuple[int, int]]:
+        """The tests to make next, when every test issued so far has entered; none if the policy has stopped.
+
+        Until every stream has a result, they are those of the streams without one: policies count on that.
+        """
+        if self.policy.untested:
+            return [(int(arm), int(metric)) for arm, metric in np.argwhere(self.policy.streams.counts == 0)]
+        return self._next or []
+
+    def rounds_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]]
+    ) -> list[list[tuple[int, int]]]:
+        """Further rounds while `pending` tests are out and the results `waiting` wait for them; none for "wait"."""
+        known = [(arm, metric, float(self._signs[metric]) * value) for arm, metric, value in waiting]
+        return self.policy.propose_ahead(count, pending, known)

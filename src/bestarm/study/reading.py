@@ -1,0 +1,156 @@
+"""Reading a study's record from its tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from bestarm.study.database import Database
+from bestarm.study.schema import events, outcomes, queue, tests
+from bestarm.study.storage import Entries, Event, History, Issued, Outcome, Pending, Told
+
+FIRST_CHUNK = 256
+CHUNK = 50_000
+"""Rows read at a time. The first chunk is small: often there are just a few, or many that wait for one."""
+
+PAGE = 5_000
+"""Tests of which the whole history is read at a time."""
+
+has_outcome = sa.exists().where(outcomes.c.study == queue.c.study, outcomes.c.test == queue.c.test)
+
+_ORDER = {"created": 0, "asked": 1, "given": 2, "failed": 3, "told": 4, "dropped": 4, "corrected": 5}
+
+
+def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None:
+    query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(tests.c.study == key, tests.c.test == test)
+    row = connection.execute(query).first()
+    return None if row is None else Issued(*row)
+
+
+def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
+    """The outcomes, as last corrected, of those of the tests that have one."""
+    found: dict[int, Outcome] = {}
+    for start in range(0, len(ids), 500):
+        rows = connection.execute(
+            sa.select(outcomes.c.test, outcomes.c.value, outcomes.c.reason, outcomes.c.holder)
+            .where(outcomes.c.study == key, outcomes.c.test.in_(ids[start : start + 500]))
+            .order_by(outcomes.c.test, outcomes.c.correction)
+        )
+        found |= {row.test: Outcome(row.value, row.reason, row.holder) for row in rows}
+    return found
+
+
+def read_pending(connection: sa.Connection, key: int) -> list[Pending]:
+    return [Pending(*row) for row in connection.execute(_PENDING, {"key": key})]
+
+
+_PENDING = (
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts)
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+    .order_by(queue.c.test)
+)
+
+
+def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:
+    """As `Storage.entries` says; no connection is held between the parts."""
+    # Ids are consecutive, so a page is a range of them; a limit would have the database sort all that follows.
+    last, size = 0, FIRST_CHUNK
+    while True:
+        with database.connect() as connection:
+            # The driver's own rows: a million of SQLAlchemy's would take as long again.
+            rows = connection.execute(_ENTRIES, {"key": key, "after": after, "to": after + size}).cursor.fetchall()
+            if gaps and not last:
+                last = connection.execute(_LAST, {"key": key}).scalar() or 0
+        if rows:
+            chunk = _columns(rows)
+            if not gaps and chunk.ids[-1] != after + len(chunk.ids):
+                chunk = chunk.before(int(np.argmin(chunk.ids == after + 1 + np.arange(len(chunk.ids)))))
+            if len(chunk.ids):
+                yield chunk
+        if (after + size >= last) if gaps else (not rows or chunk.ids.size < size):
+            return
+        after += size
+        size = CHUNK
+
+
+# From the outcomes, in the order of their key: then there is nothing to sort.
+_ENTRIES = (
+    sa.select(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told)
+    .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
+    .where(
+        outcomes.c.study == sa.bindparam("key"),
+        outcomes.c.test > sa.bindparam("after"),
+        outcomes.c.test <= sa.bindparam("to"),
+    )
+    .order_by(outcomes.c.test, outcomes.c.correction)
+)
+_LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam("key"))
+
+
+def _columns(rows: Sequence[Any]) -> Entries:
+    """Rows as arrays; of a corrected test the last row counts."""
+    table = np.fromiter(rows, _ROW, count=len(rows))
+    table = table[np.append(table["test"][1:] != table["test"][:-1], True)]
+    return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
+
+
+_COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i1", "told": "f8"}
+_ROW = np.dtype(list(_COLUMNS.items()))
+
+
+def read_history(database: Database, key: int) -> Iterator[History]:
+    """As `Storage.history` says."""
+    query = (
+        sa.select(
+            *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
+            *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
+        )
+        .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+        .where(tests.c.study == key, tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to"))
+        .order_by(tests.c.test, outcomes.c.correction)
+    )
+    for after in itertools.count(0, PAGE):
+        with database.connect() as connection:
+            rows = connection.execute(query, {"after": after, "to": after + PAGE}).all()
+        if not rows:
+            return
+        for (test, arm, metric, ends, given, issued), told in itertools.groupby(rows, lambda row: row[:6]):
+            recorded = tuple(Told(row.value, row.reason, row.holder, row.told) for row in told if row.told is not None)
+            yield History(test, arm, metric, bool(ends), bool(given), issued, recorded)
+
+
+def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:
+    asked = sa.select(tests.c.issued, tests.c.given, tests.c.test, tests.c.arm, tests.c.metric).where(
+        tests.c.study == key, tests.c.given == 0
+    )
+    told = (
+        sa.select(outcomes, tests.c.arm, tests.c.metric, tests.c.given)
+        .join(tests, sa.and_(tests.c.study == outcomes.c.study, tests.c.test == outcomes.c.test))
+        .where(outcomes.c.study == key)
+    )
+    noted = sa.select(events).where(events.c.study == key)
+    queries = [
+        asked.order_by(tests.c.test.desc()),
+        told.order_by(outcomes.c.told.desc(), outcomes.c.test.desc(), outcomes.c.correction.desc()),
+        noted.order_by(events.c.event.desc()),
+    ]
+    rows = [connection.execute(query if last is None else query.limit(last)).all() for query in queries]
+    found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric) for row in rows[0]]
+    # Sorting keeps the order of what bears the same time and is of the same kind.
+    found += [_told_event(row) for row in reversed(rows[1])]
+    found += [Event(row.time, row.kind, row.test, row.holder, row.detail) for row in reversed(rows[2])]
+    # Of what bears the same time, the first step comes first.
+    found.sort(key=lambda event: (event.time, event.test or 0, _ORDER.get(event.kind, 9)))
+    return found if last is None else found[-last:] if last else []
+
+
+def _told_event(row: Any) -> Event:
+    kind: Any = (
+        "corrected" if row.correction else "given" if row.given else "told" if row.value is not None else "dropped"
+    )
+    return Event(row.told, kind, row.test, row.holder, row.reason or "", row.arm, row.metric, row.value)

@@ -1,0 +1,23 @@
+"""A study as a notebook shows it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from bestarm.plan import Plan
+from bestarm.study.intervals import interval_chart
+from bestarm.study.status import Status
+from bestarm.study.words import question
+
+_MOST = 60
+
+
+def html_view(plan: Plan, status: Status) -> str:
+    """The question, where the study stands, and every arm's intervals."""
+    rows = status.arms[:_MOST]
+    chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+    more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
+    return (
+        f"<div><p><strong>{escape(status.study)}</strong>: {escape(question(plan))}</p><p>{escape(status.headline)}; "
+        f"{status.tests:,} tests, cost {status.cost:,.6g}</p>{chart}{more}</div>"
+    )

@@ -1,0 +1,64 @@
+"""Where a study stands, at a glance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+from bestarm.study.standing import ArmStanding
+
+StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Where a study stands.
+
+    `answer` is what was certified, None as long as nothing is; `leader` is the present best arm. `tests` and `cost` are
+    those of all results recorded, of which `waiting` wait for the result of a test issued earlier before they count.
+    """
+
+    study: str
+    state: StudyState
+    answer: str | None
+    leader: str | None
+    confidence: float
+    tests: int
+    cost: float
+    pending: int
+    waiting: int
+    arms: tuple[ArmStanding, ...]
+
+    @property
+    def headline(self) -> str:
+        """The state in a few words."""
+        sure = f"{100 * self.confidence:.0f} %"
+        match self.state:
+            case "certified":
+                return f"{self.answer} is feasible and best"
+            case "no_feasible_arm":
+                return "no arm is feasible"
+            case "budget_spent":
+                leads = "no arm looks feasible" if self.leader is None else f"{self.leader} leads"
+                return f"the budget is spent and nothing is certified; {leads}, confidence {sure}"
+        if not self.tests:
+            return "running: no results yet"
+        if self.leader is None:
+            return f"running: no arm looks feasible so far, confidence {sure}"
+        return f"running: {self.leader} leads, confidence {sure} so far"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""
+        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        return plain
+
+
+def _plain(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _plain(item) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(item) for item in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

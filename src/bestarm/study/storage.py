@@ -1,0 +1,276 @@
+"""What a storage keeps of a study, and what it promises. `bestarm.testing.storages` holds every storage to it.
+
+Two things make up the record: tests, in the order in which they were issued, and their outcomes. Both only ever
+grow. Everything else (evidence, verdicts, the answer) is recomputed from them. What a method has
+returned from is durable; a method that raises has changed nothing. (Only when a server is lost at the very moment of a
+commit can nobody know which of the two it was; telling again is always safe.) A study's key that does not exist is
+`InvalidInput` wherever something would be changed.
+
+In the record a test is (arm, metric) by number, and a value is as the user gave it.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.metadata import entry_points
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.validation import InvalidInput
+
+DEFAULT_URL = "bestarm.db"
+_GROUP = "bestarm.storages"
+
+
+class StorageError(RuntimeError):
+    """The database cannot do its work now: out of space, out of reach, or busy. Nothing acknowledged is lost."""
+
+
+class StudyRecord(NamedTuple):
+    """What is known of a study apart from its tests."""
+
+    key: int
+    name: str
+    plan: str
+    """The plan as JSON."""
+    seed: int
+    created: float
+    archived: float | None
+    revision: int
+    """Grows when something in the past changes (a correction), so that readers start afresh."""
+
+
+class Issued(NamedTuple):
+    """A test that somebody has been asked to make. Ids count from 1 in the order of issue."""
+
+    id: int
+    arm: int
+    metric: int
+
+
+class Outcome(NamedTuple):
+    """How a test ended: with a value, or, without one, dropped for a reason."""
+
+    value: float | None
+    reason: str | None
+    holder: str
+
+
+class Pending(NamedTuple):
+    """A test without an outcome, and who holds it until when (nobody, if that time is past)."""
+
+    id: int
+    arm: int
+    metric: int
+    holder: str
+    expires: float
+    attempts: int
+
+
+class Entries(NamedTuple):
+    """Consecutive tests that have an outcome, column by column; a dropped test's value is NaN."""
+
+    ids: npt.NDArray[np.int64]
+    arms: npt.NDArray[np.int64]
+    metrics: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    ends: npt.NDArray[np.int8]
+    """1 where the last test of a round stands: there the policy decides."""
+    told: npt.NDArray[np.float64]
+    """When the outcome was told, in seconds since 1970."""
+
+    def before(self, row: int) -> Entries:
+        """Those above a row."""
+        first = slice(row)
+        return Entries(
+            self.ids[first],
+            self.arms[first],
+            self.metrics[first],
+            self.values[first],
+            self.ends[first],
+            self.told[first],
+        )
+
+
+class Told(NamedTuple):
+    """One outcome as it was recorded; of a corrected test there are several."""
+
+    value: float | None
+    reason: str | None
+    holder: str
+    time: float
+
+
+class History(NamedTuple):
+    """A test with everything that was recorded of it, the present outcome last; none if it is pending."""
+
+    id: int
+    arm: int
+    metric: int
+    ends: bool
+    given: bool
+    """Measured without asking."""
+    issued: float
+    outcomes: tuple[Told, ...]
+
+
+EventKind = Literal["created", "asked", "given", "told", "dropped", "failed", "corrected", "archived", "restored"]
+
+
+class Event(NamedTuple):
+    """One line of a study's log."""
+
+    time: float
+    kind: EventKind
+    test: int | None
+    holder: str
+    detail: str
+    arm: int | None = None
+    metric: int | None = None
+    value: float | None = None
+
+
+Rounds = Sequence[Sequence[tuple[int, int]]]
+PlanRounds = Callable[[int], Rounds]
+"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It is called inside
+the storage's lock and may read the study, what the same call has handed out included."""
+
+
+class Storage(abc.ABC):
+    """Keeps studies. Safe to use from many threads, and on one database from many processes, at once."""
+
+    url: str
+    """Where it is, without a password."""
+
+    @abc.abstractmethod
+    def create_study(self, name: str, plan: str, seed: int) -> StudyRecord:
+        """A new study. `InvalidInput` if the name is taken."""
+
+    @abc.abstractmethod
+    def find_study(self, name: str) -> StudyRecord | None: ...
+
+    @abc.abstractmethod
+    def studies(self) -> list[StudyRecord]:
+        """All studies, the oldest first."""
+
+    @abc.abstractmethod
+    def archive(self, key: int, holder: str, *, undo: bool = False) -> None: ...
+
+    @abc.abstractmethod
+    def hand_out(
+        self, key: int, count: int, holder: str, lease: float, settled: int, plan_rounds: PlanRounds
+    ) -> list[Issued]:
+        """Lease up to `count` tests to `holder` for `lease` seconds, no test to two holders at a time.
+
+        First come tests whose lease has run out or was given back, then what is planned already, then what
+        `plan_rounds` returns, and so on until it returns nothing. Every test up to `settled` has an outcome.
+        """
+
+    @abc.abstractmethod
+    def give(
+        self,
+        key: int,
+        results: Sequence[tuple[int, int, float]],
+        holder: str,
+        source: str,
+        ends: Collection[int] = (),
+    ) -> list[int]:
+        """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
+
+        They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
+        does. What is planned but not handed out is withdrawn, so that these results need not wait for it. A
+        `source` other than "" is taken once only.
+        """
+
+    @abc.abstractmethod
+    def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
+        """Record a test's value, unless it has an outcome: then that is returned and nothing changes.
+
+        `InvalidInput` if there is no such test.
+        """
+
+    @abc.abstractmethod
+    def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
+        """Record values of several tests, all or nothing: nothing if some have another outcome, which is returned."""
+
+    @abc.abstractmethod
+    def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
+        """Replace the value of a test that has an outcome, keeping the old one in the log; returns the old one."""
+
+    @abc.abstractmethod
+    def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
+        """End a test without a value, unless it has an outcome: then that is returned and nothing changes."""
+
+    @abc.abstractmethod
+    def fail(self, key: int, test: int, holder: str, reason: str) -> None:
+        """Note a failed attempt, and free the test at once if `holder` holds it."""
+
+    @abc.abstractmethod
+    def release(self, key: int, tests: Sequence[int], holder: str) -> None:
+        """Give back, unmeasured, those of the tests that `holder` holds."""
+
+    @abc.abstractmethod
+    def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
+        """Hold those of the tests that `holder` holds for `lease` more seconds from now."""
+
+    @abc.abstractmethod
+    def test(self, key: int, test: int) -> tuple[Issued, Outcome | None] | None:
+        """A test and its outcome, or None if there is no such test."""
+
+    @abc.abstractmethod
+    def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:
+        """The tests that follow number `after` and have an outcome, in order, up to the first that has none.
+
+        With `gaps`, also those beyond it.
+        """
+
+    @abc.abstractmethod
+    def pending(self, key: int) -> list[Pending]:
+        """The tests without an outcome, in order."""
+
+    @abc.abstractmethod
+    def issued(self, key: int) -> int:
+        """How many tests have been issued."""
+
+    @abc.abstractmethod
+    def log(self, key: int, last: int | None = None) -> list[Event]:
+        """What happened, the oldest first; the `last` events only, if that is given."""
+
+    @abc.abstractmethod
+    def history(self, key: int) -> Iterator[History]:
+        """Every test in the order of issue, read piece by piece: memory does not grow with their number."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+        return
+
+
+def default_url() -> str:
+    """Where studies are kept when nobody says: `BESTARM_DB`, or else `bestarm.db` in the present folder."""
+    return os.environ.get("BESTARM_DB") or DEFAULT_URL
+
+
+def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, create: bool = False) -> Storage:
+    """The storage at a path or URL; with `create`, made if it is not there.
+
+    A path is an SQLite file and ":memory:" a database that ends with the process; "postgresql://…" is a PostgreSQL
+    database. Installed packages add other schemes through the entry-point group `bestarm.storages`: a function that
+    takes the URL and `create`.
+    """
+    if isinstance(storage, Storage):
+        return storage
+    url = default_url() if storage is None else os.fspath(storage)
+    if not isinstance(url, str) or not url.strip() or "\0" in url:
+        raise InvalidInput(f"storage = {url!r}: must be a path or a URL such as postgresql://user@host/database")
+    scheme = url.split("://")[0] if "://" in url else "sqlite"
+    for entry in entry_points(group=_GROUP):
+        if entry.name == scheme:
+            made: Storage = entry.load()(url, create=create)
+            return made
+    from bestarm.study.sql import SQLStorage
+
+    return SQLStorage(url, create=create)

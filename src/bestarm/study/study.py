@@ -1,0 +1,466 @@
+"""A study: ask which tests to make, tell their results, and have the answer when it is certain enough."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Collection, Iterable, Sequence
+
+from bestarm.answer import Answer
+from bestarm.evidence.bounds import find_bound
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.policies.confidence import present_answer
+from bestarm.problem import Constraint, Objective, Problem
+from bestarm.study.conclusion import answer_of
+from bestarm.study.decider import Decider
+from bestarm.study.outlook import Outlook, outlook
+from bestarm.study.show import html_view
+from bestarm.study.standing import ArmStanding, standings
+from bestarm.study.status import Status, StudyState
+from bestarm.study.storage import Entries, Event, Issued, Outcome, Pending, Rounds, Storage, StudyRecord, open_storage
+from bestarm.study.timeline import Progress, Timeline
+from bestarm.study.values import check_value
+from bestarm.validation import InvalidInput
+
+DEFAULT_LEASE = 3600.0
+"""Seconds for which a test that was handed out is not handed to anybody else."""
+
+
+class AlreadyTold(InvalidInput):
+    """The test has another outcome. `Study.correct` replaces a result that was wrong."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """A test to make: measure `metric` of `arm` once, and tell the result under this `id`."""
+
+    __test__ = False  # not a class of tests, whatever pytest thinks of the name
+
+    id: int
+    arm: str
+    metric: str
+
+
+_serial = itertools.count(1)
+
+
+def _new_holder() -> str:
+    user = os.environ.get("USER") or os.environ.get("USERNAME") or "somebody"
+    return f"{user}@{socket.gethostname()}/{os.getpid()}-{next(_serial)}"
+
+
+class Study:
+    """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
+
+    >>> import bestarm as ba
+    >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
+    >>> study = ba.Study.create(problem, delta=0.05, storage=":memory:")
+    >>> yields = {"old": 1.0, "new": 2.0}
+    >>> while not study.done:
+    ...     for test in study.ask(2):
+    ...         study.tell(test, yields[test.arm])
+    >>> print(study.answer)
+    new: feasible and best, with 95 % confidence, after 4 tests
+    """
+
+    def __init__(self, storage: Storage, record: StudyRecord, *, holder: str | None = None) -> None:
+        self._storage = storage
+        self._record = record
+        self.plan = Plan.from_json(record.plan)
+        self._holder = holder
+        self._holder_process = os.getpid()
+        self._lock = threading.RLock()
+        self._handed: dict[int, Issued] = {}
+        self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
+        self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Before the first result has entered."""
+        self._decider = Decider(self.plan, self._record.seed)
+        self._timeline = Timeline(self.plan.costs)
+
+    # ---------------------------------------------------------------------------------------- create and open
+
+    @classmethod
+    def create(
+        cls,
+        problem: Problem,
+        *,
+        name: str | None = None,
+        delta: float | None = None,
+        policy: str | None = None,
+        storage: str | os.PathLike[str] | Storage | None = None,
+        seed: int = 0,
+        holder: str | None = None,
+    ) -> Study:
+        """A new study of `problem`, kept in `storage`: a path, a URL, or by default what `BESTARM_DB` says.
+
+        `delta` is the probability of a wrong answer that you accept, 0.05 unless the problem is a `Plan` that says
+        otherwise; `name` is what to open it by, and defaults to the plan's own; `seed` is for policies that draw lots.
+        """
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy)
+        find_policy(plan.policy)
+        find_bound(plan.bound)
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+            raise InvalidInput(f"seed = {seed!r}: must be a whole number from 0 to 2^63 - 1")
+        kept = open_storage(storage, create=True)
+        return cls(kept, kept.create_study(plan.name, plan.to_json(), seed), holder=holder)
+
+    @classmethod
+    def open(
+        cls, name: str, *, storage: str | os.PathLike[str] | Storage | None = None, holder: str | None = None
+    ) -> Study:
+        """The study of that name."""
+        kept = open_storage(storage)
+        record = kept.find_study(name)
+        if record is None:
+            there = [other.name for other in kept.studies()]
+            listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+            raise InvalidInput(
+                f"study = {name!r}: no such study in {kept.url!r}; there {'are ' + listed if there else 'is none'}"
+            )
+        return cls(kept, record, holder=holder)
+
+    @property
+    def name(self) -> str:
+        return self._record.name
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    @property
+    def record(self) -> StudyRecord:
+        """The study's entry in the storage, as of the last look."""
+        return self._record
+
+    @property
+    def holder(self) -> str:
+        """In whose name tests are held: this object's, in this process."""
+        with self._lock:
+            if self._holder is None or self._holder_process != os.getpid():
+                self._holder, self._holder_process = _new_holder(), os.getpid()
+            return self._holder
+
+    def __repr__(self) -> str:
+        return f"<bestarm.Study {self.name!r} in {self._storage.url!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_view(self.plan, self.status())
+
+    # ------------------------------------------------------------------------------------------- ask and tell
+
+    def ask(self, n: int = 1, *, lease: float = DEFAULT_LEASE) -> list[Test]:
+        """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out.
+
+        Each is yours for `lease` seconds; then it is handed out again, and whoever tells it first is heard.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
+            raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
+        if not (isinstance(lease, int | float) and 0 < lease <= 10**9):
+            raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+        with self._lock:
+            self._sync()
+            self._check_open()
+            if self._is_done:
+                return []
+            key, settled = self._record.key, self._decider.settled
+            handed = self._storage.hand_out(key, n, self.holder, float(lease), settled, self._plan_rounds)
+            self._handed.update((test.id, test) for test in handed)
+            return [self._test(test) for test in handed]
+
+    def tell(self, test: Test | int, value: float) -> None:
+        """Record the result of a test. Once it returns, the result is safe.
+
+        Telling the same value again has no effect; another value is refused (see `correct`).
+        """
+        issued = self._issued(test)
+        number = check_value(self._part(issued.metric), value)
+        self._check_open()
+        outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
+        self._handed.pop(issued.id, None)
+        if outcome is not None and outcome.value != number:
+            raise self._already(issued, outcome)
+
+    def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
+        """Record several results, all or none."""
+        checked = []
+        for test, value in results:
+            issued = self._issued(test)
+            checked.append((issued.id, check_value(self._part(issued.metric), value)))
+        self._check_open()
+        refused = self._storage.tell_many(self._record.key, checked, self.holder)
+        for test, outcome in refused.items():
+            raise self._already(self._issued(test), outcome)
+
+    def add(
+        self, results: Iterable[tuple[str, str, float]], *, source: str = "", ends: Collection[int] = ()
+    ) -> list[int]:
+        """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
+
+        Returns their test ids. Give every result there is: to pick among them would bias the answer. A `source`, such
+        as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
+        the places, from 0, of results after which the study they come from decided.
+        """
+        rows = []
+        for arm, metric, value in results:
+            a, m = self.arm_number(arm), self.metric_number(metric)
+            rows.append((a, m, check_value(self._part(m), value)))
+        self._check_open()
+        return self._storage.give(self._record.key, rows, self.holder, source, ends)
+
+    def correct(self, test: Test | int, value: float, reason: str = "") -> None:
+        """Replace a result that was told wrongly; the old one stays in the log."""
+        issued = self._issued(test)
+        number = check_value(self._part(issued.metric), value)
+        self._check_open()
+        self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
+
+    def fail(self, test: Test | int, reason: str = "") -> None:
+        """Say that the attempt at a test failed: it is handed out again, and the reason kept in the log."""
+        issued = self._issued(test)
+        self._check_open()
+        self._storage.fail(self._record.key, issued.id, self.holder, reason)
+
+    def abandon(self, test: Test | int, reason: str = "") -> None:
+        """Give a test up: its result is no longer expected, and will be refused.
+
+        Fair only if the reason has nothing to do with what the result would have been.
+        """
+        issued = self._issued(test)
+        self._check_open()
+        outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
+        if outcome is not None and outcome.value is not None:
+            raise self._already(issued, outcome)
+
+    def release(self, tests: Iterable[Test | int]) -> None:
+        """Give tests back unmeasured, for anybody to be asked again at once."""
+        self._storage.release(self._record.key, [_id(test) for test in tests], self.holder)
+
+    def renew(self, tests: Iterable[Test | int], lease: float = DEFAULT_LEASE) -> None:
+        """Hold tests longer: for `lease` seconds from now."""
+        self._storage.renew(self._record.key, [_id(test) for test in tests], self.holder, lease)
+
+    def archive(self, *, undo: bool = False) -> None:
+        """Put the study away: it can be read and not changed."""
+        self._storage.archive(self._record.key, self.holder, undo=undo)
+        self._look()
+
+    # ------------------------------------------------------------------------------------- where the study is
+
+    @property
+    def done(self) -> bool:
+        """Whether the study has its answer, or has spent its budget."""
+        with self._lock:
+            self._sync()
+            return self._is_done
+
+    @property
+    def answer(self) -> Answer | None:
+        """What the study concludes, with the reasons for every arm; None while it is running."""
+        with self._lock:
+            self._sync()
+            return answer_of(self.plan, self._decider.policy, self._decider.stop)
+
+    @property
+    def confidence(self) -> float:
+        """How sure the results make us of the present best answer, from 0 to 1."""
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            return present_answer(policy.setting, policy.streams).confidence
+
+    @property
+    def state(self) -> tuple[ArmStanding, ...]:
+        """Where every arm stands, metric by metric."""
+        with self._lock:
+            self._sync()
+            return tuple(standings(self.plan, self._decider.policy))
+
+    def status(self) -> Status:
+        """Everything at a glance."""
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            stop = self._decider.stop
+            leader, confidence = present_answer(policy.setting, policy.streams)
+            late = self._recorded_late()
+            tests, cost = self._timeline.total
+            state: StudyState = "running"
+            if stop is not None:
+                state = "no_feasible_arm" if stop.arm is None else "certified"
+                leader = stop.arm
+            elif self._is_done:
+                state = "budget_spent"
+            named = None if leader is None else self.plan.arm_names[leader]
+            return Status(
+                study=self.name,
+                state=state,
+                answer=named if stop is not None else None,
+                leader=named,
+                confidence=confidence,
+                tests=tests + len(late),
+                cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
+                pending=len(self._storage.pending(self._record.key)),
+                waiting=0 if self._is_done else len(late),
+                arms=tuple(standings(self.plan, policy)),
+            )
+
+    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
+        """How many more tests it will take, by simulation from here on with the means as they now seem to be.
+
+        None when the study is done, or not every metric of every arm has a result yet.
+        """
+        with self._lock:
+            self._sync()
+            if self._is_done or self._decider.policy.untested:
+                return None
+            return outlook(self.plan, self._decider.policy, runs=runs, seed=seed)
+
+    def progress(self) -> Progress:
+        """How tests and cost have grown over time, in some hundred points."""
+        with self._lock:
+            self._sync()
+            return self._timeline.progress()
+
+    def pending(self) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them."""
+        return [
+            (self._test(Issued(row.id, row.arm, row.metric)), row) for row in self._storage.pending(self._record.key)
+        ]
+
+    def log(self, last: int | None = None) -> list[Event]:
+        """What happened in this study, the oldest first."""
+        return self._storage.log(self._record.key, last)
+
+    def arm_number(self, name: str) -> int:
+        if name not in self._arms:
+            raise InvalidInput(f"arm = {name!r}: no such arm; {_choices(self.plan.arm_names)}")
+        return self._arms[name]
+
+    def metric_number(self, name: str) -> int:
+        if name not in self._metrics:
+            raise InvalidInput(f"metric = {name!r}: no such metric; {_choices(self.plan.metrics)}")
+        return self._metrics[name]
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    def _look(self) -> None:
+        """Read the study's entry, and start afresh if something in its past has changed."""
+        record = self._storage.find_study(self.name)
+        if record is None:
+            raise InvalidInput(f"study = {self.name!r}: is no longer in {self._storage.url!r}")
+        changed = record.revision != self._record.revision
+        self._record = record
+        if changed:
+            self._start_afresh()
+
+    def _sync(self) -> None:
+        """Take in what has been told since the last look, as far as it is complete."""
+        self._look()
+        for entries in self._storage.entries(self._record.key, self._decider.settled):
+            self._enter(entries)
+
+    def _enter(self, entries: Entries) -> None:
+        self._decider.enter(entries)
+        self._timeline.extend(entries.told, entries.metrics, entries.values)
+
+    def _check_open(self) -> None:
+        if self._record.archived is not None:
+            raise InvalidInput(
+                f"study = {self.name!r}: is archived; bring it back with `bestarm archive --undo` to change it"
+            )
+
+    @property
+    def _is_done(self) -> bool:
+        if self._decider.stop is not None:
+            return True
+        counts = self._decider.policy.streams.counts.sum(axis=0)
+        cost = float(counts @ self._decider.policy.setting.cost)
+        return int(counts.sum()) >= self.plan.max_tests or cost >= self.plan.max_cost
+
+    def _recorded_late(self) -> list[tuple[int, int, float]]:
+        """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""
+        return [
+            (arm, metric, value)
+            for part in self._storage.entries(self._record.key, self._decider.settled, gaps=True)
+            for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
+            if value == value
+        ]
+
+    def _plan_rounds(self, count: int) -> Rounds:
+        """What to do next, decided inside the storage's lock on everything that has been told by then."""
+        key, decider = self._record.key, self._decider
+        for entries in self._storage.entries(key, decider.settled):
+            self._enter(entries)
+        if self._is_done:
+            return []
+        out = [(test.arm, test.metric) for test in self._storage.pending(key)]
+        waiting = self._recorded_late()
+        rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
+        return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
+
+    def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
+        """The rounds as far as the budget goes, beyond what has entered and been issued."""
+        counts = self._decider.policy.streams.counts.sum(axis=0)
+        for _, metric in issued:
+            counts[metric] += 1
+        tests, cost = int(counts.sum()), float(counts @ self._decider.policy.setting.cost)
+        kept: list[list[tuple[int, int]]] = []
+        for tests_of_round in rounds:
+            kept.append([])
+            for arm, metric in tests_of_round:
+                if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
+                    break
+                kept[-1].append((arm, metric))
+                tests += 1
+                cost += self.plan.costs[metric]
+        return [part for part in kept if part]
+
+    def _issued(self, test: Test | int) -> Issued:
+        """The test as it was issued."""
+        number = _id(test)
+        issued = self._handed.get(number)
+        if issued is None:
+            found = self._storage.test(self._record.key, number)
+            if found is None:
+                raise InvalidInput(f"test = {number}: no such test in study {self.name!r}")
+            issued = found[0]
+        if isinstance(test, Test) and self._test(issued) != test:
+            here = self._test(issued)
+            raise InvalidInput(
+                f"test = {number}: is {here.metric!r} of {here.arm!r} in study {self.name!r}, "
+                f"not {test.metric!r} of {test.arm!r}"
+            )
+        return issued
+
+    def _test(self, issued: Issued) -> Test:
+        return Test(issued.id, self.plan.arm_names[issued.arm], self.plan.metrics[issued.metric])
+
+    def _part(self, metric: int) -> Objective | Constraint:
+        return self.plan.parts[metric]
+
+    def _already(self, issued: Issued, outcome: Outcome) -> AlreadyTold:
+        test = self._test(issued)
+        where = f"test = {test.id} ({test.metric!r} of {test.arm!r})"
+        if outcome.value is None:
+            return AlreadyTold(f"{where}: was abandoned{': ' + outcome.reason if outcome.reason else ''}")
+        return AlreadyTold(f"{where}: has the result {outcome.value:g} already; use correct to replace it")
+
+
+def _id(test: Test | int) -> int:
+    number = test.id if isinstance(test, Test) else test
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**63:
+        raise InvalidInput(f"test = {number!r}: must be a test, or the number of one")
+    return number
+
+
+def _choices(names: Sequence[str]) -> str:
+    listed = ", ".join(map(repr, names[:10]))
+    return f"there are {listed}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"

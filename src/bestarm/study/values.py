@@ -1,0 +1,32 @@
+"""Whether a measured value can be a result of a metric, in the user's words."""
+
+from __future__ import annotations
+
+from bestarm.noise import Bernoulli
+from bestarm.problem import Constraint, Objective
+from bestarm.validation import InvalidInput, finite_number
+
+
+def check_value(part: Objective | Constraint, value: object) -> float:
+    """The value as a number, if the metric can take it."""
+    # True and False are natural results of a yes-or-no test, and so are NumPy's.
+    if isinstance(part.noise, Bernoulli) and (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
+        return float(bool(value))
+    try:
+        number = finite_number(value)
+        if isinstance(part.noise, Bernoulli) and number not in (0.0, 1.0):
+            raise ValueError("must be 0 or 1")
+        low, high = part.noise.range
+        if not low <= number <= high:
+            raise ValueError(f"must lie between {low:g} and {high:g}, the range of its values")
+    except ValueError as error:
+        raise InvalidInput(f"value of {part.metric!r} = {value!r}: {error}") from None
+    return number
+
+
+def read_number(text: str, where: str) -> float:
+    """A number from a file, a command's output or the command line."""
+    try:
+        return float(text.strip())
+    except ValueError:
+        raise InvalidInput(f"{where} = {text!r}: must be a number") from None

@@ -1,0 +1,144 @@
+"""A private PostgreSQL server for tests, which can be stopped and started like a real one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+_USER = "bestarm"
+_PASSWORD = "only-for-tests"
+
+StopMode = Literal["fast", "immediate"]
+_SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
+
+
+def find_postgres() -> Path | None:
+    """The folder of the newest server's programs, None if there is none on this machine."""
+    folders = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
+    folders.sort(key=lambda folder: [int(part) for part in folder.parent.name.split(".") if part.isdigit()])
+    on_path = shutil.which("postgres")
+    if on_path is not None:
+        folders.append(Path(on_path).resolve().parent)
+    return next((folder for folder in reversed(folders) if (folder / "initdb").exists()), None)
+
+
+class PostgresServer:
+    """A server (14 or newer) of its own: own folder, a free port of this machine only, durable as by default.
+
+    PostgreSQL refuses to run as root: then another user is found for it.
+    """
+
+    def __init__(self, programs: Path) -> None:
+        self.programs = programs
+        self._names = itertools.count(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._as_user: dict[str, Any] = {}
+        self._folder = Path(tempfile.mkdtemp(prefix="bestarm-postgres-"))
+        if os.geteuid() == 0:
+            user = _somebody()
+            self._as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+            os.chown(self._folder, user.pw_uid, user.pw_gid)
+        self._data = self._folder / "data"
+        password = self._folder / "password"
+        password.write_text(_PASSWORD)
+        password.chmod(0o644)
+        self._run(
+            *("initdb", "--no-sync", "--username", _USER, "--pwfile", str(password), "--auth", "scram-sha-256"),
+            *("--encoding", "UTF8", "--locale", "C", "--pgdata", str(self._data)),
+        )
+        self.port = _free_port()
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [str(self.programs / program), *arguments],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            **self._as_user,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{program}: {done.stdout}{done.stderr}")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "shared_buffers": "16MB",
+            # Else a start after a crash waits for a sync of every file by itself.
+            "recovery_init_sync_method": "syncfs",
+        }
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    str(self.programs / "postgres"),
+                    *("-D", str(self._data)),
+                    *(word for name, value in options.items() for word in ("-c", f"{name}={value}")),
+                ],
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Ctrl-C in the terminal ends the tests, which then stop the server.
+                start_new_session=True,
+                **self._as_user,
+            )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self._process.poll() is None:
+            ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+            if subprocess.run(ready).returncode == 0:
+                return
+            time.sleep(0.02)
+        raise RuntimeError("the server did not start: " + (self._folder / "log").read_text()[-2000:])
+
+    def stop(self, mode: StopMode) -> None:
+        """Stop it at once: "fast" rolls back and shuts down in order, "immediate" is as good as a crash."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(_SIGNALS[mode])
+            self._process.wait(60)
+
+    def close(self) -> None:
+        """Stop it and remove all its data."""
+        self.stop("immediate")
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres", *, password: str = _PASSWORD, port: int | None = None) -> str:
+        """The address of one of its databases."""
+        return f"postgresql://{_USER}:{password}@127.0.0.1:{port or self.port}/{database}"
+
+    def new_database(self) -> str:
+        """The address of a new, empty database."""
+        import psycopg
+
+        name = f"test_{next(self._names)}"
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+
+def _somebody() -> pwd.struct_passwd:
+    """A user without rights."""
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise RuntimeError("PostgreSQL does not run as root, and there is no user 'postgres' or 'nobody'")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

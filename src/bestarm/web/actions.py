@@ -1,0 +1,125 @@
+"""The routes that change a study: ask, tell and the rest, each in the name of the client that calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+from fastapi import APIRouter, Body, Query, Request
+from starlette.responses import Response
+
+from bestarm.study.exchange import tell_results
+from bestarm.study.study import DEFAULT_LEASE, Test
+from bestarm.web import models
+from bestarm.web.common import CHANGE, Key
+from bestarm.web.desk import Desk
+from bestarm.web.events import Hub
+from bestarm.web.limits import Limits
+from bestarm.web.problems import Problem, json_response
+from bestarm.web.shared import SharedStudy
+
+T = TypeVar("T")
+
+Holder = Annotated[str | None, Query(max_length=200, description="In whose name; else the client's address.")]
+
+
+def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None:
+    """Put the routes into the router."""
+
+    async def change(key: int, request: Request, holder: str | None, act: Callable[[SharedStudy], T]) -> T:
+        """Do something to a study in the name of whoever asks for it."""
+        address = request.client.host if request.client else "nowhere"
+
+        def in_name(study: SharedStudy) -> T:
+            with study.on_behalf_of(holder or f"somebody@{address}"):
+                return act(study)
+
+        result = await desk.with_study(key, in_name)
+        hub.nudge(key)
+        return result
+
+    def meant(one: SharedStudy, body: models.Correct | models.OneTest) -> Test | int:
+        return one.meant(body.test, body.arm, body.metric)
+
+    @router.post("/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, tags=["tests"])
+    async def ask(study: Key, body: models.Ask, request: Request) -> Response:
+        """Tests to make now. None and not done: wait for results that are out."""
+        tests, done = await change(study, request, body.holder, lambda one: one.ask_or_end(body.n, body.lease))
+        made = [{"id": test.id, "arm": test.arm, "metric": test.metric} for test in tests]
+        return json_response({"tests": made, "done": done})
+
+    @router.post("/studies/{study}/tell", response_model=models.Told, responses=CHANGE, tags=["tests"])
+    async def tell(study: Key, body: models.Tell, request: Request) -> Response:
+        """Record results of tests, all or none. The same value again has no effect."""
+
+        def act(one: SharedStudy) -> None:
+            results = [(one.meant(told.test, told.arm, told.metric), told.value) for told in body.results]
+            if len(results) == 1:
+                one.tell(*results[0])
+            else:
+                one.tell_many(results)
+
+        await change(study, request, body.holder, act)
+        return json_response({"told": len(body.results)})
+
+    @router.post("/studies/{study}/add", response_model=models.Added, responses=CHANGE, tags=["tests"])
+    async def add(study: Key, body: models.Add, request: Request) -> Response:
+        """Record results that were measured without asking, all or none."""
+        results = [(result.arm, result.metric, result.value) for result in body.results]
+        ids = await change(
+            study, request, body.holder, lambda one: one.add(results, source=body.source, ends=body.ends)
+        )
+        return json_response({"ids": ids})
+
+    @router.post(
+        "/studies/{study}/csv",
+        response_model=models.Told,
+        responses=CHANGE,
+        openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+        tags=["tests"],
+    )
+    async def csv(study: Key, request: Request, holder: Holder = None) -> Response:
+        """Record a CSV file of results, with the columns test,value or arm,metric,value; all or none."""
+        data = await request.body()
+        lines = data.count(b"\n") + data.count(b"\r")
+        if lines > limits.csv_lines:
+            raise Problem(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
+        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"))
+        return json_response({"told": recorded.results})
+
+    @router.post("/studies/{study}/correct", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def correct(study: Key, body: models.Correct, request: Request) -> Response:
+        """Replace a result that was told wrongly; the old one stays in the log."""
+        await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
+        return json_response({})
+
+    @router.post("/studies/{study}/fail", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
+        """Say that an attempt failed: the test is handed out again."""
+        await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
+        return json_response({})
+
+    @router.post("/studies/{study}/abandon", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def abandon(study: Key, body: models.OneTest, request: Request) -> Response:
+        """Give a test up, for a reason that has nothing to do with its result."""
+        await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
+        return json_response({})
+
+    @router.post("/studies/{study}/release", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def release(study: Key, body: models.HeldTests, request: Request) -> Response:
+        """Give tests back unmeasured."""
+        await change(study, request, body.holder, lambda one: one.release(body.tests))
+        return json_response({})
+
+    @router.post("/studies/{study}/renew", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def renew(study: Key, body: models.HeldTests, request: Request) -> Response:
+        """Hold tests longer."""
+        lease = DEFAULT_LEASE if body.lease is None else body.lease
+        await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
+        return json_response({})
+
+    @router.post("/studies/{study}/archive", response_model=models.Nothing, responses=CHANGE, tags=["studies"])
+    async def archive(study: Key, body: Annotated[models.Archive, Body()], request: Request) -> Response:
+        """Put the study away: it can be read and not changed."""
+        await change(study, request, None, lambda one: one.archive(undo=body.undo))
+        return json_response({})

@@ -1,0 +1,67 @@
+"""The routes that hand out files: a study's record, and its report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Literal, TextIO
+
+from fastapi import APIRouter, Query
+from fastapi.responses import StreamingResponse
+from starlette.responses import Response
+
+from bestarm.analysis.report import study_report
+from bestarm.study.exchange import write_csv, write_json
+from bestarm.web.common import READ, Key
+from bestarm.web.desk import Desk
+from bestarm.web.shared import SharedStudy
+from bestarm.web.spool import Spool
+
+
+def add_downloads(router: APIRouter, desk: Desk) -> None:
+    """Put the routes into the router."""
+
+    @router.get(
+        "/studies/{study}/export",
+        responses={
+            200: {
+                "content": {
+                    "text/csv": {"schema": {"type": "string"}},
+                    "application/json": {"schema": {"type": "object"}},
+                }
+            },
+            **READ,
+        },
+        response_class=StreamingResponse,
+        tags=["downloads"],
+    )
+    async def export(
+        study: Key, form: Annotated[Literal["csv", "json"], Query(alias="format", description="Of the file.")] = "csv"
+    ) -> Response:
+        """Every test and result, as a file."""
+        shared = await desk.study(study)
+        write: Callable[[SharedStudy, TextIO], int] = write_csv if form == "csv" else write_json
+        spool = Spool()
+        desk.start_slowly(lambda: spool.fill(lambda out: write(shared, out)))
+        await spool.begin()
+        kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
+        return StreamingResponse(spool.pieces(), headers=_attached(shared, form), media_type=kind)
+
+    @router.get(
+        "/studies/{study}/report",
+        responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **READ},
+        response_class=Response,
+        tags=["downloads"],
+    )
+    async def report(study: Key) -> Response:
+        """The report, one self-contained HTML file."""
+        shared = await desk.study(study)
+        page = await desk.with_study(study, lambda one: study_report(one, forecast=False), slowly=True)
+        kind = "text/html; charset=utf-8"
+        return Response(page.encode("utf-8", "replace"), headers=_attached(shared, "html"), media_type=kind)
+
+
+def _attached(study: SharedStudy, ending: str) -> dict[str, str]:
+    """To be saved, under a name that is harmless on any system, whatever the study is called."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study.name).strip("-")[:60]
+    return {"Content-Disposition": f'attachment; filename="{plain or "study"}.{ending}"'}

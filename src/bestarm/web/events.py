@@ -1,0 +1,169 @@
+"""Live updates as server-sent events. One poller follows a study for all who watch it.
+
+Pollers look at the database, so results told through another server process, or without any, are seen as well.
+A stream remembers only what it sent last: a client that reads slowly misses versions in between and costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+from bestarm.study.storage import StorageError
+from bestarm.validation import InvalidInput
+from bestarm.web.desk import Desk
+from bestarm.web.problems import Problem
+
+EVERY = 0.5
+"""Seconds between two looks at a study: at most two events a second."""
+
+LOOKS_PER_SECOND = 20.0
+"""Of all pollers together, so that many watched studies cost no more than a few."""
+
+SHARE = 0.1
+"""Of its time, that a poller may spend computing: large studies are looked at less often."""
+
+COMMENT_EVERY = 15.0
+_AFTER_TROUBLE = 2.0
+
+
+class Seen(NamedTuple):
+    """What a poller saw, ready to send, and how many looks and how much computing that took."""
+
+    version: str
+    event: bytes
+    looks: int
+    seconds: float
+
+
+class Watch:
+    """Follows something as long as somebody listens."""
+
+    def __init__(self, hub: Hub, look: Callable[[], Awaitable[Seen]]) -> None:
+        self._hub = hub
+        self._look = look
+        self.listeners = 0
+        self.looks = 1
+        self._latest: Seen | None = None
+        self._news = asyncio.Event()
+        self._nudge = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def nudge(self) -> None:
+        """Something has just been recorded: look soon."""
+        self._nudge.set()
+
+    def end(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._news.set()
+
+    async def _follow(self) -> None:
+        while self.listeners:
+            pause = EVERY
+            try:
+                seen = await self._look()
+                self.looks = seen.looks
+                pause = max(pause, self._hub.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
+                if self._latest is None or seen.version != self._latest.version:
+                    self._latest = seen
+                    self._news.set()
+                    self._news = asyncio.Event()
+            except (InvalidInput, StorageError):
+                pause = _AFTER_TROUBLE
+            await asyncio.sleep(EVERY)
+            if pause > EVERY:
+                self._nudge.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._nudge.wait(), pause - EVERY)
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Events: the present state at once, then every change."""
+        self.listeners += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._follow())
+        sent = None
+        try:
+            while not self._hub.closing:
+                news = self._news
+                if self._latest is not None and self._latest.version != sent:
+                    sent = self._latest.version
+                    yield self._latest.event
+                    continue
+                try:
+                    await asyncio.wait_for(news.wait(), COMMENT_EVERY)
+                except TimeoutError:
+                    yield b": still here\n\n"
+        finally:
+            self.listeners -= 1
+            if not self.listeners:
+                self.end()
+                self._latest = None
+                self._hub.forget(self)
+
+
+class Hub:
+    """All that is being watched in this process."""
+
+    def __init__(self, desk: Desk, most_streams: int) -> None:
+        self._desk = desk
+        self._most_streams = most_streams
+        self._watches: dict[int | None, Watch] = {}
+        self.closing = False
+
+    @property
+    def looks(self) -> int:
+        """Looks at the database that all pollers make in one round."""
+        return sum(watch.looks for watch in self._watches.values())
+
+    def close(self) -> None:
+        """End all streams, so that the server can stop."""
+        self.closing = True
+        for watch in list(self._watches.values()):
+            watch.end()
+
+    def forget(self, watch: Watch) -> None:
+        for key, other in list(self._watches.items()):
+            if other is watch:
+                del self._watches[key]
+
+    def nudge(self, key: int) -> None:
+        """A client of this process has recorded something in a study."""
+        for watched in (key, None):
+            watch = self._watches.get(watched)
+            if watch is not None:
+                watch.nudge()
+
+    def watch(self, key: int | None) -> Watch:
+        """The watch over a study, or over all of them."""
+        if sum(watch.listeners for watch in self._watches.values()) >= self._most_streams:
+            raise Problem(503, "too many event streams are open; try again later", None, Retry_After="10")
+        watch = self._watches.get(key)
+        if watch is None:
+            look = self._look_at_list if key is None else lambda: self._look_at_study(key)
+            watch = self._watches[key] = Watch(self, look)
+        return watch
+
+    async def _look_at_study(self, key: int) -> Seen:
+        snapshot = await self._desk.snapshot(key)
+        version = str(snapshot.version)
+        data = {"version": version} | {name: snapshot.row[name] for name in ("state", "tests", "confidence")}
+        return Seen(version, _event("change", data), 1, snapshot.seconds)
+
+    async def _look_at_list(self) -> Seen:
+        versions = await self._desk.do(lambda: list(self._desk.versions(archived=True)))
+        for record, version in versions:
+            if version is None and record.archived is None:
+                # From then on its changes are cheap to see.
+                self._desk.compute(record)
+        parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
+        digest = hashlib.sha256(" ".join([*parts, str(self._desk.computed)]).encode()).hexdigest()[:16]
+        return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
+
+
+def _event(kind: str, data: dict[str, Any]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(data, allow_nan=False)}\n\n".encode()

@@ -1,0 +1,201 @@
+"""What every request passes before it reaches a route: who may ask, how often, and how large a body may be."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import ipaddress
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bestarm.web.limits import Limits
+from bestarm.web.problems import Problem, refusal, unforeseen
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_PUBLIC = "/api/health"
+_MOST_ADDRESSES = 10_000
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class RateLimit:
+    """A token bucket for every address, of which it remembers those seen last."""
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate = rate
+        self._burst = max(burst, 1.0)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, address: str, now: float) -> float:
+        """Take one request of `address` out of its bucket; if it is empty, how many seconds to wait."""
+        left, then = self._buckets.pop(address, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        taken = left >= 1.0
+        self._buckets[address] = (left - taken, now)
+        if len(self._buckets) > _MOST_ADDRESSES:
+            self._buckets.popitem(last=False)
+        return 0.0 if taken else (1.0 - left) / self._rate
+
+
+class Guard:
+    """ASGI middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, *, token: str | None, allowed_hosts: Sequence[str], limits: Limits) -> None:
+        self._app = app
+        self._token = None if token is None else _digest(token.encode())
+        self._hosts = {host.casefold() for host in allowed_hosts}
+        self._limits = limits
+        self._rate = RateLimit(limits.rate, limits.burst)
+        self._buffered = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                if _is_data(scope["path"]):
+                    headers["Cache-Control"] = "no-store"
+            await send(message)
+
+        held = [0]
+        try:
+            headers = Headers(scope=scope)
+            self._check_rate(scope)
+            self._check_origin(scope, headers)
+            self._check_token(scope, headers)
+            if scope["method"] == "POST":
+                receive = await self._whole_body(scope, headers, receive, held)
+            await self._app(scope, receive, send_guarded)
+        except Problem as problem:
+            # What is left of a refused body is not worth reading.
+            problem.headers["Connection"] = "close"
+            await refusal(problem)(scope, receive, send_guarded)
+        except Exception as error:
+            response = unforeseen(error)
+            if not started:
+                await response(scope, receive, send_guarded)
+        finally:
+            self._buffered -= held[0]
+
+    # ----------------------------------------------------------------------------------------------- who may ask
+
+    def _check_rate(self, scope: Scope) -> None:
+        address = (scope.get("client") or ("",))[0]
+        wait = self._rate.wait(address, time.monotonic())
+        if wait:
+            reason = f"too many requests: at most {self._limits.rate:g} a second are answered"
+            raise Problem(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
+
+    def _check_origin(self, scope: Scope, headers: Headers) -> None:
+        """Without a token, a page of another site must not get here through the browser of somebody on this machine."""
+        host = headers.get("host", "")
+        name = _host_name(host)
+        if self._hosts:
+            if name not in self._hosts and not (self._token is None and is_loopback(name)):
+                raise Problem(403, "this service does not answer under that host name", "Host")
+        elif self._token is None and not is_loopback(name):
+            raise Problem(403, "without a token this service answers under loopback names only", "Host")
+        if self._token is None and _is_data(scope["path"]):
+            origin = headers.get("origin")
+            if (origin is not None and urlsplit(origin).netloc.casefold() != host.casefold()) or (
+                headers.get("sec-fetch-site") == "cross-site"
+            ):
+                raise Problem(403, "requests from other sites are refused", "Origin")
+
+    def _check_token(self, scope: Scope, headers: Headers) -> None:
+        path = scope["path"]
+        if self._token is None or not _is_data(path) or path == _PUBLIC:
+            return
+        given = headers.getlist("authorization")
+        kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        # Compared in constant time, and by digest so that not even the length shows.
+        if not hmac.compare_digest(_digest(token.strip().encode("latin-1", "replace")), self._token) or (
+            kind.casefold() != "bearer"
+        ):
+            reason = "this request needs the header Authorization: Bearer TOKEN, with the token of this service"
+            raise Problem(401, reason, "Authorization", WWW_Authenticate="Bearer")
+
+    # -------------------------------------------------------------------------------------------------- the body
+
+    async def _whole_body(self, scope: Scope, headers: Headers, receive: Receive, held: list[int]) -> Receive:
+        """Read the body within its limits, so that a slow or endless one occupies nothing but itself."""
+        limit = self._limits.csv_body if scope["path"].endswith("/csv") else self._limits.json_body
+        if headers.get("content-encoding", "identity").casefold() != "identity":
+            raise Problem(415, "compressed bodies are not accepted", "Content-Encoding", Accept_Encoding="identity")
+        too_large = Problem(413, f"the body is too large: at most {limit:,} bytes are accepted")
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or len(length) > 15 or int(length) > limit:
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._limits.body_seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Problem(400, "the connection ended before the body did")
+                    chunk = message.get("body", b"")
+                    if len(body) + len(chunk) > limit:
+                        raise too_large
+                    if self._buffered + len(chunk) > self._limits.buffered:
+                        raise Problem(503, "too many large bodies at once; try again", None, Retry_After="1")
+                    self._buffered += len(chunk)
+                    held[0] += len(chunk)
+                    body += chunk
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            seconds = f"{self._limits.body_seconds:g}"
+            raise Problem(408, f"the body did not arrive within {seconds} s") from None
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        return replay
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def _is_data(path: str) -> bool:
+    return path == "/openapi.json" or path == "/api" or path.startswith("/api/")
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without the port."""
+    host = host.strip().casefold()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]

@@ -1,0 +1,300 @@
+"""What the service takes and returns, as the OpenAPI description states it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bestarm.validation import LONGEST_NAME
+
+MOST_RESULTS = 10_000
+"""Results or tests in one request."""
+
+WHOLE = 2**53 - 1
+"""The largest whole number that every program reads from JSON as it is."""
+
+TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
+Value = Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[bool, Field(strict=True)]
+"""True and False are natural results of a yes-or-no test."""
+Holder = Annotated[
+    str | None,
+    Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
+]
+Reason = Annotated[str, Field(max_length=2000)]
+Lease = Annotated[float, Field(gt=0, le=1e9, strict=True, allow_inf_nan=False, description="Seconds.")]
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+State = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
+
+
+class _Taken(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewStudy(_Taken):
+    """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own."""
+
+    plan: dict[str, Any]
+    name: str | None = None
+    seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
+
+
+class Ask(_Taken):
+    """A wish for tests to make; each is the holder's for `lease` seconds."""
+
+    n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
+    lease: Lease | None = None
+    holder: Holder
+
+
+class _OfTest(_Taken):
+    """Says something of a test. Its arm and metric need not be given; if they are, they must be right."""
+
+    test: TestId
+    arm: Name | None = None
+    metric: Name | None = None
+
+
+class Result(_OfTest):
+    """The result of a test that was asked for."""
+
+    value: Value
+
+
+class Tell(_Taken):
+    """Results of tests that were asked for; all are recorded, or none."""
+
+    results: Annotated[list[Result], Field(max_length=MOST_RESULTS)]
+    holder: Holder
+
+
+class NewResult(_Taken):
+    """A result that was measured without asking."""
+
+    arm: Name
+    metric: Name
+    value: Value
+
+
+class Add(_Taken):
+    """Results measured without asking, in order; all are recorded, or none. A `source` is accepted once.
+
+    Nothing is decided before the last of them, unless `ends` has the places, from 0, of results that end a round.
+    """
+
+    results: Annotated[list[NewResult], Field(max_length=MOST_RESULTS)]
+    source: Annotated[str, Field(max_length=200)] = ""
+    ends: Annotated[list[Annotated[int, Field(ge=0, strict=True)]], Field(max_length=MOST_RESULTS)] = []
+    holder: Holder
+
+
+class Correct(_OfTest):
+    """A result that was told wrongly, as it should have been."""
+
+    value: Value
+    reason: Reason = ""
+    holder: Holder
+
+
+class OneTest(_OfTest):
+    """A test whose attempt failed, or that is given up, and why."""
+
+    reason: Reason = ""
+    holder: Holder
+
+
+class HeldTests(_Taken):
+    """Tests that `holder` holds, to be given back or held for `lease` more seconds."""
+
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
+    holder: Annotated[str, Field(max_length=200)]
+    lease: Lease | None = None
+
+
+class Archive(_Taken):
+    """Put the study away, or bring it back."""
+
+    undo: Annotated[bool, Field(strict=True)] = False
+
+
+# ------------------------------------------------------------------------------------------------------ returned
+
+
+class ErrorDetail(BaseModel):
+    """What is wrong: the field at fault, if it is one, and the reason in a sentence."""
+
+    field: str | None
+    reason: str
+
+
+class Error(BaseModel):
+    """The answer to a request that cannot be fulfilled."""
+
+    error: ErrorDetail
+
+
+class Nothing(BaseModel):
+    """The request is fulfilled and there is nothing to add."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Health(BaseModel):
+    """That the service is there, its version, and whether it wants a token."""
+
+    version: str
+    token: bool
+
+
+class StudyRow(BaseModel):
+    """One line of the list of studies. What the results say is null while it is being computed."""
+
+    id: int
+    name: str
+    state: State | None
+    answer: str | None
+    leader: str | None
+    confidence: float | None
+    tests: int | None
+    cost: float | None
+    pending: int | None
+    created: float
+    archived: float | None
+    delta: float
+    policy: str
+    objective: str
+    arms: int
+    metrics: int
+
+
+class Metric(BaseModel):
+    """One metric of one arm; what is not known or infinite is null."""
+
+    metric: str
+    tests: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    threshold: float | None
+    verdict: Literal["holds", "violated", "open"] | None
+
+
+class Arm(BaseModel):
+    """Where an arm stands, and why."""
+
+    name: str
+    verdict: Literal["feasible", "infeasible", "worse", "open"]
+    reason: str
+    metrics: list[Metric]
+
+
+class Conclusion(BaseModel):
+    """What the study concluded."""
+
+    state: Literal["certified", "no_feasible_arm", "budget_spent"]
+    arm: str | None
+    delta: float
+    confidence: float
+    tests: int
+    cost: float | None
+
+
+class StudyStatus(BaseModel):
+    """Where a study stands. `version` changes whenever something is recorded."""
+
+    id: int
+    version: str
+    study: str
+    state: State
+    answer: str | None
+    leader: str | None
+    confidence: float
+    tests: int
+    cost: float | None
+    pending: int
+    waiting: int
+    arms: list[Arm]
+    plan: dict[str, Any]
+    question: str
+    answer_text: str | None
+    conclusion: Conclusion | None
+    created: float
+    archived: float | None
+
+
+class TestToMake(BaseModel):
+    """Measure `metric` of `arm` once, and tell the result under this id."""
+
+    __test__ = False
+
+    id: int
+    arm: str
+    metric: str
+
+
+class Asked(BaseModel):
+    """Tests to make. None and not done: wait for results that are out."""
+
+    tests: list[TestToMake]
+    done: bool
+
+
+class Done(BaseModel):
+    """Whether the study has its answer, or has spent its budget."""
+
+    done: bool
+
+
+class Told(BaseModel):
+    """How many results were recorded."""
+
+    told: int
+
+
+class Added(BaseModel):
+    """The test ids that the results have got."""
+
+    ids: list[int]
+
+
+class PendingTest(BaseModel):
+    """A test without a result, who holds it, and until when (epoch seconds; nobody, if that is past)."""
+
+    id: int
+    arm: str
+    metric: str
+    holder: str
+    expires: float
+    attempts: int
+
+
+class LogEntry(BaseModel):
+    """Something that happened in a study."""
+
+    time: float
+    kind: str
+    test: int | None
+    holder: str
+    detail: str
+    arm: str | None
+    metric: str | None
+    value: float | None
+
+
+class Progress(BaseModel):
+    """Results and their cost, summed up over time (epoch seconds)."""
+
+    time: list[float]
+    tests: list[int]
+    cost: list[float | None]
+
+
+class Forecast(BaseModel):
+    """Tests and cost still to come; null where the simulation, or the budget, ended first."""
+
+    runs: int
+    median_tests: float | None
+    p90_tests: float | None
+    median_cost: float | None
+    p90_cost: float | None
+    answers: dict[str, float]

@@ -1,0 +1,192 @@
+"""The routes that say what studies there are and where they stand, and that make one."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.responses import Response
+
+from bestarm import __version__
+from bestarm.plan import Plan
+from bestarm.validation import InvalidInput
+from bestarm.web import models
+from bestarm.web.actions import add_actions
+from bestarm.web.common import ALWAYS, READ, Key, check_type, errors
+from bestarm.web.desk import Desk
+from bestarm.web.downloads import add_downloads
+from bestarm.web.events import Hub
+from bestarm.web.limits import Limits
+from bestarm.web.problems import as_problem, json_response
+from bestarm.web.shared import SharedStudy
+
+_EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
+
+
+def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
+    """All routes under /api."""
+    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)])
+    # Routes are tried in order: those that are used most come first.
+    add_actions(router, desk, hub, limits)
+    _add_reading(router, desk, hub)
+    _add_service(router, desk, hub, needs_token)
+    add_downloads(router, desk)
+    return router
+
+
+def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> None:
+    @router.get("/health", responses=errors(403, 429, 500), tags=["service"])
+    async def health() -> models.Health:
+        """That the service is there; needs no token."""
+        return models.Health(version=__version__, token=needs_token)
+
+    @router.get(
+        "/events",
+        responses={**_EVENTS, **errors(*ALWAYS)},
+        response_class=StreamingResponse,
+        tags=["service"],
+    )
+    async def all_events() -> Response:
+        """Server-sent events: `studies` whenever a study is made or changes."""
+        return _event_stream(hub, None)
+
+    @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
+    async def studies(
+        archived: Annotated[bool, Query(description="List the archived studies too.")] = False,
+        name: Annotated[str | None, Query(max_length=models.LONGEST_NAME, description="Only this one.")] = None,
+    ) -> Response:
+        """All studies, the newest first."""
+        return json_response(await desk.rows(archived=archived, name=name))
+
+    @router.post(
+        "/studies",
+        response_model=models.StudyRow,
+        responses=errors(*ALWAYS, 400, 408, 409, 413, 415, 422),
+        status_code=201,
+        tags=["studies"],
+    )
+    async def create(body: models.NewStudy) -> Response:
+        """Make a study from a plan."""
+        try:
+            plan = Plan.from_data(body.plan)
+        except InvalidInput as error:
+            raise as_problem(error, desk.storage.url, "plan.") from None
+        study = await desk.create(Plan.of(plan, name=body.name), body.seed)
+        hub.nudge(study.record.key)
+        snapshot = await desk.snapshot(study.record.key)
+        return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})
+
+
+def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
+    @router.get(
+        "/studies/{study}",
+        response_model=models.StudyStatus,
+        responses={304: {"description": "Nothing has changed since that version."}, **READ},
+        tags=["studies"],
+    )
+    async def status(study: Key, request: Request) -> Response:
+        """Where a study stands. Its version is the ETag."""
+        snapshot = await desk.snapshot(study)
+        tag = f'W/"{snapshot.version}"'
+        headers = {"ETag": tag, "Vary": "Accept-Encoding"}
+        known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+        if tag.removeprefix("W/") in known:
+            return Response(status_code=304, headers=headers)
+        if re.search(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))", request.headers.get("accept-encoding", "")):
+            headers["Content-Encoding"] = "gzip"
+            return Response(snapshot.zipped, headers=headers, media_type="application/json")
+        return Response(snapshot.body, headers=headers, media_type="application/json")
+
+    @router.get("/studies/{study}/pending", response_model=list[models.PendingTest], responses=READ, tags=["studies"])
+    async def pending(study: Key) -> Response:
+        """The tests whose results are out, and who holds them."""
+        rows = await desk.with_study(study, SharedStudy.pending)
+        return json_response(
+            [
+                {
+                    "id": test.id,
+                    "arm": test.arm,
+                    "metric": test.metric,
+                    "holder": row.holder,
+                    "expires": row.expires,
+                    "attempts": row.attempts,
+                }
+                for test, row in rows
+            ]
+        )
+
+    @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
+    async def history(
+        study: Key, points: Annotated[int, Query(ge=2, le=5000, description="At most so many.")] = 500
+    ) -> Response:
+        """How tests and cost have grown over time."""
+        progress = await desk.with_study(study, SharedStudy.progress)
+        kept = _spread(len(progress.time), points)
+        columns: dict[str, list[Any]] = progress._asdict()
+        return json_response({name: [column[k] for k in kept] for name, column in columns.items()})
+
+    @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
+    async def forecast(
+        study: Key,
+        runs: Annotated[int | None, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
+        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
+    ) -> Response:
+        """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
+
+        Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long.
+        """
+        shared = await desk.study(study)
+        outlook = await desk.forecast(
+            shared.usual_forecast if runs is None else lambda: shared.forecast(runs=runs, seed=seed)
+        )
+        return json_response(None if outlook is None else outlook.to_dict())
+
+    @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
+    async def done(study: Key) -> Response:
+        """Whether the study is done; much less work than its whole status."""
+        return json_response({"done": await desk.with_study(study, lambda one: one.done)})
+
+    @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
+    async def log(
+        study: Key, last: Annotated[int, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100
+    ) -> Response:
+        """What happened, the oldest first. Of a very long study it may be a few seconds old."""
+        shared = await desk.study(study)
+        events = await desk.together(study, f"log {last}", lambda one: one.recent_log(last), slowly=True)
+        arms, metrics = shared.plan.arm_names, shared.plan.metrics
+        return json_response(
+            [
+                event._asdict()
+                | {
+                    "arm": None if event.arm is None else arms[event.arm],
+                    "metric": None if event.metric is None else metrics[event.metric],
+                }
+                for event in events
+            ]
+        )
+
+    @router.get(
+        "/studies/{study}/events",
+        responses={**_EVENTS, **READ},
+        response_class=StreamingResponse,
+        tags=["studies"],
+    )
+    async def events(study: Key) -> Response:
+        """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
+        await desk.study(study)
+        return _event_stream(hub, study)
+
+
+def _event_stream(hub: Hub, key: int | None) -> Response:
+    return StreamingResponse(
+        hub.watch(key).stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+def _spread(count: int, points: int) -> list[int]:
+    """At most `points` of `count` places, evenly, the last always."""
+    if count <= points:
+        return list(range(count))
+    return [round(k * (count - 1) / (points - 1)) for k in range(points)]

@@ -1,0 +1,127 @@
+"""Running the service."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+
+import uvicorn
+from fastapi import FastAPI
+
+from bestarm.validation import InvalidInput
+from bestarm.web.app import create_app
+from bestarm.web.guard import is_loopback
+from bestarm.web.limits import Limits
+
+_SHORTEST_TOKEN = 16
+
+
+def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> None:
+    """Refuse to serve other machines, directly or through a proxy, without a token."""
+    if token is None:
+        needs = "so it needs a token: give --token, or set BESTARM_TOKEN"
+        if not is_loopback(host):
+            raise InvalidInput(f"host = {host!r}: other machines could reach this address, {needs}")
+        for name in allowed_hosts:
+            if not is_loopback(name):
+                raise InvalidInput(f"allow-host = {name!r}: is a name for other machines, {needs}")
+        if proxies:
+            raise InvalidInput(f"proxy = {proxies[0]!r}: a proxy lets other machines in, {needs}")
+    elif len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidInput(
+            f"token: must have at least {_SHORTEST_TOKEN} characters, letters, digits or signs of ASCII, without spaces"
+        )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at that address; port 0 is any that is free."""
+    if isinstance(port, bool) or not 0 <= port < 2**16:
+        raise InvalidInput(f"port = {port!r}: must be a whole number from 0 to 65,535")
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError):
+        raise InvalidInput(f"host = {host!r}: is not an address of this machine") from None
+    family, kind, protocol, _, address = found[0]
+    # With the protocol named, asyncio sends small answers at once; else each would wait 40 ms for an acknowledgment.
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(f"host = {host!r}, port = {port}: cannot listen there: {error.strerror}") from None
+    return listener
+
+
+class Server(uvicorn.Server):
+    """Ends event streams before it waits for open requests."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        app = self.config.app
+        assert isinstance(app, FastAPI)
+        app.state.hub.close()
+        await super().shutdown(sockets)
+
+
+def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
+    """A server for the application. Only `proxies` are believed when they say for whom they ask."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        ws="none",
+    )
+    return Server(config)
+
+
+@contextlib.contextmanager
+def running(
+    storage_url: str,
+    *,
+    port: int = 0,
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> Iterator[str]:
+    """A service inside this process, for notebooks and tests; yields its address. Port 0 is any that is free."""
+    app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+    server = new_server(app)
+    with listen("127.0.0.1", port) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            # Connections made before it is ready wait in the socket's queue.
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def serve(
+    storage_url: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    allowed_hosts: Sequence[str] = (),
+    proxies: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> None:
+    """Serve the studies at `storage_url` until interrupted."""
+    check_access(host, token, allowed_hosts, proxies)
+    with listen(host, port) as listener:
+        app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+        shown = f"[{host}]" if ":" in host else host
+        # Standard error, where a program that starts us finds the port it was given.
+        print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}/", file=sys.stderr, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            new_server(app, proxies=proxies).run(sockets=[listener])

@@ -1,0 +1,236 @@
+"""One study as a server process holds it: used by many clients at once, each in its own name."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gzip
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from bestarm.plan import Plan
+from bestarm.study.outlook import Outlook, outlook
+from bestarm.study.storage import Event, Issued, Storage, StudyRecord
+from bestarm.study.study import DEFAULT_LEASE, Study, Test
+from bestarm.study.words import question
+from bestarm.validation import InvalidInput
+from bestarm.web.problems import NotThere, json_bytes
+
+_LOOK_EVERY = 1.0
+"""Seconds after which the study's entry is read again before something is changed: another process may archive it."""
+
+_MOST_HANDED = 20_000
+
+_LONG_READ = 0.25
+_MOST_LOGS = 8
+
+MOST_SIMULATED = 100_000
+"""Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
+
+
+class Version(NamedTuple):
+    """What a study's record looks like from outside; equal versions mean that nothing was recorded in between.
+
+    It is the same in every server process, because it counts what is in the database.
+    """
+
+    revision: int
+    archived: float | None
+    issued: int
+    told: int
+
+    def __str__(self) -> str:
+        archived = "" if self.archived is None else f"a{self.archived:.3f}"
+        return f"{self.revision}.{self.issued}.{self.told}{archived}"
+
+
+def version_of(storage: Storage, record: StudyRecord, settled: int = 0) -> Version:
+    """The version of a study of which the tests up to `settled` are known to have an outcome."""
+    issued, told = storage.issued(record.key), settled
+    if issued > settled:
+        told += sum(len(part.ids) for part in storage.entries(record.key, settled, gaps=True))
+    return Version(record.revision, record.archived, issued, told)
+
+
+class Snapshot(NamedTuple):
+    """Where a study stood at a version, as data for the list of studies and as JSON ready to send."""
+
+    version: Version
+    row: dict[str, Any]
+    body: bytes
+    zipped: bytes
+    seconds: float
+    """What it took to compute."""
+
+
+class SharedStudy(Study):
+    """A study for many clients. What they do together takes its lock; what takes long is done outside it."""
+
+    def __init__(self, storage: Storage, record: StudyRecord) -> None:
+        super().__init__(storage, record)
+        self._client = threading.local()
+        self._looked = time.monotonic()
+        self._snapshot: Snapshot | None = None
+        self._logs: dict[int, tuple[float, float, list[Event]]] = {}
+        self._outlook: tuple[float, float, Outlook | None] | None = None
+        self._forecasting = threading.Lock()
+
+    @contextlib.contextmanager
+    def on_behalf_of(self, holder: str) -> Iterator[None]:
+        """What this thread does inside is done in the name of `holder`, on the entry as it is now."""
+        if time.monotonic() - self._looked > _LOOK_EVERY:
+            self._look_lightly()
+        self._client.holder = holder
+        try:
+            yield
+        finally:
+            self._client.holder = None
+
+    def _look_lightly(self) -> None:
+        """As `_look`, without waiting for the lock: of a change in the past, whoever computes next finds out."""
+        record = self._storage.find_study(self.name)
+        if record is not None and record.revision == self._record.revision:
+            self._record = record
+        self._looked = time.monotonic()
+
+    @property
+    def settled(self) -> int:
+        """The tests up to this one are known to have an outcome."""
+        return self._decider.settled
+
+    @property
+    def holder(self) -> str:
+        return getattr(self._client, "holder", None) or "service"
+
+    def _issued(self, test: Test | int) -> Issued:
+        try:
+            issued = super()._issued(test.id if isinstance(test, Test) else test)
+        except InvalidInput as error:
+            # Numbers come checked from the routes, so the only complaint left is that there is no such test.
+            raise NotThere(str(error)) from None
+        return super()._issued(test) if isinstance(test, Test) else issued
+
+    def meant(self, number: int, arm: str | None, metric: str | None) -> Test | int:
+        """The test that a client means; as far as it says which it is, that is checked when it is used."""
+        if arm is None and metric is None:
+            return number
+        here = self._test(self._issued(number))
+        return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric)
+
+    def ask_or_end(self, n: int, lease: float | None) -> tuple[list[Test], bool]:
+        """Tests to make, and whether the study is done."""
+        tests = self.ask(n, lease=DEFAULT_LEASE if lease is None else lease)
+        if len(self._handed) > _MOST_HANDED:
+            with self._lock:
+                settled = self._decider.settled
+                self._handed = {test: issued for test, issued in self._handed.items() if test > settled}
+        return tests, not tests and self.done
+
+    def archive(self, *, undo: bool = False) -> None:
+        # It reads the entry again, which must not happen while another thread takes in results.
+        with self._lock:
+            super().archive(undo=undo)
+
+    # ------------------------------------------------------------------------------------------- where it stands
+
+    def snapshot(self) -> Snapshot:
+        """Where the study stands now; computed once for every version."""
+        with self._lock:
+            known = self._snapshot
+            if known is not None and self._present_version() == known.version:
+                return known
+            self._sync()
+            self._snapshot = self._take_snapshot(version_of(self._storage, self._record, self._decider.settled))
+            return self._snapshot
+
+    def _present_version(self) -> Version | None:
+        """The version in the database, by as few and small questions as can be: pollers ask twice a second."""
+        record = self._storage.find_study(self.name)
+        if record is None or record.revision != self._record.revision:
+            return None
+        return version_of(self._storage, record, self._decider.settled)
+
+    def _take_snapshot(self, version: Version) -> Snapshot:
+        start = time.perf_counter()
+        status, answer, plan = self.status(), self.answer, self.plan
+        data = status.to_dict()
+        frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
+        conclusion = None
+        if answer is not None:
+            names = ("state", "arm", "delta", "confidence", "tests", "cost")
+            conclusion = {name: getattr(answer, name) for name in names}
+        whole = {
+            "id": frame["id"],
+            "version": str(version),
+            **data,
+            "plan": plan.to_data(),
+            "question": question(plan),
+            "answer_text": None if answer is None else str(answer),
+            "conclusion": conclusion,
+            **frame,
+        }
+        shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending")
+        row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
+        body = json_bytes(whole)
+        zipped = gzip.compress(body, compresslevel=3)
+        return Snapshot(version, row, body, zipped, time.perf_counter() - start)
+
+    def recent_log(self, last: int) -> list[Event]:
+        """The log; of a study so long that reading it takes time, it may be a few seconds old."""
+        known = self._logs.get(last)
+        if known is not None and time.monotonic() - known[0] < known[1]:
+            return known[2]
+        start = time.monotonic()
+        events = self.log(last)
+        took = time.monotonic() - start
+        if took > _LONG_READ:
+            if len(self._logs) > _MOST_LOGS:
+                self._logs.clear()
+            self._logs[last] = start + took, 4.0 * took, events
+        return events
+
+    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
+        with self._lock:
+            self._sync()
+            if self._is_done or self._decider.policy.untested:
+                return None
+            policy = copy.deepcopy(self._decider.policy)
+        # The simulation must not keep those who ask and tell waiting.
+        return outlook(self.plan, policy, runs=runs, seed=seed)
+
+    def usual_forecast(self) -> Outlook | None:
+        """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
+        with self._forecasting:
+            now = time.monotonic()
+            if self._outlook is not None and not self.done and self._outlook[2] is not None:
+                made, took, known = self._outlook
+                if now - made < max(10.0, 10.0 * took):
+                    return known
+            streams = len(self.plan.arms) * len(self.plan.metrics)
+            made_now = self.forecast(runs=min(100, max(10, MOST_SIMULATED // streams)))
+            self._outlook = now, time.monotonic() - now, made_now
+            return made_now
+
+
+def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
+    """A study's line in the list of studies, with what its results say left open."""
+    return {
+        "id": record.key,
+        "name": record.name,
+        "state": None,
+        "answer": None,
+        "leader": None,
+        "confidence": None,
+        "tests": None,
+        "cost": None,
+        "pending": None,
+        "created": record.created,
+        "archived": record.archived,
+        "delta": plan.delta,
+        "policy": plan.policy,
+        "objective": plan.objective.metric,
+        "arms": len(plan.arms),
+        "metrics": len(plan.metrics),
+    }

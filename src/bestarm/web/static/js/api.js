@@ -1,0 +1,204 @@
+// The service: requests with the token, errors as the service words them, and live events with reconnection.
+
+const KEY = "bestarm.token";
+
+export class ApiError extends Error {
+  constructor(status, field, reason) {
+    super(reason);
+    this.status = status;
+    this.field = field;
+  }
+}
+
+let memory = "";
+
+export function token() {
+  try {
+    return sessionStorage.getItem(KEY) || "";
+  } catch {
+    return memory;
+  }
+}
+
+export function setToken(text) {
+  memory = text;
+  try {
+    if (text) sessionStorage.setItem(KEY, text);
+    else sessionStorage.removeItem(KEY);
+  } catch {
+    // Without storage the token lasts until the page is left.
+  }
+}
+
+const headers = (more = {}) => (token() ? { ...more, Authorization: `Bearer ${token()}` } : more);
+
+let onRefused = () => {};
+
+/** Called when the service wants a token, or another one. */
+export function whenRefused(action) {
+  onRefused = action;
+}
+
+async function failure(response) {
+  let field = null;
+  let reason = `the service answered ${response.status} ${response.statusText}`.trim();
+  try {
+    const body = await response.json();
+    field = body.error?.field ?? null;
+    reason = body.error?.reason ?? reason;
+  } catch {
+    // A proxy in between may answer with anything; the status says enough.
+  }
+  if (response.status === 401) onRefused();
+  return new ApiError(response.status, field, reason);
+}
+
+async function send(path, options) {
+  let response;
+  try {
+    response = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, null, "the service cannot be reached");
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+export async function get(path, { signal } = {}) {
+  return (await send(path, { signal })).json();
+}
+
+/** What is at `path`, or null if it still is what it was at `version`. */
+export async function getNewer(path, version, { signal } = {}) {
+  const known = version ? { "If-None-Match": `"${version}"` } : {};
+  let response;
+  try {
+    response = await fetch(path, { signal, headers: headers(known), cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, null, "the service cannot be reached");
+  }
+  if (response.status === 304) return null;
+  if (!response.ok) throw await failure(response);
+  return response.json();
+}
+
+export async function post(path, body) {
+  const response = await send(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return response.json();
+}
+
+export async function postCsv(path, text) {
+  return (await send(path, { method: "POST", headers: { "Content-Type": "text/csv" }, body: text })).json();
+}
+
+/** Save a file of the service's. A link cannot carry the token, so the file goes through memory where there is one. */
+export async function download(path, filename) {
+  const link = document.createElement("a");
+  link.download = filename;
+  if (!token()) {
+    link.href = path;
+    link.click();
+    return;
+  }
+  const blob = await (await send(path, {})).blob();
+  link.href = URL.createObjectURL(blob);
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+const SILENCE = 45_000;
+const FIRST_WAIT = 1_000;
+const LONGEST_WAIT = 30_000;
+
+/**
+ * Live events from `path`. `onEvent(kind, data)` is called for each, `onState({connected, retryAt})` when the connection
+ * is made or lost. The connection is closed while nobody looks: browsers open only six to a host, and
+ * forgotten tabs would use them up. Returns an object with close() and retry().
+ */
+export function listen(path, onEvent, onState) {
+  let closed = false;
+  let wait = FIRST_WAIT;
+  let controller = null;
+  let timer = 0;
+
+  async function connect() {
+    clearTimeout(timer);
+    if (closed || document.hidden || controller) return;
+    const mine = new AbortController();
+    controller = mine;
+    let watchdog = setTimeout(() => mine.abort(), SILENCE);
+    try {
+      const response = await send(path, { signal: mine.signal, headers: { Accept: "text/event-stream" } });
+      onState({ connected: true });
+      wait = FIRST_WAIT;
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        clearTimeout(watchdog);
+        watchdog = setTimeout(() => mine.abort(), SILENCE);
+        const blocks = (text + value).split(/\r\n\r\n|\n\n|\r\r/);
+        text = blocks.pop();
+        for (const block of blocks) handle(block, onEvent);
+      }
+    } catch (error) {
+      if (error.status === 401 || error.status === 404) closed = true;
+    }
+    clearTimeout(watchdog);
+    if (controller === mine) controller = null;
+    if (closed || document.hidden) return;
+    const pause = wait * (0.7 + 0.6 * Math.random());
+    wait = Math.min(2 * wait, LONGEST_WAIT);
+    onState({ connected: false, retryAt: Date.now() + pause });
+    timer = setTimeout(connect, pause);
+  }
+
+  function stop() {
+    clearTimeout(timer);
+    controller?.abort();
+    controller = null;
+  }
+
+  function look() {
+    if (document.hidden) stop();
+    else connect();
+  }
+
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("online", look);
+  connect();
+  return {
+    close() {
+      closed = true;
+      document.removeEventListener("visibilitychange", look);
+      window.removeEventListener("online", look);
+      stop();
+    },
+    retry() {
+      wait = FIRST_WAIT;
+      connect();
+    },
+  };
+}
+
+function handle(block, onEvent) {
+  let kind = "message";
+  const data = [];
+  for (const line of block.split(/\r\n|\n|\r/)) {
+    if (line.startsWith("event:")) kind = line.slice(6).trim();
+    else if (line.startsWith("data:")) data.push(line.slice(5).trimStart());
+  }
+  if (!data.length) return;
+  try {
+    onEvent(kind, JSON.parse(data.join("\n")));
+  } catch (error) {
+    console.error(error);
+  }
+}

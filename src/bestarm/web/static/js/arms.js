@@ -1,0 +1,125 @@
+// The table of arms: where each stands, and why it is out. Sorted, filtered, and a page of it at a time.
+
+import { h, keepingFocus, named, replace, sentence } from "./dom.js";
+import { badge } from "./glyph.js";
+import { count, number, plural, range, requirement } from "./words.js";
+
+const PAGE = 50;
+const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
+
+const tests = (arm) => arm.metrics.reduce((sum, metric) => sum + metric.tests, 0);
+
+export function armsPanel(context) {
+  const plan = context.status.plan;
+  const parts = [plan.objective, ...(plan.constraints || [])];
+  let status = context.status;
+  let sort = { key: "standing", down: false };
+  let page = 0;
+
+  const columns = [
+    { key: "standing", title: "Arm", value: null },
+    { key: "verdict", title: "Verdict", value: (arm) => ORDER[arm.verdict] },
+    { key: "reason", title: "Reason", value: (arm) => arm.reason },
+    { key: "tests", title: "Tests", numeric: true, value: tests },
+    ...parts.map((part, k) => ({
+      key: `metric-${k}`, title: part.metric, more: requirement(part), numeric: true, name: true,
+      value: (arm) => arm.metrics[k].mean,
+    })),
+  ];
+  const heads = columns.map((column) => {
+    const button = h("button", { class: "sort", "data-key": `sort-${column.key}`, onclick: () => sortBy(column.key) },
+      h("span", { class: "nowrap" }, column.name ? named(column.title) : column.title, h("span", { class: "arrow", "aria-hidden": "true" })),
+      column.more ? h("span", { class: "aim" }, column.more) : null);
+    return h("th", { scope: "col", class: column.numeric ? "num" : null }, button);
+  });
+  const body = h("tbody", {});
+  const caption = h("caption", { class: "sr" }, "Arms: verdict, reason, tests, and for each metric the mean and its interval");
+  const table = h("table", { class: "arms" }, caption, h("thead", {}, h("tr", {}, heads)), body);
+  const scroller = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of arms" }, table);
+  const note = h("p", { class: "muted", role: "status" });
+  const earlier = h("button", { onclick: () => turn(-1) }, "Previous");
+  const later = h("button", { onclick: () => turn(1) }, "Next");
+  const pager = h("div", { class: "pager", role: "group", "aria-label": "Pages of the table of arms" }, earlier, later);
+  const element = h("div", {}, scroller, h("div", { class: "table-foot" }, note, pager));
+
+  function turn(by) {
+    page += by;
+    draw();
+    scroller.scrollIntoView({ block: "nearest" });
+  }
+
+  function sortBy(key) {
+    sort = { key, down: sort.key === key ? !sort.down : false };
+    page = 0;
+    draw();
+  }
+
+  function sorted(arms) {
+    const sign = sort.down ? -1 : 1;
+    const column = columns.find((one) => one.key === sort.key);
+    if (!column.value) {
+      // As the user listed them, the answer or leader first.
+      const rows = [...arms];
+      if (sort.down) rows.reverse();
+      return rows.sort((a, b) => (b.name === status.leader) - (a.name === status.leader));
+    }
+    const keyed = arms.map((arm) => [column.value(arm), arm]);
+    keyed.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null);
+      return sign * (typeof a === "string" ? a.localeCompare(b) : a - b);
+    });
+    return keyed.map(([, arm]) => arm);
+  }
+
+  function cell(metric) {
+    if (!metric.tests) return h("td", { class: "num muted" }, "–");
+    const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
+    return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean)),
+      side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
+      h("span", { class: "range" }, range(metric.low, metric.high).join(" to ")));
+  }
+
+  function row(arm) {
+    const answer = arm.name === status.answer;
+    const leads = !answer && arm.name === status.leader;
+    return h("tr", { class: answer ? "answered" : leads && status.tests ? "leads" : null },
+      h("th", { scope: "row" }, named(arm.name),
+        answer ? h("span", { class: "tag" }, "answer") : leads && status.tests ? h("span", { class: "tag" }, "leads") : null),
+      h("td", {}, h("span", { class: `verdict ${arm.verdict}` }, badge(arm.verdict, answer), arm.verdict)),
+      h("td", { class: "reason" }, sentence(arm.reason, [status.leader])),
+      h("td", { class: "num" }, count(tests(arm))),
+      arm.metrics.map(cell));
+  }
+
+  function draw() {
+    const matching = context.chosen(status.arms);
+    const pages = Math.max(1, Math.ceil(matching.length / PAGE));
+    page = Math.min(Math.max(page, 0), pages - 1);
+    const rows = sorted(matching).slice(page * PAGE, (page + 1) * PAGE);
+    keepingFocus(table, () => replace(body, rows.map(row)));
+    heads.forEach((head, k) => {
+      if (columns[k].key === sort.key) head.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+    const from = page * PAGE;
+    const some = matching.length === status.arms.length ? plural(matching.length, "arm")
+      : `${count(matching.length)} of ${plural(status.arms.length, "arm")}`;
+    const shown = matching.length > PAGE ? `${count(from + 1)} to ${count(from + rows.length)} of ${some}` : some;
+    if (note.textContent !== shown) note.textContent = shown;
+    pager.hidden = pages === 1;
+    earlier.disabled = page === 0;
+    later.disabled = page === pages - 1;
+  }
+
+  return {
+    element,
+    first() {
+      page = 0;
+      draw();
+    },
+    update(now) {
+      status = now;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// Small questions in a dialog of the page.
+
+import { h, newId, replace } from "./dom.js";
+
+function open(title, children, confirm, read) {
+  const heading = h("h2", { id: newId("dialog") }, title);
+  const error = h("p", { class: "error", role: "alert" });
+  const cancel = h("button", { type: "button" }, "Cancel");
+  const form = h("form", { method: "dialog" }, heading, children, error,
+    h("div", { class: "buttons end" }, cancel, h("button", { class: "primary" }, confirm)));
+  const dialog = h("dialog", { "aria-labelledby": heading.id }, form);
+  document.body.append(dialog);
+  return new Promise((resolve) => {
+    let result = null;
+    cancel.addEventListener("click", () => dialog.close());
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      replace(error);
+      try {
+        result = await read();
+        dialog.close();
+      } catch (problem) {
+        replace(error, problem.message);
+      }
+    });
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(result);
+    });
+    dialog.showModal();
+  });
+}
+
+/** The reason, which may be empty, or null if the user thought better of it. */
+export function askReason(title, explanation) {
+  const input = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
+  return open(title,
+    [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, "Reason (optional)"), input)],
+    "Confirm", async () => input.value.trim());
+}
+
+/** Ask for a corrected value; `save(value, reason)` may complain. */
+export function askCorrection(what, save) {
+  const value = h("input", { id: newId("value"), inputmode: "decimal", autocomplete: "off", required: true });
+  const reason = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
+  return open("Correct a result",
+    [h("p", {}, what, " The old result stays in the log."),
+      h("div", { class: "field" }, h("label", { for: value.id }, "Right value"), value),
+      h("div", { class: "field" }, h("label", { for: reason.id }, "Reason (optional)"), reason)],
+    "Correct", async () => { await save(value.value, reason.value.trim()); return true; });
+}

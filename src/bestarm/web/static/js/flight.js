@@ -1,0 +1,193 @@
+// What is in flight: who holds which test until when, a box for each result, and asking for more.
+
+import { post } from "./api.js";
+import { announce, h, named, newId, replace, setText } from "./dom.js";
+import { askReason } from "./dialogs.js";
+import { holder, setHolder } from "./holder.js";
+import { count, duration, plural, time, valueHint } from "./words.js";
+
+const AT_ONCE = 50;
+
+/** What was typed as a number, or as it stands for the service to complain about. */
+export function typed(text) {
+  const trimmed = text.trim();
+  const value = Number(trimmed);
+  return trimmed !== "" && Number.isFinite(value) ? value : trimmed;
+}
+
+export function flightPanel(context) {
+  const plan = context.status.plan;
+  const noise = new Map([plan.objective, ...(plan.constraints || [])].map((part) => [part.metric, part.noise]));
+  const rows = new Map();
+  let tests = [];
+  let shown = AT_ONCE;
+
+  const number = h("input", { id: newId("n"), type: "number", min: 1, max: 1000, value: "1", class: "tiny" });
+  const who = h("input", { id: newId("who"), value: holder(), autocomplete: "name", maxlength: 100 });
+  who.addEventListener("change", () => setHolder(who.value));
+  const ask = h("button", { class: "primary" }, "Ask for tests");
+  const asking = h("form", { class: "inline" },
+    h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
+    h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),
+    ask);
+  const problem = h("p", { class: "error", role: "alert" });
+  const list = h("ul", { class: "flight" });
+  const tell = h("button", { class: "primary", type: "submit" }, "Save results");
+  const form = h("form", { class: "results", novalidate: true }, list, tell);
+  const note = h("p", { class: "muted" });
+  const more = h("button", { hidden: true, onclick: () => { shown += AT_ONCE; draw(); } }, "Show more");
+  const element = h("div", { class: "card" }, h("h3", {}, "In flight"), asking, problem, note, form, more);
+
+  function complain(error) {
+    problem.textContent = error ? error.message : "";
+  }
+
+  asking.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    complain(null);
+    setHolder(who.value);
+    ask.disabled = true;
+    try {
+      const answer = await post(`${context.base}/ask`, { n: typed(number.value), holder: holder() });
+      if (answer.tests.length) announce(`${plural(answer.tests.length, "test")} to make`);
+      else if (answer.done) announce("The study is done: no more tests are needed");
+      else announce("Nothing to test now: wait for results that are out");
+      await context.refresh();
+      if (answer.tests.length) rows.get(answer.tests[0].id)?.input.focus();
+    } catch (error) {
+      complain(error);
+    }
+    ask.disabled = Boolean(context.status.archived);
+  });
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    complain(null);
+    const given = [...rows.values()].filter((row) => row.input.value.trim() !== "");
+    for (const row of rows.values()) row.mark(null);
+    if (!given.length) {
+      problem.textContent = "Type at least one result.";
+      return;
+    }
+    tell.disabled = true;
+    try {
+      const results = given.map((row) => ({ test: row.id, value: typed(row.input.value) }));
+      await post(`${context.base}/tell`, { results, holder: holder() });
+      for (const row of given) row.input.value = "";
+      announce(`${plural(results.length, "result")} saved`);
+      await context.refresh();
+      const next = [...rows.values()][0];
+      if (next) next.input.focus();
+      else ask.focus();
+    } catch (error) {
+      const place = /results\[(\d+)\]/.exec(error.field || "");
+      const byId = /test = (\d+)/.exec(error.message);
+      const wrong = (place && given[Number(place[1])]) || (byId && rows.get(Number(byId[1]))) ||
+        (given.length === 1 ? given[0] : null);
+      if (wrong) wrong.mark(error.message);
+      else complain(error);
+    }
+    tell.disabled = false;
+  });
+
+  function makeRow(test) {
+    const input = h("input", { id: `result-${test.id}`, inputmode: "decimal", autocomplete: "off", class: "value", "aria-describedby": `result-${test.id}-more` });
+    const wrong = h("p", { class: "error", id: `result-${test.id}-wrong` });
+    const held = h("span", { class: "muted small", id: `result-${test.id}-more` });
+    const end = async (kind, title, explanation, said) => {
+      const reason = await askReason(title, explanation);
+      if (reason === null) return;
+      try {
+        await post(`${context.base}/${kind}`, { test: test.id, reason, holder: holder() });
+        announce(said);
+        await context.refresh();
+      } catch (error) {
+        row.mark(error.message);
+      }
+    };
+    const what = ` test ${test.id}`;
+    const row = {
+      id: test.id,
+      test,
+      input,
+      held,
+      element: h("li", {},
+        h("div", { class: "what" },
+          h("label", { for: input.id }, h("span", { class: "sr" }, `Result of test ${test.id}: `),
+            h("strong", {}, named(test.metric)), " of ", h("strong", {}, named(test.arm))),
+          held),
+        input,
+        h("div", { class: "buttons" },
+          h("button", { type: "button", class: "small", onclick: () => {
+            const free = row.test.holder === holder() || row.test.expires < Date.now() / 1000;
+            end("fail", `Test ${test.id} failed`, free ? "The attempt is noted in the log and the test is handed out again."
+              : "The attempt is noted in the log. The test stays with its holder until the time is up.", `The failure of test ${test.id} is noted`);
+          } },
+            "Failed", h("span", { class: "sr" }, what)),
+          h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
+            "Give up", h("span", { class: "sr" }, what))),
+        wrong),
+      mark(reason) {
+        setText(wrong, reason || "");
+        if (reason) {
+          input.setAttribute("aria-invalid", "true");
+          input.setAttribute("aria-describedby", `${wrong.id} ${held.id}`);
+          input.focus();
+        } else {
+          input.removeAttribute("aria-invalid");
+          input.setAttribute("aria-describedby", held.id);
+        }
+      },
+    };
+    input.placeholder = valueHint(noise.get(test.metric));
+    return row;
+  }
+
+  function since(test) {
+    const now = Date.now() / 1000;
+    const left = test.expires - now;
+    const again = test.attempts > 1 ? `, attempt ${test.attempts}` : "";
+    const until = left > 0 ? [named(test.holder || "nobody"), ` until ${time(test.expires)} (${duration(left)} left${again})`]
+      : [`free: last held by `, named(test.holder || "nobody"), again];
+    return [`Test ${test.id} · `, until];
+  }
+
+  function draw() {
+    const wanted = tests.slice(0, shown);
+    const ids = new Set(wanted.map((test) => test.id));
+    for (const [id, row] of rows) {
+      if (ids.has(id)) continue;
+      row.element.remove();
+      rows.delete(id);
+    }
+    wanted.forEach((test, k) => {
+      let row = rows.get(test.id);
+      if (!row) {
+        row = makeRow(test);
+        rows.set(test.id, row);
+      }
+      row.test = test;
+      replace(row.held, since(test));
+      if (list.children[k] !== row.element) list.insertBefore(row.element, list.children[k] || null);
+    });
+    form.hidden = tests.length === 0;
+    more.hidden = tests.length <= shown;
+    const words = tests.length === 0 ? "No test is out." : `${plural(tests.length, "test")} without a result${tests.length > shown ? `; the first ${count(shown)} are shown` : ""}.`;
+    setText(note, words);
+  }
+
+  setInterval(() => { if (!document.hidden) draw(); }, 30_000);
+
+  return {
+    element,
+    update(status) {
+      const closed = Boolean(status.archived);
+      ask.disabled = closed || status.state !== "running";
+      tell.disabled = closed;
+    },
+    show(found) {
+      tests = found;
+      draw();
+    },
+  };
+}

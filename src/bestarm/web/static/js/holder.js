@@ -1,0 +1,20 @@
+// In whose name this page asks and tells.
+
+const KEY = "bestarm.holder";
+
+export function holder() {
+  try {
+    return localStorage.getItem(KEY) || "dashboard";
+  } catch {
+    return "dashboard";
+  }
+}
+
+export function setHolder(name) {
+  try {
+    if (name.trim()) localStorage.setItem(KEY, name.trim());
+    else localStorage.removeItem(KEY);
+  } catch {
+    // The default name then stays.
+  }
+}

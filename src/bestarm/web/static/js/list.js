@@ -1,0 +1,106 @@
+// The list of studies.
+
+import { get, listen } from "./api.js";
+import { connectionBar } from "./connection.js";
+import { h, keepingFocus, named, replace } from "./dom.js";
+import { meter } from "./meter.js";
+import { count, dateTime, headline, number, percent, plural, promised, STATES } from "./words.js";
+
+const AT_ONCE = 100;
+
+function card(study) {
+  const { first, second } = headline(study, study.delta);
+  const decided = study.state === "certified" || study.state === "no_feasible_arm";
+  const sure = decided
+    ? h("span", { class: "sure" }, promised(study.delta))
+    : h("span", { class: "sure" }, percent(study.confidence));
+  const fact = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {}, value));
+  return h("li", { class: `card study-card ${study.state || "unknown"}` },
+    h("div", { class: "card-main" },
+      h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
+      h("p", { class: "where" },
+        h("span", { class: `badge ${study.state}` }, study.archived ? "archived" : STATES[study.state] || "…"), " ",
+        first, second && study.tests ? null : second ? `. ${second}` : null)),
+    h("div", { class: "card-sure" },
+      study.tests ? [sure, meter(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
+        h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
+    h("dl", { class: "facts" },
+      fact("Tests", count(study.tests)),
+      fact("Cost", number(study.cost)),
+      fact("In flight", count(study.pending)),
+      fact("Size", `${plural(study.arms, "arm")} × ${plural(study.metrics, "metric")}`),
+      fact("Created", dateTime(study.created))));
+}
+
+export async function show(main) {
+  document.title = "Studies · bestarm";
+  let archived = false;
+  let text = "";
+  let shown = AT_ONCE;
+  let studies = [];
+  let fetched = 0;
+
+  const search = h("input", { id: "search", type: "search", placeholder: "Part of a name", autocomplete: "off" });
+  const box = h("input", { id: "archived", type: "checkbox" });
+  const list = h("ul", { class: "cards", id: "studies" });
+  const more = h("button", { hidden: true, onclick: () => { shown += AT_ONCE; draw(); } }, "Show more");
+  const note = h("p", { class: "muted", role: "status" });
+
+  function draw() {
+    const wanted = studies.filter((study) => study.name.toLowerCase().includes(text));
+    keepingFocus(list, () => replace(list, wanted.slice(0, shown).map(card)));
+    more.hidden = wanted.length <= shown;
+    if (studies.length === 0) {
+      replace(note, archived ? "Nothing is archived." : "There is no study yet. ",
+        archived ? null : h("a", { href: "/new" }, "Create the first one"));
+    } else {
+      replace(note, wanted.length === studies.length ? plural(studies.length, "study", "studies")
+        : `${count(wanted.length)} of ${plural(studies.length, "study", "studies")}`);
+    }
+  }
+
+  let loading = null;
+  let again = false;
+  async function load() {
+    if (loading) { again = true; return; }
+    loading = (async () => {
+      const from = performance.now();
+      const found = await get(`/api/studies?archived=${archived}`);
+      studies = found.filter((study) => Boolean(study.archived) === archived);
+      fetched = performance.now() - from;
+      draw();
+    })();
+    try {
+      await loading;
+    } finally {
+      loading = null;
+      if (again) {
+        again = false;
+        setTimeout(() => load().catch(console.warn), Math.max(1000, 5 * fetched));
+      }
+    }
+    // While figures are being computed the service leaves them out.
+    if (studies.some((study) => study.state === null)) setTimeout(() => load().catch(console.warn), 1500);
+  }
+
+  search.addEventListener("input", () => { text = search.value.trim().toLowerCase(); shown = AT_ONCE; draw(); });
+  box.addEventListener("change", () => { archived = box.checked; load().catch(console.warn); });
+
+  await load();
+  replace(main,
+    h("div", { class: "page-head" },
+      h("h1", {}, "Studies"),
+      h("a", { class: "button primary", href: "/new" }, "New study")),
+    h("div", { class: "toolbar" },
+      h("label", { for: "search", class: "sr" }, "Find a study by name"), search,
+      h("label", { class: "check" }, box, " Archived"),
+      note),
+    list, more);
+
+  const bar = connectionBar(() => stream.retry());
+  let waiting = 0;
+  const stream = listen("/api/events", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => load().catch(console.warn), 200);
+  }, bar);
+}

@@ -1,0 +1,79 @@
+// What happened, the newest first, with the means to correct a result.
+
+import { post } from "./api.js";
+import { announce, h, keepingFocus, named, replace } from "./dom.js";
+import { askCorrection } from "./dialogs.js";
+import { typed } from "./flight.js";
+import { holder } from "./holder.js";
+import { exact, time } from "./words.js";
+
+const STEP = 50;
+const MOST = 2000;
+
+const KINDS = {
+  created: "study created", asked: "asked", given: "result without asking", told: "result", dropped: "given up",
+  failed: "failed", corrected: "corrected", archived: "archived", restored: "brought back",
+};
+
+const keyOf = (event) => `correct-${event.test}-${event.time}`;
+
+export function logPanel(context) {
+  const body = h("tbody", {});
+  const titles = ["Time", "What", "Test", "Metric of arm", "Value", "By", "Note"];
+  const table = h("table", { class: "log" }, h("caption", { class: "sr" }, "Log, the newest first"),
+    h("thead", {}, h("tr", {}, titles.map((title, k) => h("th", { scope: "col", class: k === 2 || k === 4 ? "num" : null }, title)),
+      h("th", { scope: "col" }, h("span", { class: "sr" }, "Correct")))),
+    body);
+  const more = h("button", { hidden: true }, "Show earlier");
+  const element = h("div", {},
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Log" }, table), h("div", { class: "table-foot" }, more));
+  let wanted = STEP;
+  let last = "";
+
+  async function correct(event) {
+    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value: typed(value), reason, holder: holder() });
+    const what = [`Test ${event.test}, `, named(event.metric || "metric"), " of ", named(event.arm || "arm"), `: recorded as ${exact(event.value)}.`];
+    const corrected = await askCorrection(what, save);
+    // The log may have been drawn anew behind the dialog, and the button that had the focus with it.
+    if (document.activeElement === document.body) {
+      body.querySelector(`[data-key="${CSS.escape(keyOf(event))}"]`)?.focus({ preventScroll: true });
+    }
+    if (corrected) {
+      announce(`Test ${event.test} is corrected`);
+      await context.refresh();
+    }
+  }
+
+  function row(event) {
+    const can = ["told", "given", "corrected"].includes(event.kind) && event.test !== null && !context.status.archived;
+    return h("tr", {},
+      h("td", { class: "nowrap" }, time(event.time)),
+      h("td", {}, KINDS[event.kind] || event.kind),
+      h("td", { class: "num" }, event.test ?? ""),
+      h("td", {}, event.arm ? [named(event.metric), " of ", named(event.arm)] : ""),
+      h("td", { class: "num" }, event.value === null || event.value === undefined ? "" : exact(event.value)),
+      h("td", {}, event.holder ? named(event.holder) : ""),
+      h("td", { class: "reason" }, h("bdi", {}, event.detail || "")),
+      h("td", {}, can ? h("button", { class: "small", "data-key": keyOf(event), onclick: () => correct(event) },
+        "Correct", h("span", { class: "sr" }, ` test ${event.test}`)) : ""));
+  }
+
+  const panel = {
+    element,
+    update() {},
+    wanted: () => wanted,
+    onMore: () => {},
+    show(events) {
+      const key = JSON.stringify([events.length, events.at(-1), context.status.archived]);
+      if (key === last) return;
+      last = key;
+      keepingFocus(table, () => replace(body, [...events].reverse().map(row)));
+      more.hidden = events.length < wanted || wanted >= MOST;
+    },
+  };
+  more.addEventListener("click", () => {
+    wanted = Math.min(MOST, wanted * 4);
+    panel.onMore();
+  });
+  return panel;
+}

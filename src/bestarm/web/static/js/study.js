@@ -1,0 +1,139 @@
+// A study's page: its parts, and the loading that keeps them up to date.
+
+import { get, getNewer, listen } from "./api.js";
+import { armsPanel } from "./arms.js";
+import { chartsPanel } from "./charts.js";
+import { connectionBar } from "./connection.js";
+import { announce, h, isolated, replace } from "./dom.js";
+import { entryPanel } from "./entry.js";
+import { filterPanel } from "./filter.js";
+import { flightPanel } from "./flight.js";
+import { logPanel } from "./log.js";
+import { progressPanel } from "./progress.js";
+import { summaryPanel } from "./summary.js";
+import { headlineText } from "./words.js";
+
+const QUIET = 20_000;
+
+/** Load again when asked to, never twice at once, and the more seldom the longer it takes. */
+function loader(load, shortest, patience) {
+  let current = null;
+  let resting = 0;
+  let wanted = false;
+
+  async function once() {
+    const from = performance.now();
+    try {
+      await load();
+    } catch (error) {
+      // What the service said, or that it is out of reach, is shown by the bar; the rest would be a fault of this page.
+      if (error.status === undefined) console.error(error);
+    }
+    const rest = Math.max(shortest, patience * (performance.now() - from));
+    current = null;
+    resting = setTimeout(() => {
+      resting = 0;
+      if (wanted && !document.hidden) run();
+    }, rest);
+  }
+
+  function run() {
+    if (current || resting) {
+      wanted = true;
+      return current;
+    }
+    wanted = false;
+    current = once();
+    return current;
+  }
+
+  /** Without the rest in between, after something that the user did. */
+  run.now = async () => {
+    if (current) await current;
+    clearTimeout(resting);
+    resting = 0;
+    return run();
+  };
+  return run;
+}
+
+function section(id, title, ...children) {
+  return h("section", { id, class: "part", "aria-labelledby": `${id}-title` },
+    h("h2", { id: `${id}-title` }, title), ...children);
+}
+
+export async function show(main, id) {
+  const base = `/api/studies/${id}`;
+  const context = { id, base, status: await get(base), refresh: null };
+  const name = context.status.study;
+  document.title = `${isolated(name)} · bestarm`;
+
+  const filter = filterPanel(() => { charts.update(context.status); arms.first(); });
+  context.chosen = filter.chosen;
+  const summary = summaryPanel(context);
+  const charts = chartsPanel(context);
+  const arms = armsPanel(context);
+  const flight = flightPanel(context);
+  const entry = entryPanel(context);
+  const progress = progressPanel(context);
+  const log = logPanel(context);
+  const drawn = [filter, summary, charts, arms, flight, entry, progress, log];
+
+  const links = [["charts", "Metrics"], ["arms", "Arms"], ["tests", "Tests"], ["progress", "Progress"], ["log", "Log"]];
+  replace(main,
+    summary.element,
+    h("nav", { class: "jump", "aria-label": "Parts of this page" },
+      links.map(([part, title]) => h("a", { href: `#${part}` }, title))),
+    section("charts", "Metrics", filter.element, charts.element),
+    section("arms", "Arms", arms.element),
+    section("tests", "Tests", h("div", { class: "columns" }, flight.element, entry.element)),
+    section("progress", "Progress", progress.element),
+    section("log", "Log", log.element));
+
+  let toldReaders = 0;
+
+  function draw(status) {
+    const before = context.status;
+    context.status = status;
+    for (const panel of drawn) panel.update(status);
+    const words = headlineText(status, status.plan.delta, status.plan.objective.tolerance);
+    if (before.state !== status.state) {
+      announce(words);
+    } else if (before.leader !== status.leader && Date.now() - toldReaders > QUIET) {
+      // Leaders change often in the beginning: readers hear of it now and then.
+      toldReaders = Date.now();
+      announce(words, { show: false });
+    }
+  }
+
+  const loadStatus = loader(async () => {
+    const newer = await getNewer(base, context.status.version);
+    if (newer) draw(newer);
+  }, 400, 4);
+  const loadPending = loader(async () => flight.show(await get(`${base}/pending`)), 400, 4);
+  const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
+  const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
+  // A forecast is a simulation on the server: seldom, and only while somebody looks.
+  const loadForecast = loader(async () => {
+    const forecast = context.status.state === "running" ? await get(`${base}/forecast`) : null;
+    summary.showForecast(forecast);
+    progress.showForecast(forecast);
+  }, 10_000, 20);
+  log.onMore = () => loadLog.now();
+
+  context.refresh = async () => {
+    await Promise.all([loadStatus.now(), loadPending.now()]);
+    loadLog();
+    loadHistory();
+  };
+
+  draw(context.status);
+  const all = [loadStatus, loadPending, loadLog, loadHistory, loadForecast];
+  const bar = connectionBar(() => stream.retry());
+  const stream = listen(`${base}/events`, () => { for (const load of all) load(); }, bar);
+  loadPending();
+  loadLog();
+  loadHistory();
+  loadForecast();
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}

@@ -1,0 +1,114 @@
+// At a glance: the question, the answer or the leader, how sure we are, and what it has taken.
+
+import { download, post } from "./api.js";
+import { announce, h, named, replace } from "./dom.js";
+import { meter } from "./meter.js";
+import { about, count, date, headline, number, plural, promised, requirement, STATES } from "./words.js";
+
+/** A file name that any system takes. */
+function fileName(status, ending) {
+  const stem = status.study.normalize("NFKC").replace(/[^\p{L}\p{N} ._-]+/gu, "").trim().slice(0, 60);
+  return `${stem || `study-${status.id}`}.${ending}`;
+}
+
+/** What is asked, in the user's words. */
+export function question(plan) {
+  const objective = plan.objective;
+  const constraints = plan.constraints || [];
+  const aim = objective.goal === "maximize" ? "largest " : "smallest ";
+  return ["Which of ", plural(plan.arms.length, "arm"), " has the ", aim, named(objective.metric),
+    constraints.length ? [" with ", constraints.slice(0, 6).map((part, k) => [
+      k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
+    constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
+}
+
+export function summaryPanel(context) {
+  const state = h("span", {});
+  const first = h("p", { class: "answer" });
+  const second = h("p", { class: "answer-more" });
+  const bar = h("div", { class: "sure-bar" });
+  const facts = h("dl", { class: "facts big" });
+  const notes = h("div", { class: "notes" });
+  const asked = h("p", { class: "question" });
+  const archive = h("button", { onclick: putAway });
+  let forecast = null;
+
+  async function putAway() {
+    const undo = Boolean(context.status.archived);
+    archive.disabled = true;
+    try {
+      await post(`${context.base}/archive`, { undo });
+      announce(undo ? "The study is back" : "The study is archived: it can be read and not changed");
+      await context.refresh();
+    } catch (error) {
+      announce(error.message, { urgent: true });
+    }
+    archive.disabled = false;
+  }
+
+  const save = (path, ending, title) => h("button", {
+    onclick: async () => {
+      try {
+        await download(`${context.base}/${path}`, fileName(context.status, ending));
+      } catch (error) {
+        announce(error.message, { urgent: true });
+      }
+    },
+  }, title);
+
+  const element = h("div", { class: "summary" },
+    h("p", { class: "crumbs" }, h("a", { href: "/" }, "Studies"), " / ", h("span", {}, named(context.status.study))),
+    h("div", { class: "page-head" },
+      h("h1", {}, named(context.status.study), " ", state),
+      h("div", { class: "actions", role: "group", "aria-label": "Download and archive" },
+        save("report", "html", "Report"), save("export?format=csv", "csv", "CSV"),
+        save("export?format=json", "json", "JSON"), archive)),
+    asked,
+    h("div", { class: "card hero" },
+      h("div", { class: "hero-text" }, first, second, bar),
+      facts),
+    notes);
+
+  const fact = (term, value, more) => h("div", {},
+    h("dt", {}, term), h("dd", {}, value, more ? h("span", { class: "muted small" }, ` ${more}`) : null));
+
+  function update(status) {
+    const { plan } = status;
+    const target = 1 - plan.delta;
+    const decided = status.state === "certified" || status.state === "no_feasible_arm";
+    const words = headline(status, plan.delta, plan.objective.tolerance || 0);
+    replace(first, words.first);
+    replace(second, words.second || (decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : ""),
+      words.second && status.tests && status.state === "running" ? h("span", { class: "muted" }, ` · asked for: ${promised(plan.delta)}`) : null);
+    replace(bar, decided ? null : meter(status.confidence, target));
+    state.className = `badge ${status.state}`;
+    replace(state, status.archived ? "archived" : STATES[status.state] || "…");
+    element.querySelector(".hero").className = `card hero ${status.state}`;
+    replace(asked, question(plan));
+    replace(facts,
+      fact("Tests", count(status.tests), plan.budget?.tests ? `of ${count(plan.budget.tests)}` : null),
+      fact("Cost", number(status.cost), plan.budget?.cost ? `of ${number(plan.budget.cost)}` : null),
+      fact("In flight", count(status.pending)),
+      decided || status.state === "budget_spent"
+        ? fact("Begun", date(status.created))
+        : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
+    replace(notes,
+      status.waiting ? h("p", { class: "note" }, `${plural(status.waiting, "result")} ${status.waiting === 1 ? "is" : "are"} recorded and ${status.waiting === 1 ? "waits" : "wait"} for tests issued earlier; they count once those are in.`) : null,
+      status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
+    archive.textContent = status.archived ? "Bring back" : "Archive";
+  }
+
+  function forecastWords() {
+    if (!forecast) return "–";
+    return forecast.median_tests === null || forecast.median_tests === undefined ? "many" : `≈ ${about(forecast.median_tests)}`;
+  }
+
+  return {
+    element,
+    update,
+    showForecast(found) {
+      forecast = found;
+      update(context.status);
+    },
+  };
+}

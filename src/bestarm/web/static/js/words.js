@@ -1,0 +1,141 @@
+// Numbers, times and conclusions in words.
+
+import { isolated, named } from "./dom.js";
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const digits = [3, 4].map((n) => new Intl.NumberFormat("en", { maximumSignificantDigits: n, useGrouping: true }));
+
+export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
+
+/** A measured number with three or four digits that count. */
+export function number(x, significant = 4) {
+  if (x === null || x === undefined) return "–";
+  const size = Math.abs(x);
+  if (size !== 0 && (size < 1e-4 || size >= 1e7)) return x.toExponential(2);
+  return size >= 1e3 ? whole.format(x) : digits[significant - 3].format(x);
+}
+
+/** The ends of an interval, as finely as its width deserves. */
+export function range(low, high) {
+  const ends = [low, high];
+  if (low !== null && high !== null && high > low) {
+    const step = 10 ** (Math.floor(Math.log10(high - low)) - 2);
+    ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step; });
+  }
+  return ends.map((end) => (end === null ? "no limit" : number(end)));
+}
+
+/** A number exactly as the user gave it. */
+export const exact = (x) => (x === null || x === undefined ? "–" : String(x));
+
+/** A forecast is no better than two or three digits. */
+export const about = (n) => count(n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
+
+export function plural(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+/** A share in per cent, rounded down: what is not certain is never called 100 %. */
+export function percent(share) {
+  if (share === null || share === undefined) return "–";
+  const per = 100 * share + 1e-9;
+  if (share < 0.01) return "under 1\u00a0%";
+  return `${per > 99 && per < 100 ? Math.floor(per * 10) / 10 : Math.floor(per)}\u00a0%`;
+}
+
+/** 1 − δ as the user gave δ. */
+export function promised(delta) {
+  return `${parseFloat((100 * (1 - delta)).toPrecision(10))}\u00a0%`;
+}
+
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+export const dateTime = (seconds) => (seconds === null || seconds === undefined ? "–" : moment.format(seconds * 1000));
+
+export const date = (seconds) => (seconds === null || seconds === undefined ? "–" : day.format(seconds * 1000));
+
+/** A time of day, or the date with it if it is not today. */
+export function time(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const then = new Date(seconds * 1000);
+  return then.toDateString() === new Date().toDateString() ? clock.format(then) : moment.format(then);
+}
+
+export function duration(seconds) {
+  if (seconds < 60) return plural(Math.max(1, Math.round(seconds)), "second");
+  if (seconds < 5400) return plural(Math.round(seconds / 60), "minute");
+  if (seconds < 129600) return plural(Math.round(seconds / 3600), "hour");
+  return plural(Math.round(seconds / 86400), "day");
+}
+
+/** How a box for results of a metric suggests what to type. */
+export function valueHint(noise) {
+  if (noise === "bernoulli") return "0 or 1";
+  return noise?.bounded ? `${exact(noise.bounded[0])} to ${exact(noise.bounded[1])}` : "number";
+}
+
+export const STATES = {
+  running: "running",
+  certified: "certified",
+  no_feasible_arm: "certified: none feasible",
+  budget_spent: "budget spent",
+};
+
+export const VERDICTS = ["feasible", "open", "worse", "infeasible"];
+export const VERDICT_WORDS = {
+  feasible: "Feasible: satisfies every constraint",
+  open: "Open: not decided yet",
+  worse: "Worse: beaten by another arm",
+  infeasible: "Infeasible: violates a constraint",
+};
+
+/** Where a study stands, as pieces of a headline: text and names. */
+function pieces(study, delta, tolerance, name) {
+  const leader = study.leader;
+  const sure = percent(study.confidence);
+  switch (study.state) {
+    case "certified": {
+      const best = tolerance > 0 ? `feasible and within ${exact(tolerance)} of the best` : "feasible and best";
+      return [[name(study.answer ?? leader), ` is ${best}, ${promised(delta)} confidence`], null];
+    }
+    case "no_feasible_arm":
+      return [[`No arm is feasible, ${promised(delta)} confidence`], null];
+    case "budget_spent":
+      return leader === null
+        ? [["The budget is spent; no arm looks feasible"], `Nothing is certified. How sure we are: ${sure}`]
+        : [["The budget is spent; ", name(leader), " leads"], `Nothing is certified. How sure we are: ${sure}`];
+    case "running":
+      if (!study.tests) return [["No results yet"], "Ask for tests, or enter results, to begin"];
+      return leader === null
+        ? [["No arm looks feasible so far"], `How sure we are so far: ${sure}`]
+        : [[name(leader), " leads"], `How sure we are so far: ${sure}`];
+    default:
+      return [["Being computed …"], null];
+  }
+}
+
+export function headline(study, delta, tolerance = 0) {
+  const [first, second] = pieces(study, delta, tolerance, named);
+  return { first, second };
+}
+
+export function headlineText(study, delta, tolerance = 0) {
+  const [first, second] = pieces(study, delta, tolerance, isolated);
+  return first.join("") + (second ? `. ${second}` : "");
+}
+
+/** What a metric must do, as the user said it. */
+export function requirement(part) {
+  if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";
+  return part.at_most !== null && part.at_most !== undefined
+    ? `at most ${exact(part.at_most)}`
+    : `at least ${exact(part.at_least)}`;
+}
+
+export function noiseWords(noise) {
+  if (noise === "bernoulli") return "yes or no (1 or 0)";
+  if (noise?.gaussian !== undefined) return `standard deviation ${exact(noise.gaussian)}`;
+  if (noise?.bounded) return `between ${exact(noise.bounded[0])} and ${exact(noise.bounded[1])}`;
+  return "";
+}

@@ -1,0 +1,181 @@
+"""`bestarm run` as a user has it: commands, progress, interruption, several at once, and `bestarm report`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import bestarm as ba
+
+MEASURE = """
+import random, sys, time
+arm, metric = sys.argv[1:3]
+time.sleep(float(sys.argv[3]))
+if metric == "latency":
+    print(random.gauss({"a": 3.0, "b": 1.0, "c; rm -rf x": 0.0}[arm], 0.5))
+else:
+    print(int(arm.startswith("c")))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A study `bench` in s.db, whose right answer is b, and a program that measures."""
+    plan = ba.Plan(
+        arms=("a", "b", "c; rm -rf x"),
+        objective=ba.minimize("latency", noise=ba.Gaussian(0.5)),
+        constraints=(ba.at_most("crash", 0.5, noise=ba.Bernoulli()),),
+        name="bench",
+        # A wrong answer, and so a false failure, has probability at most 1e-6.
+        delta=1e-6,
+    )
+    ba.Study.create(plan, storage=tmp_path / "s.db")
+    (tmp_path / "measure.py").write_text(MEASURE)
+    return tmp_path
+
+
+def command(*more: str, pause: float = 0.0) -> list[str]:
+    measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause}"
+    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", "--command", measure, *more]
+
+
+def test_run_to_the_answer(folder: Path) -> None:
+    ended = subprocess.run(command("--workers", "3"), cwd=folder, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert re.fullmatch(r"b: feasible and best, with 99.9999 % confidence, after \d+ tests\n", ended.stdout)
+    # Done is done.
+    again = subprocess.run(command("--json"), cwd=folder, capture_output=True, text=True, check=True)
+    status = json.loads(again.stdout)
+    assert (status["state"], status["answer"]) == ("certified", "b")
+    report = [sys.executable, "-m", "bestarm", "report", "bench", "--db", "s.db"]
+    assert (
+        subprocess.run(report, cwd=folder, capture_output=True, text=True, check=True).stdout == "Report: bench.html\n"
+    )
+    assert "b: feasible and best" in (folder / "bench.html").read_text(encoding="utf-8")
+
+
+def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path) -> None:
+    process = subprocess.Popen(
+        command("--workers", "2", pause=0.2), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    study = ba.Study.open("bench", storage=folder / "s.db")
+    _wait_until(lambda: study.status().tests >= 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "stopped; the tests under way were given back, and the same command goes on" in errors
+    assert "Traceback" not in errors
+    told = study.status().tests
+    assert all(row.expires == 0.0 for _, row in study.pending())
+    subprocess.run(command("--workers", "2"), cwd=folder, capture_output=True, check=True)
+    assert study.status().state == "certified"
+    assert study.status().tests > told
+
+
+def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
+    dying = subprocess.Popen(
+        command("--lease", "1", pause=30), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    study = ba.Study.open("bench", storage=folder / "s.db")
+    _wait_until(lambda: study.pending() != [])
+    dying.kill()
+    dying.wait()
+    others = [
+        subprocess.Popen(
+            command("--workers", "2"), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        for _ in range(2)
+    ]
+    said = {other.communicate(timeout=60)[0] for other in others}
+    assert len(said) == 1
+    assert said.pop().startswith("b: feasible and best")
+    told = [event.test for event in study.log() if event.kind == "told"]
+    assert len(told) == len(set(told))
+
+
+def test_progress_on_a_terminal(folder: Path) -> None:
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        command("--workers", "2", pause=0.05),
+        cwd=folder,
+        stderr=side,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"COLUMNS": "120", "TERM": "xterm"},
+    )
+    os.close(side)
+    shown = b""
+    while process.poll() is None or select.select([main], [], [], 0)[0]:
+        if select.select([main], [], [], 0.1)[0]:
+            try:
+                shown += os.read(main, 65536)
+            except OSError:
+                break
+    os.close(main)
+    assert process.communicate()[0].startswith("b: feasible and best")
+    text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
+    assert "leads, confidence" in text
+    assert re.search(r"\d+ of 3 arms undecided", text)
+    assert re.search(r"cost \d+, \d+\.\d a second, \d under way", text)
+
+
+def test_a_command_that_keeps_failing(folder: Path) -> None:
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "bestarm",
+            "run",
+            "bench",
+            "--db",
+            "s.db",
+            "--command",
+            "sh -c 'echo out of ink >&2; exit 7'",
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        "error: test 1 ('latency' of 'a') failed 3 times, the last time: "
+        "the command ended with status 7; it said: out of ink"
+    )
+    log = ba.Study.open("bench", storage=folder / "s.db").log()
+    assert [event.detail for event in log if event.kind == "failed"] == [
+        "the command ended with status 7; it said: out of ink"
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--workers", "0"), "error: workers = 0: must be a whole number from 1"),
+        (("--timeout", "-1"), "error: timeout = -1.0: must be a positive number of seconds"),
+        (("--retries", "-1"), "error: retries = -1: must be a whole number from 0 on"),
+        (("--command", ""), "error: command = '': must not be empty"),
+    ],
+)
+def test_options_that_cannot_be(folder: Path, options: tuple[str, str], words: str) -> None:
+    ended = subprocess.run(command(*options), cwd=folder, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(words)
+    assert ba.Study.open("bench", storage=folder / "s.db").status().pending == 0
+
+
+def _wait_until(true: object) -> None:
+    end = time.monotonic() + 60
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.05)
