@@ -221,7 +221,7 @@ def main() -> None:
         before = direct_rate(folder / "before.db")
         load = under_load(folder, chosen.seconds)
         direct = (before + direct_rate(folder / "after.db")) / 2
-        rest = {studies: at_rest(folder, studies, chosen.rest) for studies in (1, 20)}
+        rest = {studies: at_rest(folder, studies, chosen.rest) for studies in (1, 100)}
     if chosen.json:
         print(json.dumps({"direct": direct, "load": load, "rest": rest}))
         return

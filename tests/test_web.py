@@ -31,6 +31,7 @@ from bestarm.web.app import create_app
 from bestarm.web.guard import RateLimit, is_loopback
 from bestarm.web.limits import Limits
 from bestarm.web.problems import field_of
+from bestarm.web.pulse import Pulse
 from bestarm.web.server import check_access, running
 from bestarm.web.shared import SharedStudy
 
@@ -778,6 +779,25 @@ def test_results_of_another_process_arrive(database_url: str) -> None:
         everything.wait(lambda events: events[-1][2]["version"] != before)
         one.close()
         everything.close()
+
+
+def test_the_pulse_beats_when_something_is_written(database_url: str) -> None:
+    other = Study.create(ba.Plan.from_data(PLAN), storage=database_url)
+    pulse = Pulse(other.storage, database_url)
+    seen = pulse.read()
+    assert seen is not None
+    other.status()
+    assert pulse.read() == seen
+    for change in (lambda: other.ask(2), lambda: other.tell(1, 0.5), lambda: other.archive()):
+        change()
+        before, seen = seen, pulse.read()
+        assert seen not in (before, None)
+        assert pulse.read() == seen
+    pulse.close()
+    other.storage.close()
+    memory = Pulse(Study.create(ba.Plan.from_data(PLAN), storage=":memory:").storage, ":memory:")
+    assert memory.read() is None
+    memory.close()
 
 
 def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

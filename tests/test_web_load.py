@@ -36,5 +36,5 @@ def test_telling_through_http_keeps_a_fifth_of_the_direct_rate(measured: Any) ->
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processor time from /proc")
 def test_100_open_dashboards_cost_little_when_nothing_happens(measured: Any) -> None:
-    assert measured["rest"]["1"] < 0.03
-    assert measured["rest"]["20"] < 0.08
+    assert measured["rest"]["1"] < 0.05
+    assert measured["rest"]["100"] < 0.10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
@@ -26,15 +27,20 @@ Holder = Annotated[str | None, Query(max_length=200, description="In whose name;
 def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None:
     """Put the routes into the router."""
 
-    async def change(key: int, request: Request, holder: str | None, act: Callable[[SharedStudy], T]) -> T:
-        """Do something to a study in the name of whoever asks for it."""
+    async def change(
+        key: int, request: Request, holder: str | None, act: Callable[[SharedStudy], T], *, slowly: bool = False
+    ) -> T:
+        """Do something to a study in the name of whoever asks for it; `slowly` if it may take seconds."""
         address = request.client.host if request.client else "nowhere"
 
         def in_name(study: SharedStudy) -> T:
-            with study.on_behalf_of(holder or f"somebody@{address}"):
+            with (
+                contextlib.nullcontext() if slowly else desk.writing,
+                study.on_behalf_of(holder or f"somebody@{address}"),
+            ):
                 return act(study)
 
-        result = await desk.with_study(key, in_name)
+        result = await desk.with_study(key, in_name, slowly=slowly)
         hub.nudge(key)
         return result
 
@@ -84,7 +90,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
             raise Problem(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
-        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"))
+        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"), slowly=True)
         return json_response({"told": recorded.results})
 
     @router.post("/studies/{study}/correct", response_model=models.Nothing, responses=CHANGE, tags=["tests"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from bestarm.policies import find_policy
 from bestarm.study.storage import Storage, StorageError, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web.problems import NotThere, Taken
+from bestarm.web.pulse import Pulse
 from bestarm.web.shared import SharedStudy, Snapshot, Version, list_row, version_of
 
 T = TypeVar("T")
@@ -64,8 +66,13 @@ class _Flight:
 class Desk:
     """Where the routes find studies and have them do things."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, url: str) -> None:
         self.storage = storage
+        self.pulse = Pulse(storage, url)
+        # SQLite lets those wait who find it locked by sleeping and trying again; in a queue they lose no time.
+        self.writing: contextlib.AbstractContextManager[Any] = (
+            threading.Lock() if self.pulse.has_one_writer else contextlib.nullcontext()
+        )
         self._studies: OrderedDict[int, SharedStudy] = OrderedDict()
         self._opening: dict[int, asyncio.Task[SharedStudy]] = {}
         self._turns: dict[int, asyncio.Semaphore] = {}
@@ -81,6 +88,7 @@ class Desk:
     def close(self) -> None:
         for pool in (self._quick, self._slow, self._forecaster):
             pool.shutdown(wait=False, cancel_futures=True)
+        self.pulse.close()
         self.storage.close()
 
     # ----------------------------------------------------------------------------------------------- in threads

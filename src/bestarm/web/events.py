@@ -1,6 +1,7 @@
 """Live updates as server-sent events. One poller follows a study for all who watch it.
 
-Pollers look at the database, so results told through another server process, or without any, are seen as well.
+Pollers look at the database, so results told through another server process, or without any, are seen as well. As long
+as nothing at all is written to it, they only feel its pulse.
 A stream remembers only what it sent last: a client that reads slowly misses versions in between and costs nothing.
 """
 
@@ -10,6 +11,8 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -49,6 +52,7 @@ class Watch:
         self.listeners = 0
         self.looks = 1
         self._latest: Seen | None = None
+        self._beat: object | None = None
         self._news = asyncio.Event()
         self._nudge = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -65,8 +69,14 @@ class Watch:
     async def _follow(self) -> None:
         while self.listeners:
             pause = EVERY
+            beat = await self._hub.beat()
+            if beat is not None and beat == self._beat:
+                await asyncio.sleep(EVERY)
+                continue
             try:
                 seen = await self._look()
+                # Read before the look: what was written after it makes another.
+                self._beat = beat
                 self.looks = seen.looks
                 pause = max(pause, self._hub.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
                 if self._latest is None or seen.version != self._latest.version:
@@ -102,7 +112,7 @@ class Watch:
             self.listeners -= 1
             if not self.listeners:
                 self.end()
-                self._latest = None
+                self._latest = self._beat = None
                 self._hub.forget(self)
 
 
@@ -113,12 +123,21 @@ class Hub:
         self._desk = desk
         self._most_streams = most_streams
         self._watches: dict[int | None, Watch] = {}
+        self._beat: tuple[float, object | None] = (-math.inf, None)
         self.closing = False
 
     @property
     def looks(self) -> int:
         """Looks at the database that all pollers make in one round."""
         return sum(watch.looks for watch in self._watches.values())
+
+    async def beat(self) -> object | None:
+        """What changes whenever there may be news: the database's pulse, felt for all pollers together."""
+        now = time.monotonic()
+        if now - self._beat[0] > EVERY / 2:
+            # Others may ask while this one waits; then each has its own, which does no harm.
+            self._beat = now, await self._desk.do(self._desk.pulse.read)
+        return None if self._beat[1] is None else (self._beat[1], self._desk.computed)
 
     def close(self) -> None:
         """End all streams, so that the server can stop."""
