@@ -258,7 +258,7 @@ def test_progress_is_told() -> None:
 
 
 def command(plan: ba.Plan, *, runs: int = 60, max_tests: int = 10**8, plot: Path | None = None, json: bool) -> None:
-    run(plan, None, None, None, runs, 0, max_tests, None, None, plot, json)
+    run(plan, None, None, None, runs, 0, max_tests, None, None, "cpu", plot, json)
 
 
 def test_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

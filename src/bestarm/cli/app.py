@@ -31,6 +31,9 @@ Executor = Annotated[
     typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS."),
 ]
 Workers = Annotated[int | None, typer.Option(help="Threads or processes; all cores by default.")]
+Device = Annotated[
+    str, typer.Option(help="cpu, cuda (a CUDA card), or auto: a card if there is one and the job is large.")
+]
 Seed = Annotated[int, typer.Option(help="Seed; the same seed gives the same runs.")]
 
 
@@ -86,12 +89,13 @@ def simulate(
     max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**9,
     executor: Executor = None,
     workers: Workers = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Simulate many studies and count tests and errors."""
     from bestarm.cli.simulate import run
 
-    run(load_plan(source), policy, bound, runs, delta, seed, max_tests, executor, workers, as_json)
+    run(load_plan(source), policy, bound, runs, delta, seed, max_tests, executor, workers, device, as_json)
 
 
 @app.command()
@@ -119,13 +123,14 @@ def forecast(
     max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**8,
     executor: Executor = None,
     workers: Workers = None,
+    device: Device = "cpu",
     plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG and data beside it).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """How many tests a study will take and what it will cost, from guessed means."""
     from bestarm.cli.forecast import run
 
-    run(load_plan(source), policy, bound, delta, runs, seed, max_tests, executor, workers, plot, as_json)
+    run(load_plan(source), policy, bound, delta, runs, seed, max_tests, executor, workers, device, plot, as_json)
 
 
 @app.command()
@@ -140,13 +145,14 @@ def campaign(
     max_tests: Annotated[int, typer.Option(help="Tests after which a run is given up as unfinished.")] = 10**9,
     executor: Executor = None,
     workers: Workers = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Simulate every combination of instances, policies, bounds and deltas; interrupted, it continues."""
     from bestarm.cli.campaign import run
 
     plans = [load_plan(source) for source in sources]
-    run(plans, out, policy, bound, delta, runs, seed, max_tests, executor, workers, as_json)
+    run(plans, out, policy, bound, delta, runs, seed, max_tests, executor, workers, device, as_json)
 
 
 @app.command()
@@ -157,6 +163,7 @@ def paper(
     seed: Seed = 0,
     executor: Executor = None,
     workers: Workers = None,
+    device: Device = "cpu",
     with_performance_first: Annotated[
         bool, typer.Option("--with-performance-first", help="Run performance-first on drug too (hours).")
     ] = False,
@@ -165,7 +172,7 @@ def paper(
     """Reproduce the paper's tables and figures, beside its own figures and the theory."""
     from bestarm.cli.paper import run
 
-    run(experiment, out, runs, seed, executor, workers, with_performance_first, as_json)
+    run(experiment, out, runs, seed, executor, workers, device, with_performance_first, as_json)
 
 
 @app.command()

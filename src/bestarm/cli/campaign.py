@@ -25,6 +25,7 @@ def run(
     max_tests: int,
     executor: str | None,
     workers: int | None,
+    device: str,
     as_json: bool,
 ) -> None:
     grid = Campaign.grid(
@@ -37,7 +38,13 @@ def run(
         max_tests=max_tests,
     )
     with progress_bar() as bar:
-        result = grid.run(out, executor=executor, workers=workers, progress=campaign_progress(bar, "campaign"))
+        result = grid.run(
+            out,
+            executor=executor,
+            workers=workers,
+            device=device,
+            progress=campaign_progress(bar, "campaign"),
+        )
     if as_json:
         print_json(result.summary())
     else:

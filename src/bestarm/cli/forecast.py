@@ -32,6 +32,7 @@ def run(
     max_tests: int,
     executor: str | None,
     workers: int | None,
+    device: str,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -47,6 +48,7 @@ def run(
             max_tests=max_tests,
             executor=executor,
             workers=workers,
+            device=device,
             progress=runs_progress(bar, runs),
         )
     files = [] if stem is None else _drawn(result, stem)

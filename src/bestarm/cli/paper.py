@@ -20,6 +20,7 @@ def run(
     seed: int,
     executor: str | None,
     workers: int | None,
+    device: str,
     with_performance_first: bool,
     as_json: bool,
 ) -> None:
@@ -32,6 +33,7 @@ def run(
             seed=seed,
             executor=executor,
             workers=workers,
+            device=device,
             slow_drug_policies=with_performance_first,
             progress=lambda name: campaign_progress(bar, name),
         )

@@ -21,6 +21,7 @@ def run(
     max_tests: int,
     executor: str | None,
     workers: int | None,
+    device: str,
     as_json: bool,
 ) -> None:
     with progress_bar() as bar:
@@ -34,6 +35,7 @@ def run(
             max_tests=max_tests,
             executor=executor,
             workers=workers,
+            device=device,
             keep_streams=False,
             progress=runs_progress(bar, runs),
         )

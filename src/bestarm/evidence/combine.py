@@ -11,7 +11,7 @@ import math
 
 from bestarm.evidence.pairs import Stream
 from bestarm.evidence.streams import ceiling_above, evidence_above
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
 
 _LOG_INFEASIBLE = math.log(0.45)
@@ -20,6 +20,7 @@ _LOG_BOTH = math.log(0.1)
 _LOG_3 = math.log(3.0)
 
 
+@large
 @kernel
 def add_logs(a: float, b: float) -> float:
     """log(e^a + e^b)"""
@@ -69,6 +70,17 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
         ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
         largest = max(largest, ceiling)
     return largest
+
+
+@kernel
+def closer_infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    """At least log A_j, and closer to it than `infeasible_ceiling`."""
+    evidence = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        s = stream_of(setting, streams, arm, metric)
+        ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
+        evidence = add_logs(evidence, setting.log_weight[metric] + ceiling)
+    return evidence
 
 
 @kernel

@@ -73,6 +73,12 @@ def pair_ceiling(high: Stream, low: Stream, margin: float) -> float:
 
 
 @kernel
+def closer_pair_ceiling(high: Stream, low: Stream, margin: float) -> float:
+    """At least the evidence, closer to it than `pair_ceiling` where the means are in order, and less cheap."""
+    return _product(high, low, margin, _between(high, low, margin))[0]
+
+
+@kernel
 def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     """Log-evidence that the first mean plus `margin` is above the second.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bestarm.evidence.bounded import bounded_ceiling, bounded_evidence, bounded_evidence_and_slope
 from bestarm.evidence.gaussian import gaussian_ceiling, gaussian_evidence, gaussian_evidence_and_slope
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 
 GAUSSIAN = 0
 BOUNDED = 1
@@ -21,6 +21,7 @@ def inside(position: float) -> float:
     return min(max(position, 0.0), 1.0)
 
 
+@large
 @kernel
 def evidence_above(kind: int, low: float, width: float, n: int, total: float, c: float) -> float:
     """Log-evidence against "the mean is at most c"."""
@@ -41,6 +42,7 @@ def evidence_below(kind: int, low: float, width: float, n: int, total: float, c:
     return evidence_above(kind, mirrored(kind, low, width), width, n, -total, -c)
 
 
+@large
 @kernel
 def evidence_and_slope_above(
     kind: int, low: float, width: float, n: int, total: float, c: float
@@ -62,6 +64,7 @@ def evidence_and_slope_below(
     return evidence, -slope
 
 
+@large
 @kernel
 def ceiling_above(kind: int, low: float, width: float, n: int, total: float, c: float) -> float:
     """At least `evidence_above` or zero, and cheap: tells when the evidence cannot suffice yet."""

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "__bestarm_kernel__"
+_LARGE = "__bestarm_large__"
 
 # Kernels own no memory, so numba need not count references to the arrays they are handed: with counting,
 # each call of a helper costs some 60 ns, ten times the work it does.
@@ -27,11 +28,22 @@ def kernel(function: F) -> F:
     return function
 
 
+def large(function: F) -> F:
+    """Mark a kernel that is large and called in many places: a card, whose cache of instructions is small, keeps it
+    as one function, while a CPU gains by having it copied into its callers."""
+    setattr(function, _LARGE, True)
+    return function
+
+
+def is_large(function: types.FunctionType) -> bool:
+    return hasattr(function, _LARGE)
+
+
 def is_kernel(value: object) -> bool:
     return isinstance(value, types.FunctionType) and hasattr(value, _MARK)
 
 
-def _called_kernels(
+def called_kernels(
     function: types.FunctionType, replaced: dict[str, types.FunctionType]
 ) -> dict[str, types.FunctionType]:
     """The marked functions that `function` names, after `replaced` has taken the place of some."""
@@ -62,7 +74,7 @@ def fingerprint(function: types.FunctionType, replaced: dict[str, types.Function
         digest.update(
             repr((current.__qualname__, code.co_code, code.co_consts, code.co_names, _constants(current))).encode()
         )
-        for name, callee in sorted(_called_kernels(current, replaced).items()):
+        for name, callee in sorted(called_kernels(current, replaced).items()):
             digest.update(name.encode())
             visit(callee)
 
@@ -70,25 +82,26 @@ def fingerprint(function: types.FunctionType, replaced: dict[str, types.Function
     return digest.hexdigest()[:12]
 
 
-def _clone(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
-    clone = types.FunctionType(
+def clone(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
+    """The same function, in which some global names stand for something else."""
+    copy = types.FunctionType(
         function.__code__,
         {**function.__globals__, **bindings},
         function.__name__,
         function.__defaults__,
     )
-    clone.__module__ = function.__module__
-    clone.__qualname__ = qualname
-    return clone
+    copy.__module__ = function.__module__
+    copy.__qualname__ = qualname
+    return copy
 
 
 @functools.cache
 def _helper(function: types.FunctionType, **inlining: Any) -> Any:
     import numba
 
-    called = _called_kernels(function, {})
+    called = called_kernels(function, {})
     bindings = {name: _helper(callee, forceinline=True) for name, callee in called.items()}
-    return numba.njit(**inlining, **_OPTIONS)(_clone(function, bindings, function.__qualname__))
+    return numba.njit(**inlining, **_OPTIONS)(clone(function, bindings, function.__qualname__))
 
 
 @functools.cache
@@ -96,7 +109,7 @@ def _compiled(root: types.FunctionType, label: str, replaced: tuple[tuple[str, A
     import numba
 
     substitutes = dict(replaced)
-    called = _called_kernels(root, substitutes)
+    called = called_kernels(root, substitutes)
     # Only this root calls what is put into it, so that is merged before LLVM sees it: compiled as functions of
     # their own, these large parts would be optimised twice, which takes half as long again.
     bindings = {
@@ -104,7 +117,7 @@ def _compiled(root: types.FunctionType, label: str, replaced: tuple[tuple[str, A
         for name, callee in called.items()
     }
     qualname = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes)}"
-    return numba.njit(cache=True, **_OPTIONS)(_clone(root, bindings, qualname))
+    return numba.njit(cache=True, **_OPTIONS)(clone(root, bindings, qualname))
 
 
 def compiled(root: Callable[..., Any], label: str = "", **replaced: Callable[..., Any]) -> Any:

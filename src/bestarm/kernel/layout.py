@@ -9,11 +9,13 @@ import numpy.typing as npt
 
 T = TypeVar("T")
 
-_WORD = 8
+WORD = 8
+"""Bytes."""
 
 
 def _words(array: npt.NDArray[Any]) -> int:
-    return -(-array.nbytes // _WORD)
+    """How many words of the block an array takes."""
+    return -(-array.nbytes // WORD)
 
 
 def _size(value: Any) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 
 Generator = npt.NDArray[np.uint64]
 
@@ -108,6 +108,19 @@ def uniform(generator: Generator) -> float:
     return (float(next_word(generator) >> np.uint64(11)) + 0.5) * _UNIT
 
 
+# What `normal` needs of these it needs rarely.
+@large
+@kernel
+def _log(x: float) -> float:
+    return math.log(x)
+
+
+@large
+@kernel
+def _exp(x: float) -> float:
+    return math.exp(x)
+
+
 @kernel
 def normal(generator: Generator, ziggurat: Ziggurat) -> float:
     """Standard normal."""
@@ -122,12 +135,12 @@ def normal(generator: Generator, ziggurat: Ziggurat) -> float:
             return x
         if layer == 0:
             while True:
-                tail = -math.log(uniform(generator)) / _TAIL_START
-                if -2.0 * math.log(uniform(generator)) > tail * tail:
+                tail = -_log(uniform(generator)) / _TAIL_START
+                if -2.0 * _log(uniform(generator)) > tail * tail:
                     break
             if fraction < 0.0:
                 return -(_TAIL_START + tail)
             return _TAIL_START + tail
         bottom = height[layer]
-        if bottom + uniform(generator) * (height[layer + 1] - bottom) < math.exp(-0.5 * x * x):
+        if bottom + uniform(generator) * (height[layer + 1] - bottom) < _exp(-0.5 * x * x):
             return x

@@ -38,17 +38,30 @@ def new_tournament(size: int) -> Tournament:
         width, level = width * WIDTH, -(-level // WIDTH)
 
 
+# Both say what a compiler that knows `size` can use: then the scan of a group is a loop of known length.
+@kernel
+def own_group(size: int, k: int) -> int:
+    """The group in which contestant `k` of `size` is."""
+    return k >> BITS if size > WIDTH else 0
+
+
+@kernel
+def group_end(size: int, first: int) -> int:
+    """Where the group that starts at `first` ends."""
+    return min(first + WIDTH, size) if size % WIDTH else first + WIDTH
+
+
 @kernel
 def enter(tournament: Tournament, k: int, key: float) -> None:
     """Give contestant `k` the key `key`; minus infinity takes it out."""
     keys, winners = tournament
     keys[k] = key
     size = keys.shape[0]
-    group = k >> BITS
+    group = own_group(size, k)
     first = group << BITS
     winner = first
     top = keys[first]
-    for i in range(first + 1, min(first + WIDTH, size)):
+    for i in range(first + 1, group_end(size, first)):
         rival = keys[i]
         if rival > top:
             winner = i
@@ -89,15 +102,14 @@ def best_except(tournament: Tournament, k: int) -> int:
     """The contestant with the largest key apart from `k`, or `NOBODY`."""
     keys, winners = tournament
     size = keys.shape[0]
-    first = (k >> BITS) << BITS
-    last = min(first + WIDTH, size)
+    own = own_group(size, k)
+    first = own << BITS
     winner = NOBODY
     key = -math.inf
-    for i in range(first, last):
+    for i in range(first, group_end(size, first)):
         if i != k and keys[i] > key:
             winner = i
             key = keys[i]
-    own = k >> BITS
     start = 0
     size = (size + WIDTH - 1) >> BITS
     while size > 1:

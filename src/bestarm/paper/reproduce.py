@@ -35,6 +35,7 @@ def reproduce(
     seed: int = 0,
     executor: str | Executor | None = None,
     workers: int | None = None,
+    device: str = "cpu",
     slow_drug_policies: bool = False,
     progress: Callable[[str], Progress | None] | None = None,
 ) -> dict[str, CampaignResult]:
@@ -65,6 +66,7 @@ def reproduce(
             folder / "campaigns" / _campaign_folder(name, policies),
             executor=executor,
             workers=workers,
+            device=device,
             progress=progress(name) if progress else None,
         )
         blocks += page_part(EXPERIMENTS[name], results[name], folder)

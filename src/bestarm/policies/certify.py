@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.evidence.combine import (
+    closer_infeasible_ceiling,
     infeasible_ceiling,
     infeasible_evidence,
     rival_ceiling,
     rival_evidence,
     stream_of,
 )
-from bestarm.evidence.pairs import pair_ceiling, pair_evidence
+from bestarm.evidence.pairs import closer_pair_ceiling, pair_ceiling, pair_evidence
 from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_below
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
     NONE,
@@ -48,6 +49,8 @@ STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested so many times as often."""
 
 LEADER = -1
+
+ROUNDING = 1e-9
 
 
 class Memory(NamedTuple):
@@ -115,10 +118,8 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         suspicious = looks_violated and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
         memory.suspect[arm, metric] = suspicious
-    if memory.suspects[arm] > 0 or memory.rejected[arm] or streams.counts[arm, 0] == 0:
-        enter(memory.candidates, arm, -math.inf)
-    else:
-        enter(memory.candidates, arm, streams.means[arm, 0])
+    is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
+    enter(memory.candidates, arm, streams.means[arm, 0] if is_candidate else -math.inf)
 
 
 @kernel
@@ -144,15 +145,19 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
+    # Each step costs more than the one before and is taken only if that leaves the matter open. `ROUNDING` keeps a
+    # ceiling from falling below what it bounds.
     level = setting.level[arm]
     infeasible_limit = infeasible_ceiling(setting, streams, arm)
     infeasible = -math.inf
     if infeasible_limit >= level:
-        infeasible = infeasible_evidence(setting, streams, arm)
-        if infeasible >= level:
-            memory.rejected[arm] = 1
-            enter(memory.candidates, arm, -math.inf)
-            return True
+        infeasible_limit = closer_infeasible_ceiling(setting, streams, arm) + ROUNDING
+        if infeasible_limit >= level:
+            infeasible = infeasible_evidence(setting, streams, arm)
+            if infeasible >= level:
+                memory.rejected[arm] = 1
+                enter(memory.candidates, arm, -math.inf)
+                return True
     if leader == NOBODY:
         return False
     level = setting.level[leader]
@@ -161,8 +166,14 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
     constraints = streams.counts.shape[1] - 1
     if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
         return False
+    if rival_evidence(constraints, infeasible_limit, worse_limit) + ROUNDING < level:
+        return False
     if infeasible == -math.inf:
         infeasible = infeasible_evidence(setting, streams, arm)
+    if worse_limit > -math.inf:
+        worse_limit = closer_pair_ceiling(ahead, behind, setting.tolerance) + ROUNDING
+    if rival_evidence(constraints, infeasible, worse_limit) + ROUNDING < level:
+        return False
     if rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)) < level:
         return False
     memory.beaten[arm] = leader
@@ -178,13 +189,22 @@ def deviation(setting: Setting, position: float, metric: int) -> float:
     return float(setting.width[metric])
 
 
+@large
+@kernel
+def lot(generator: Generator, ziggurat: Ziggurat) -> float:
+    """Standard normal."""
+    return normal(generator, ziggurat)
+
+
 @kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
     noise = deviation(setting, setting.threshold[metric], metric)
     excess = (streams.means[arm, metric] - setting.threshold[metric]) / noise
-    lot = normal(memory.generator, memory.ziggurat)
-    drawn: float = excess + spread * lot * setting.inverse_root[slot(streams.counts[arm, metric])]
+    drawn: float = (
+        excess
+        + spread * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
+    )
     return drawn
 
 
@@ -219,7 +239,7 @@ def stream_to_test(
         return chosen
     noise = deviation(setting, streams.means[leader, 0], 0)
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
-    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
+    drawn = streams.means[arm, 0] + noise * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
         # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
@@ -252,7 +272,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader != NOBODY:
         noise = deviation(setting, streams.means[leader, 0], 0)
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
-        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
+        drawn_leader = streams.means[leader, 0] + spread * lot(memory.generator, memory.ziggurat)
 
     # One test for each open arm …
     size = 0

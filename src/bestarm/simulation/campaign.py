@@ -16,10 +16,9 @@ from typing import IO, Any
 
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
+from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.executors import open_workers
 from bestarm.simulation.record import Record
-from bestarm.simulation.schedule import Schedule
 from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, whole
 from bestarm.validation import InvalidInput
 
@@ -108,9 +107,10 @@ class Campaign:
         *,
         executor: str | Executor | None = None,
         workers: int | None = None,
+        device: str = "cpu",
         progress: Progress | None = None,
     ) -> CampaignResult:
-        """Compute what is missing in `folder`, and write the tables there.
+        """Compute what is missing in `folder`, on a device as in `simulate`, and write the tables there.
 
         Chunks go to the disk as they finish; the same campaign in the same folder continues where it stopped, with
         the same numbers in the end.
@@ -126,8 +126,9 @@ class Campaign:
             left = sum(last - first for spans in missing for first, last in spans)
             total = self.runs * len(keys)
             if left:
-                with contextlib.closing(open_workers(executor, workers)) as pool:
-                    schedule = Schedule(jobs, missing, pool, CHUNK_SECONDS)
+                with open_schedule(
+                    *(jobs, missing), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
+                ) as schedule:
                     if progress is not None:
                         progress(total - left, total, None)
                     for done in schedule:

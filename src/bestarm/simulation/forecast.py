@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import sys
@@ -17,9 +16,8 @@ from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Problem
+from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.executors import open_workers
-from bestarm.simulation.schedule import Schedule
 from bestarm.simulation.simulate import CHUNK_SECONDS, Progress, Simulation, whole
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
@@ -145,6 +143,7 @@ def forecast(
     max_tests: int = DEFAULT_MAX_TESTS,
     executor: str | Executor | None = None,
     workers: int | None = None,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Forecast:
     """Simulate `runs` studies of `problem`, the means of whose arms are guesses: numbers or ranges (low, high).
@@ -173,8 +172,11 @@ def forecast(
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts, done = np.zeros(jobs[0].shape, np.int64), 0
     # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
-    with contextlib.closing(open_workers(executor, workers)) as pool:
-        for piece, chunk in Schedule(jobs, [[(0, size)] for size in sizes], pool, CHUNK_SECONDS):
+    missing = [[(0, size)] for size in sizes]
+    with open_schedule(
+        *(jobs, missing), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
+    ) as schedule:
+        for piece, chunk in schedule:
             first = starts[piece.job] + piece.first
             part = slice(first, first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]

@@ -80,6 +80,12 @@ class Schedule:
         self._again: deque[Piece] = deque()
         self._tries: dict[Piece, int] = {}
 
+    def compile(self) -> None:
+        """Compile here what will be needed, or load what was compiled earlier."""
+        for job, queue in zip(self._jobs, self._queues, strict=True):
+            if queue.left:
+                job.simulate(0, 0)
+
     def seconds_left(self) -> float | None:
         """An estimate of the wall time that is left, once something is known."""
         known = [queue.seconds_per_run for queue in self._queues if queue.seconds_per_run is not None]

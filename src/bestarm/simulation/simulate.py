@@ -16,9 +16,8 @@ from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Problem
+from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.executors import open_workers
-from bestarm.simulation.schedule import Schedule
 from bestarm.validation import InvalidInput
 
 DEFAULT_MAX_TESTS = 10**9
@@ -155,11 +154,12 @@ def simulate(
     keep_streams: bool = True,
     executor: str | Executor | None = None,
     workers: int | None = None,
+    device: str = "cpu",
     progress: Progress | None = None,
 ) -> Simulation:
     """Simulate `runs` independent studies of `problem`, whose arms must have their true means.
 
-    Run number r comes out the same whatever the number of workers, runs or chunks.
+    Run number r comes out the same whatever the device and the number of workers, runs or chunks.
 
     Parameters
     ----------
@@ -176,6 +176,8 @@ def simulate(
         Policies in plain Python use more than one core only with processes.
     workers
         How many threads or processes; by default the number of cores.
+    device
+        "cpu", "cuda" for a CUDA card, or "auto" for a card if there is one and the job is large enough to pay.
 
     >>> import bestarm as ba
     >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasibility-first", runs=20, seed=1)
@@ -193,12 +195,13 @@ def simulate(
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
     done = 0
-    pool = open_workers(executor, workers)
-    try:
+    with open_schedule(
+        *([job], [[(0, runs)]]), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
+    ) as schedule:
         if executor is None or executor == "threads":
-            job.simulate(0, 0)  # compile before the clock starts
+            schedule.compile()  # before the clock starts
         start = time.perf_counter()
-        for piece, chunk in Schedule([job], [[(0, runs)]], pool, CHUNK_SECONDS):
+        for piece, chunk in schedule:
             part = slice(piece.first, piece.first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
             if keep_streams:
@@ -206,8 +209,6 @@ def simulate(
             done += piece.runs
             if progress is not None:
                 progress(done, int(tests.sum()))
-    finally:
-        pool.close()
     seconds = max(time.perf_counter() - start, 1e-9)
     return Simulation(
         plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds

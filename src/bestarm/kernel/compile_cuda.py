@@ -1,0 +1,94 @@
+"""Compiles kernels for a card: the same clones as `bestarm.kernel.compile` makes, for numba's CUDA target."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from numba import config, cuda
+
+from bestarm.kernel.compile import called_kernels, clone, fingerprint, is_large
+
+SIMULATED: bool = bool(config.ENABLE_CUDASIM)
+"""Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
+
+# Link-time optimization would have the linker, which cannot be told otherwise, fuse products and sums. (Options given
+# as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
+_OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
+
+MOST_REGISTERS = 128
+"""So that a multiprocessor, which has 65,536 of them, can hold 512 threads."""
+
+
+@functools.cache
+def _helper(function: types.FunctionType) -> Any:
+    bindings = {name: _helper(callee) for name, callee in called_kernels(function, {}).items()}
+    helper = cuda.jit(clone(function, bindings, function.__qualname__), device=True, **_OPTIONS)
+    return _kept_whole(helper) if is_large(function) else helper
+
+
+def _kept_whole(helper: Any) -> Any:
+    from bestarm.kernel.tiles_cuda import keep_out_of_line
+
+    def whole(*arguments: Any) -> Any:
+        keep_out_of_line()
+        return helper(*arguments)
+
+    return cuda.jit(whole, device=True, **_OPTIONS)
+
+
+def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str, Any], bound: dict[str, Any]) -> Any:
+    """`root` as a CUDA kernel, in which the names in `replaced` stand for other kernels and those in `bound` for
+    anything else; `label` tells apart what is in `bound`."""
+    assert isinstance(root, types.FunctionType)
+    called = called_kernels(root, replaced)
+    if SIMULATED:
+        copy = clone(root, {**called, **bound}, root.__qualname__)
+        # The simulator puts its own `cuda` among the names that the kernel sees; what stands beside it shares them.
+        for name, callee in called.items():
+            if callee.__module__ == root.__module__:
+                copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
+        return cuda.jit(copy)
+    bindings = {**{name: _helper(callee) for name, callee in called.items()}, **bound}
+    # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {MOST_REGISTERS}".encode())
+    digest.update(Path(__file__).with_name("tiles_cuda.py").read_bytes())
+    qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
+    return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=MOST_REGISTERS, **_OPTIONS)
+
+
+@contextlib.contextmanager
+def exact_arithmetic() -> Iterator[None]:
+    """Compile what is compiled inside without fused multiply-adds, so that a card rounds as a CPU does.
+
+    libNVVM fuses unless it is told not to, and numba-cuda has no option that tells it.
+    """
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = lambda ir, **options: compile_ir(ir, **{**options, "fma": False})
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+def prepare(kernel: Any, arguments: tuple[Any, ...], shared: int) -> None:
+    """Compile a kernel for such arguments, or load what was compiled earlier, and let it have `shared` bytes of shared
+    memory a block: without leave it gets 48 KB at most."""
+    if SIMULATED:
+        return
+    from cuda.bindings import driver
+    from numba.cuda.typing.typeof import typeof
+
+    with exact_arithmetic():
+        function = kernel.compile(tuple(map(typeof, arguments))).library.get_cufunc()
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    [error, *_] = driver.cuKernelSetAttribute(attribute, shared, function.handle, cuda.get_current_device().id)
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"the card refused {shared:,} bytes of shared memory: {error.name}")

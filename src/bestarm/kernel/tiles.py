@@ -1,0 +1,89 @@
+"""Where what a run keeps lies in a card's memory: in tiles of 32 runs, one run for each lane of a warp.
+
+Lanes that all read the same element of an array read one stretch of memory: the 32 runs' first elements lie side by
+side, then their second ones, and so on. Tables that are the same for every run stay where they are. Nothing outside
+this file and `tiles_cuda` knows of tiles.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.layout import WORD
+from bestarm.kernel.random import Ziggurat
+
+Shape = tuple[int, ...]
+
+LANES = 32
+
+
+def is_shared(kind: type) -> bool:
+    """Whether the arrays in a tuple of this kind are the same for every run."""
+    return issubclass(kind, Ziggurat)
+
+
+def array_words(size: int, itemsize: int) -> int:
+    """How many words of 8 bytes an array takes in a tile, for each run."""
+    return -(-size * itemsize // WORD)
+
+
+def state_words(fresh: Any) -> int:
+    """How many words of 8 bytes a run's arrays take in a tile."""
+    if isinstance(fresh, np.ndarray):
+        return array_words(fresh.size, fresh.itemsize)
+    return 0 if is_shared(type(fresh)) else sum(state_words(part) for part in fresh)
+
+
+def state_shapes(fresh: Any) -> tuple[Shape, ...]:
+    """The shapes of a run's arrays, in order."""
+    if isinstance(fresh, np.ndarray):
+        return (fresh.shape,)
+    return () if is_shared(type(fresh)) else tuple(shape for part in fresh for shape in state_shapes(part))
+
+
+def view(shapes: tuple[Shape, ...], simulated: bool) -> Any:
+    """A function of (fresh, block, run): what one of the runs in a block of tiles keeps, shaped like `fresh`.
+
+    It is made for arrays of these shapes, so that the compiler knows them.
+    """
+    if simulated:
+        return _view
+    from bestarm.kernel.tiles_cuda import view_for
+
+    return view_for(shapes)
+
+
+def renew(simulated: bool) -> Any:
+    """A function of (state, fresh) that makes what a run keeps what it is before the first test."""
+    if simulated:
+        return _renew
+    from bestarm.kernel.tiles_cuda import renew
+
+    return renew
+
+
+def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
+    """What the intrinsic does, as plain Python for the simulator of CUDA."""
+    tile, lane = divmod(run, LANES)
+    start = tile * state_words(fresh) * LANES * WORD
+
+    def placed(value: Any) -> Any:
+        nonlocal start
+        if isinstance(value, np.ndarray):
+            tile_array: npt.NDArray[Any] = np.ndarray((*value.shape, LANES), value.dtype, block, start)
+            start += state_words(value) * LANES * WORD
+            return tile_array[..., lane]
+        return value if is_shared(type(value)) else type(value)(*(placed(part) for part in value))
+
+    return placed(fresh)
+
+
+def _renew(state: Any, fresh: Any) -> None:
+    if isinstance(fresh, np.ndarray):
+        state[...] = fresh
+    elif not is_shared(type(fresh)):
+        for part, new in zip(state, fresh, strict=True):
+            _renew(part, new)

@@ -1,0 +1,179 @@
+"""The Monte-Carlo loop for a card: a run for each thread, and the next run from a queue when one ends."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, int64
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import NOISE, seed_generator
+from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, record, total_cost
+from bestarm.simulation.engine import Outcomes, propose, start, update
+from bestarm.simulation.nature import Nature, draw
+
+IDLE = -1
+"""The run number of a thread that is to take a run from the queue."""
+BURST = 4
+"""How many tests of a batch a thread makes before it lets threads with smaller batches propose theirs."""
+
+
+class Far(NamedTuple):
+    """What a run reads once or twice for each test, and so may lie in the card's large, slow memory."""
+
+    streams: Streams
+    batch: Batch
+
+
+class Fresh(NamedTuple):
+    """What a run starts with."""
+
+    near: Any
+    """The policy's memory, which is read most."""
+    far: Far
+
+
+class Threads(NamedTuple):
+    """Where the threads stand between two launches. Entries are by thread; of `generator` it is the last axis."""
+
+    near: Ints
+    far: Ints
+    """What their runs keep, in tiles."""
+    queue: Ints
+    """[0]: how many runs have been taken from the queue."""
+    run: Ints
+    tests: Ints
+    cost: Floats
+    size: Ints
+    row: Ints
+    generator: Any
+
+
+def near_of(fresh: Any, block: Ints, run: int) -> Any:
+    """Stands for the `view` of what is near in tiles, which is bound when the loop is compiled."""
+    raise NotImplementedError
+
+
+def far_of(fresh: Far, block: Ints, run: int) -> Far:
+    """Stands for the `view` of what is far."""
+    raise NotImplementedError
+
+
+def renew(state: Any, fresh: Any) -> None:
+    """Stands for `tiles.renew`."""
+    raise NotImplementedError
+
+
+@kernel
+def opened(near: Ints, words: int) -> tuple[Ints, int]:
+    """The block with what is near, of `words` words, to this thread's run, and the run's number in it."""
+    return near, cuda.grid(1)
+
+
+@kernel
+def closed(near: Ints, block: Ints, words: int) -> None:
+    """Bring what is in the block back to where it is kept from launch to launch."""
+
+
+@kernel
+def opened_shared(near: Ints, words: int) -> tuple[Ints, int]:
+    """The same, in the memory that a block of threads shares, which is as fast as a cache."""
+    block = cuda.shared.array(0, int64)
+    first = cuda.blockIdx.x * cuda.blockDim.x * words
+    for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
+        block[word] = near[first + word]
+    cuda.syncthreads()
+    return block, cuda.threadIdx.x
+
+
+@kernel
+def closed_shared(near: Ints, block: Ints, words: int) -> None:
+    cuda.syncthreads()
+    first = cuda.blockIdx.x * cuda.blockDim.x * words
+    for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
+        near[first + word] = block[word]
+
+
+@kernel
+def advance(
+    setting: Setting,
+    nature: Nature,
+    fresh: Fresh,
+    words: int,
+    threads: Threads,
+    outcomes: Outcomes,
+    seed: int,
+    first_run: int,
+    max_tests: int,
+    max_cost: float,
+    rounds: int,
+) -> None:
+    """Bring every thread's run forward by `rounds` rounds; runs that end make room for the next in the queue."""
+    thread = cuda.grid(1)
+    run = threads.run[thread]
+    tests = threads.tests[thread]
+    cost = threads.cost[thread]
+    size = threads.size[thread]
+    row = threads.row[thread]
+    generator = cuda.local.array(4, np.uint64)
+    for i in range(4):
+        generator[i] = threads.generator[i, thread]
+    block, place = opened(threads.near, words)
+    memory = near_of(fresh.near, block, place)
+    far = far_of(fresh.far, threads.far, thread)
+    streams, batch = far
+    runs = outcomes.answers.shape[0]
+    for _ in range(rounds):
+        if run == IDLE:
+            run = cuda.atomic.add(threads.queue, 0, 1)
+            if run < runs:
+                renew(memory, fresh.near)
+                renew(far, fresh.far)
+                seed_generator(generator, seed, first_run + run, NOISE)
+                start(memory, seed, first_run + run)
+                tests = 0
+                cost = 0.0
+                size = 0
+                row = 0
+        if run >= runs:
+            break
+        answer = UNFINISHED
+        ended = False
+        if row == size:
+            row = 0
+            size = propose(setting, streams, memory, batch)
+            if size <= 0:
+                answer = -1 - size
+                ended = True
+                size = 0
+            size = min(size, max_tests - tests)
+        last = min(size, row + BURST)
+        while row < last:
+            arm = int(np.int64(batch[row, 0]))
+            metric = int(np.int64(batch[row, 1]))
+            record(streams, arm, metric, draw(nature, generator, arm, metric))
+            update(setting, streams, memory, arm, metric)
+            row += 1
+            tests += 1
+            cost += setting.cost[metric]
+            if cost >= max_cost:
+                ended = True
+                break
+        if ended or tests >= max_tests:
+            outcomes.answers[run] = answer
+            outcomes.tests[run] = tests
+            outcomes.cost[run] = total_cost(setting, streams)
+            if outcomes.counts.shape[0] > 0:
+                for arm in range(streams.counts.shape[0]):
+                    for metric in range(streams.counts.shape[1]):
+                        outcomes.counts[run, arm, metric] = streams.counts[arm, metric]
+            run = IDLE
+    closed(threads.near, block, words)
+    threads.run[thread] = run
+    threads.tests[thread] = tests
+    threads.cost[thread] = cost
+    threads.size[thread] = size
+    threads.row[thread] = row
+    for i in range(4):
+        threads.generator[i, thread] = generator[i]

@@ -1,0 +1,82 @@
+"""Where a simulation runs: on this machine's cores and other workers, or on a CUDA card."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+from bestarm.simulation.engine import Job
+from bestarm.simulation.executors import open_workers
+from bestarm.simulation.schedule import Schedule, Span
+from bestarm.validation import InvalidInput
+
+if TYPE_CHECKING:
+    from bestarm.simulation.cuda import CardSchedule
+
+DEVICES = ("cpu", "cuda", "auto")
+
+RUNS_THAT_PAY = 20_000
+"""With fewer runs of each job most of a large card would be idle, and the CPU is done before the card has begun."""
+
+
+def why_no_card() -> str | None:
+    """What keeps a CUDA card from being used here, or None if nothing does."""
+    if importlib.util.find_spec("numba_cuda") is None:
+        return "it needs numba-cuda: pip install 'bestarm[cuda]'"
+    try:
+        from numba import cuda
+    except Exception as error:  # whatever a package that does not fit its neighbours raises
+        return f"numba-cuda cannot be loaded: {str(error).partition(chr(10))[0]}"
+    if not cuda.is_available():
+        return "no CUDA card, or no driver for it, was found"
+    return None
+
+
+def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[Span]], elsewhere: bool) -> str:
+    """ "cpu" or "cuda". `elsewhere` says that an executor or a number of workers was asked for.
+
+    "auto" is the card if there is one and the jobs are large enough to pay.
+    """
+    if device not in DEVICES:
+        raise InvalidInput(f"device = {device!r}: must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}")
+    interpreted = next((job for job in jobs if not job.is_compiled), None)
+    if device == "auto":
+        runs = [sum(last - first for first, last in spans) for spans in missing]
+        pays = bool(runs) and sum(runs) >= RUNS_THAT_PAY * sum(count > 0 for count in runs) > 0
+        suits = pays and not elsewhere and interpreted is None
+        return "cuda" if suits and why_no_card() is None else "cpu"
+    if device == "cuda":
+        if elsewhere:
+            raise InvalidInput("device = 'cuda': runs go to the card, not to an executor or workers; name one of them")
+        if interpreted is not None:
+            raise InvalidInput(
+                f"device = 'cuda': policy {interpreted.policy.name!r} is written in plain Python; "
+                "only policies written as kernels run on a card"
+            )
+        if reason := why_no_card():
+            raise InvalidInput(f"device = 'cuda': {reason}")
+    return device
+
+
+@contextlib.contextmanager
+def open_schedule(
+    jobs: Sequence[Job],
+    missing: Sequence[Sequence[Span]],
+    *,
+    device: str,
+    executor: str | Executor | None,
+    workers: int | None,
+    chunk_seconds: float,
+) -> Iterator[Schedule | CardSchedule]:
+    """The chunks of `jobs`, of which the runs in `missing` are to be computed, from wherever they are computed."""
+    elsewhere = executor is not None or workers is not None
+    if chosen_device(device, jobs, missing, elsewhere) == "cuda":
+        from bestarm.simulation.cuda import CardSchedule
+
+        yield CardSchedule(jobs, missing)
+        return
+    with contextlib.closing(open_workers(executor, workers)) as pool:
+        yield Schedule(jobs, missing, pool, chunk_seconds)
