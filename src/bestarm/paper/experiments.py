@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.page import Block, Figure, Grid, Heading, Text
 from bestarm.analysis.drawing import save
+from bestarm.analysis.page import Block, Figure, Grid, Heading, Text
 from bestarm.paper.instances import SIZES_K, SIZES_N, instance
 from bestarm.paper.published import TABLE_1
 from bestarm.simulation.campaign import Campaign, CampaignResult, Cell

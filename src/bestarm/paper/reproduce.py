@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from bestarm.analysis.page import Block, Heading, Items, Text, to_html, to_markdown
 from bestarm.analysis.drawing import require_plots
+from bestarm.analysis.page import Block, Heading, Items, Text, to_html, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES, page_part
 from bestarm.paper.published import DEPARTURES
 from bestarm.simulation.campaign import CampaignResult, Progress, replacing
