@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
+import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -98,7 +101,15 @@ def run(report: Path, db: str, policy_name: str | None, delta: float, seed: int,
     except OSError as error:
         raise InvalidInput(f"report = {str(report)!r}: cannot be written: {error.strerror}") from None
     console.print(f"Report: {report}", highlight=False)
-    console.print(f"Dashboard: bestarm serve --db {db}", highlight=False)
+    console.print(f"Dashboard: {_program()} serve --db {db}", highlight=False)
+
+
+def _program() -> str:
+    """How to call this program: by its path, where it would not be found by its name."""
+    called = Path(sys.argv[0])
+    if called.name != "bestarm" or shutil.which("bestarm") is not None or not called.is_file():
+        return "bestarm"
+    return os.path.relpath(called)
 
 
 def _study(console: Console, study: Study, lots: random.Random, rate: int) -> Answer:
