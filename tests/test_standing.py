@@ -6,7 +6,6 @@ import dataclasses
 import math
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -260,32 +259,6 @@ def test_intervals_follow_their_streams() -> None:
     for arm, metric, value in ((0, 1, 0.3), (4, 0, 0.1), (0, 1, -0.2)):
         policy.tell(arm, metric, value)
         assert standings(plan, policy) == standings(plan, copy_of(policy))
-
-
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
-@pytest.mark.parametrize("tests", [20_000, 60_000])
-def test_a_thousand_arms_are_shown_quickly(noise: Any, tests: int) -> None:
-    """100 ms of this process's own time, with the results of a round that are new; best of five."""
-    plan = large(noise)
-    policy = advanced(plan, tests)
-    assert isinstance(policy, Certify)
-    standings(plan, policy), present_answer(policy.setting, policy.streams)
-    seconds = []
-    for arm in range(5):
-        policy.tell(arm, 0, 0.0)
-        start = time.process_time()
-        standings(plan, policy), present_answer(policy.setting, policy.streams)
-        seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.1
-
-
-def test_other_policies_are_shown_quickly_too() -> None:
-    plan = large(ba.Gaussian(1.0), policy="racing")
-    policy = advanced(plan, 10_000, "racing")
-    start = time.process_time()
-    rows = standings(plan, policy)
-    assert time.process_time() - start < 0.1
-    assert len(rows) == 1000
 
 
 def test_a_small_study_needs_no_compiler() -> None:
