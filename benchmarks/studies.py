@@ -7,6 +7,7 @@ Speeds are compared within one run with a bare loop of sqlite3 inserts of the sa
 
 from __future__ import annotations
 
+import itertools
 import resource
 import sqlite3
 import tempfile
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 import bestarm as ba
 
-TELLS = 5000
+TELLS, BLOCKS = 250, 40
 LONG = 1_000_000
 
 
@@ -29,32 +30,32 @@ def seconds(act: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def bare_inserts(folder: Path) -> float:
-    """Rows a second of a plain loop, one transaction each."""
+def tells(folder: Path) -> tuple[float, float]:
+    """Results a second that one process tells one study, and rows a second of a plain loop, one transaction each.
+
+    In turns, and the median of each: another program may be at the disk for a while.
+    """
+    study = ba.Study.create(ba.instance("exp1-c"), storage=folder / "tells.db")
+    tests = iter(study.ask(BLOCKS * TELLS))
     connection = sqlite3.connect(folder / "bare.db", isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("CREATE TABLE results (study INTEGER, test INTEGER, value REAL, PRIMARY KEY (study, test))")
+    rows = itertools.count()
+
+    def tell() -> None:
+        for test in itertools.islice(tests, TELLS):
+            study.tell(test, 0.5)
 
     def insert() -> None:
-        for test in range(TELLS):
+        for test in itertools.islice(rows, TELLS):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("INSERT INTO results VALUES (1, ?, ?)", (test, 0.5))
             connection.execute("COMMIT")
 
-    return TELLS / seconds(insert)
-
-
-def durable_tells(folder: Path) -> float:
-    """Results a second that one process tells one study."""
-    study = ba.Study.create(ba.instance("exp1-c"), storage=folder / "tells.db")
-    tests = study.ask(TELLS)
-
-    def tell() -> None:
-        for test in tests:
-            study.tell(test, 0.5)
-
-    return TELLS / seconds(tell)
+    times = np.array([(seconds(tell), seconds(insert)) for _ in range(BLOCKS)])
+    told, bare = TELLS / np.median(times, axis=0)
+    return float(told), float(bare)
 
 
 def large_problem(arms: int, metrics: int) -> tuple[ba.Problem, npt.NDArray[np.float64]]:
@@ -114,7 +115,7 @@ def long_record(folder: Path) -> tuple[float, float]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bare, told = bare_inserts(folder), durable_tells(folder)
+        told, bare = tells(folder)
         print(f"durable tells: {told:,.0f} a second, {told / bare:.2f} of a bare sqlite3 insert loop ({bare:,.0f})")
         median, high, status = asks(folder)
         print(
