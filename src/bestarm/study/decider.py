@@ -13,12 +13,14 @@ import numpy as np
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.confidence import COMPILE_STREAMS
 from bestarm.policies.setting import new_setting
 from bestarm.study.storage import Entries
 
-COMPILE_STREAMS = 100
-COMPILE_RESULTS = 2000
-"""From so many streams or results on, loading compiled code (a second) costs less than interpreting."""
+COMPILE_BACKLOG = 2000
+COMPILE_RESULTS = 20_000
+"""From so many results at once, or in all, on, or on large problems, compiled code pays. To load it takes a second, and
+the first time ever it is compiled, which takes several: too long a pause for a study that a person watches."""
 
 
 class Decider:
@@ -43,7 +45,8 @@ class Decider:
         if self.stop is not None:
             return
         self._entered += len(entries.ids)
-        if self._entered >= COMPILE_RESULTS or self.policy.streams.counts.size >= COMPILE_STREAMS:
+        is_long = len(entries.ids) >= COMPILE_BACKLOG or self._entered >= COMPILE_RESULTS
+        if is_long or self.policy.streams.counts.size >= COMPILE_STREAMS:
             self._compile()
         tests = np.column_stack((entries.arms, entries.metrics))
         self._take(self.policy.advance(tests, entries.values * self._signs[entries.metrics], entries.ends))
