@@ -30,17 +30,17 @@ from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
 
 PARITY = ("exp1-a", "exp1-b", "exp1-c", "drug", "drug-bernoulli")
-PARITY_MAX_TESTS = 20_000
+PARITY_MAX_TESTS = 10_000
 PARITY_RUNS = 100_000
 
 SPEED = {
     ("feasible-lucb", "exp1-a"): 4_000_000,
     ("feasible-lucb", "exp1-b"): 500_000,
     ("feasible-lucb", "exp1-c"): 1_000_000,
-    ("feasible-lucb", "exp2-k64"): 100_000,
-    ("feasible-lucb", "exp2-n64"): 100_000,
+    ("feasible-lucb", "exp2-k64"): 400_000,
+    ("feasible-lucb", "exp2-n64"): 400_000,
     ("certify", "exp1-a"): 1_000_000,
-    ("certify", "exp1-c"): 1_000_000,
+    ("certify", "exp1-c"): 2_000_000,
     ("certify", "drug-bernoulli"): 100_000,
     ("feasibility-first", "exp1-c"): 200_000,
     ("performance-first", "exp1-c"): 200_000,

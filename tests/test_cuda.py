@@ -161,7 +161,7 @@ def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., N
         """
 job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
 shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
-assert cuda._kernel(job.policy, shapes, True).targetoptions["lto"] is False
+assert cuda._kernel(job.policy, shapes, True, 128).targetoptions["lto"] is False
 """,
         simulated=False,
     )

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 
 from bestarm.evidence.pairs import Stream
-from bestarm.evidence.streams import ceiling_above, evidence_above
+from bestarm.evidence.streams import evidence_above
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
 
-_LOG_INFEASIBLE = math.log(0.45)
-_LOG_WORSE = math.log(0.45)
-_LOG_BOTH = math.log(0.1)
-_LOG_3 = math.log(3.0)
+LOG_INFEASIBLE = math.log(0.45)
+LOG_WORSE = math.log(0.45)
+LOG_BOTH = math.log(0.1)
 
 
 @large
@@ -61,41 +60,9 @@ def infeasible_evidence(setting: Setting, streams: Streams, arm: int) -> float:
 
 
 @kernel
-def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    """At least log A_j, and cheap."""
-    constraints = streams.counts.shape[1] - 1
-    largest = -math.inf
-    for metric in range(1, constraints + 1):
-        s = stream_of(setting, streams, arm, metric)
-        ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
-        largest = max(largest, ceiling)
-    return largest
-
-
-@kernel
-def closer_infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    """At least log A_j, and closer to it than `infeasible_ceiling`."""
-    evidence = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        s = stream_of(setting, streams, arm, metric)
-        ceiling = ceiling_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
-        evidence = add_logs(evidence, setting.log_weight[metric] + ceiling)
-    return evidence
-
-
-@kernel
 def rival_evidence(constraints: int, infeasible: float, worse: float) -> float:
     """Log-evidence that a rival is infeasible or worse, from the evidence for each."""
     if constraints == 0:
         return worse
-    both = _LOG_BOTH + infeasible + worse
-    return add_logs(add_logs(_LOG_INFEASIBLE + infeasible, _LOG_WORSE + worse), both)
-
-
-@kernel
-def rival_ceiling(constraints: int, infeasible: float, worse: float) -> float:
-    """At least `rival_evidence` of evidence that is at most `infeasible` and `worse`, and cheap."""
-    if constraints == 0:
-        return worse
-    either = max(_LOG_INFEASIBLE + infeasible, _LOG_WORSE + worse)
-    return _LOG_3 + max(either, _LOG_BOTH + infeasible + worse)
+    both = LOG_BOTH + infeasible + worse
+    return add_logs(add_logs(LOG_INFEASIBLE + infeasible, LOG_WORSE + worse), both)

@@ -55,11 +55,3 @@ def gaussian_evidence_and_slope(n: int, deviation: float) -> tuple[float, float]
     else:
         slope = x + math.exp(-scaled_phi) / _ROOT_2_PI
     return log_mixture_factor(n) + scaled_phi, slope / root
-
-
-@kernel
-def gaussian_ceiling(n: int, deviation: float) -> float:
-    """At least the log-evidence, and cheap: Phi is left out."""
-    if deviation <= 0.0:
-        return 0.0
-    return log_mixture_factor(n) + 0.5 * deviation * deviation / (n + RHO)

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from bestarm.evidence.streams import (
     BOUNDED,
-    ceiling_above,
-    ceiling_below,
     evidence_and_slope_above,
     evidence_and_slope_below,
 )
@@ -63,18 +61,8 @@ def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float,
 
 
 @kernel
-def pair_ceiling(high: Stream, low: Stream, margin: float) -> float:
-    """At least the evidence, and cheap: the product at one c is never below the least."""
-    if high.total / high.n + margin <= low.total / low.n:
-        return -math.inf
-    c = _between(high, low, margin)
-    above = ceiling_above(high.kind, high.low, high.width, high.n, high.total, c - margin)
-    return above + ceiling_below(low.kind, low.low, low.width, low.n, low.total, c)
-
-
-@kernel
-def closer_pair_ceiling(high: Stream, low: Stream, margin: float) -> float:
-    """At least the evidence, closer to it than `pair_ceiling` where the means are in order, and less cheap."""
+def evidence_between(high: Stream, low: Stream, margin: float) -> float:
+    """At least `pair_evidence`, and close to it: the product at one c is never below the least."""
     return _product(high, low, margin, _between(high, low, margin))[0]
 
 

@@ -7,8 +7,8 @@ below c is evidence that minus the mean lies above minus c.
 
 from __future__ import annotations
 
-from bestarm.evidence.bounded import bounded_ceiling, bounded_evidence, bounded_evidence_and_slope
-from bestarm.evidence.gaussian import gaussian_ceiling, gaussian_evidence, gaussian_evidence_and_slope
+from bestarm.evidence.bounded import bounded_evidence, bounded_evidence_and_slope
+from bestarm.evidence.gaussian import gaussian_evidence, gaussian_evidence_and_slope
 from bestarm.kernel.compile import kernel, large
 
 GAUSSIAN = 0
@@ -62,18 +62,3 @@ def evidence_and_slope_below(
     """`evidence_below` and its derivative in c: positive and increasing."""
     evidence, slope = evidence_and_slope_above(kind, mirrored(kind, low, width), width, n, -total, -c)
     return evidence, -slope
-
-
-@large
-@kernel
-def ceiling_above(kind: int, low: float, width: float, n: int, total: float, c: float) -> float:
-    """At least `evidence_above` or zero, and cheap: tells when the evidence cannot suffice yet."""
-    if kind == GAUSSIAN:
-        return gaussian_ceiling(n, (total - n * c) / width)
-    return bounded_ceiling(n, (total - n * low) / width, inside((c - low) / width))
-
-
-@kernel
-def ceiling_below(kind: int, low: float, width: float, n: int, total: float, c: float) -> float:
-    """At least `evidence_below` or zero, and cheap."""
-    return ceiling_above(kind, mirrored(kind, low, width), width, n, -total, -c)

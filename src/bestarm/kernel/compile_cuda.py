@@ -21,9 +21,6 @@ SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 # as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
 _OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
 
-MOST_REGISTERS = 128
-"""So that a multiprocessor, which has 65,536 of them, can hold 512 threads."""
-
 
 @functools.cache
 def _helper(function: types.FunctionType) -> Any:
@@ -42,9 +39,11 @@ def _kept_whole(helper: Any) -> Any:
     return cuda.jit(whole, device=True, **_OPTIONS)
 
 
-def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str, Any], bound: dict[str, Any]) -> Any:
+def compiled_for_card(
+    root: Callable[..., None], label: str, replaced: dict[str, Any], bound: dict[str, Any], registers: int
+) -> Any:
     """`root` as a CUDA kernel, in which the names in `replaced` stand for other kernels and those in `bound` for
-    anything else; `label` tells apart what is in `bound`."""
+    anything else; `label` tells apart what is in `bound`. Each thread has so many registers."""
     assert isinstance(root, types.FunctionType)
     called = called_kernels(root, replaced)
     if SIMULATED:
@@ -56,10 +55,10 @@ def compiled_for_card(root: Callable[..., None], label: str, replaced: dict[str,
         return cuda.jit(copy)
     bindings = {**{name: _helper(callee) for name, callee in called.items()}, **bound}
     # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
-    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {MOST_REGISTERS}".encode())
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers}".encode())
     digest.update(Path(__file__).with_name("tiles_cuda.py").read_bytes())
     qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
-    return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=MOST_REGISTERS, **_OPTIONS)
+    return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=registers, **_OPTIONS)
 
 
 @contextlib.contextmanager

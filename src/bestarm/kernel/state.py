@@ -20,8 +20,12 @@ NONE = -1
 UNFINISHED = -2
 """No answer: the run's limit of tests came first."""
 
+LEAST_VARIANCE = 0.01
+"""Observations in [0, 1] are planned for as if their variance were at least this."""
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+"""Numbers of tests, and numbers that name arms or metrics."""
 Flags = npt.NDArray[np.int8]
 Batch = npt.NDArray[np.uint32]
 """Row k of a batch is one test to make: (arm, metric)."""
@@ -38,6 +42,9 @@ class Setting(NamedTuple):
     sigma: Floats
     inverse_sigma: Floats
     cost: Floats
+    inverse_cost: Floats
+    inverse_scatter: Floats
+    """1 / the standard deviation of one observation at the threshold, for planning only."""
     kind: Ints
     low: Floats
     width: Floats
@@ -52,6 +59,8 @@ class Setting(NamedTuple):
     """sqrt(2 log n)"""
     inverse_root: Floats
     """1 / sqrt(n)"""
+    mixture: Floats
+    """What `bestarm.evidence.ceilings` looks up: two entries for each n."""
 
 
 class Streams(NamedTuple):

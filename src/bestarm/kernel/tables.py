@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 
 DENSE = 65536
 _OCTAVES = 24
@@ -25,8 +25,12 @@ LARGEST = DENSE << _OCTAVES
 @kernel
 def slot(n: int) -> int:
     """Where the value for `n` stands in a table."""
-    if n < DENSE:
-        return n
+    return n if n < DENSE else _sparse_slot(n)
+
+
+@large
+@kernel
+def _sparse_slot(n: int) -> int:
     octave = 0
     while (n >> octave) >= 2 * DENSE:
         octave += 1

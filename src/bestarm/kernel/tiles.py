@@ -25,16 +25,15 @@ def is_shared(kind: type) -> bool:
     return issubclass(kind, Ziggurat)
 
 
-def array_words(size: int, itemsize: int) -> int:
-    """How many words of 8 bytes an array takes in a tile, for each run."""
-    return -(-size * itemsize // WORD)
+def state_bytes(fresh: Any) -> int:
+    if isinstance(fresh, np.ndarray):
+        return fresh.nbytes
+    return 0 if is_shared(type(fresh)) else sum(state_bytes(part) for part in fresh)
 
 
 def state_words(fresh: Any) -> int:
     """How many words of 8 bytes a run's arrays take in a tile."""
-    if isinstance(fresh, np.ndarray):
-        return array_words(fresh.size, fresh.itemsize)
-    return 0 if is_shared(type(fresh)) else sum(state_words(part) for part in fresh)
+    return -(-state_bytes(fresh) // WORD)
 
 
 def state_shapes(fresh: Any) -> tuple[Shape, ...]:
@@ -65,6 +64,15 @@ def renew(simulated: bool) -> Any:
     return renew
 
 
+def tables(simulated: bool) -> Any:
+    """A function of what is the same for every run: the same, for the compiler to know that it never changes."""
+    if simulated:
+        return lambda given: given
+    from bestarm.kernel.tiles_cuda import tables
+
+    return tables
+
+
 def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
     """What the intrinsic does, as plain Python for the simulator of CUDA."""
     tile, lane = divmod(run, LANES)
@@ -74,7 +82,7 @@ def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
         nonlocal start
         if isinstance(value, np.ndarray):
             tile_array: npt.NDArray[Any] = np.ndarray((*value.shape, LANES), value.dtype, block, start)
-            start += state_words(value) * LANES * WORD
+            start += value.nbytes * LANES
             return tile_array[..., lane]
         return value if is_shared(type(value)) else type(value)(*(placed(part) for part in value))
 

@@ -1,6 +1,6 @@
-"""`view` and `renew` of `bestarm.kernel.tiles` for a card.
+"""`view`, `renew` and `tables` of `bestarm.kernel.tiles` for a card.
 
-numba has no words for "this nested tuple of arrays, of another run", so both are written in the compiler's own terms.
+numba has no words for "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
 A stride that is a constant makes an address a shift and a sum; a shape that is one lets short loops be unrolled.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 
 from numba.cuda import cgutils, types
 from numba.cuda.extending import core_models, intrinsic, lower_builtin, register_model
-from numba.cuda.np.arrayobj import fix_integer_index, load_item, make_array, populate_array, store_item
+from numba.cuda.np.arrayobj import make_array, populate_array
 
 from bestarm.kernel.layout import WORD
-from bestarm.kernel.tiles import LANES, Shape, array_words, is_shared
+from bestarm.kernel.tiles import LANES, Shape, is_shared
 
 
 class TileArray(types.Array):  # type: ignore[misc] # numba ships no types
@@ -26,35 +26,55 @@ class TileArray(types.Array):  # type: ignore[misc] # numba ships no types
         super().__init__(dtype, ndim, "A", name=f"tile({dtype}, {ndim}d)")
 
 
-register_model(TileArray)(core_models.ArrayModel)
+class TableArray(types.Array):  # type: ignore[misc]
+    """An array that is the same for every run and never changes."""
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        super().__init__(dtype, ndim, "A", name=f"table({dtype}, {ndim}d)")
+
+
+for _kind in (TileArray, TableArray):
+    register_model(_kind)(core_models.ArrayModel)
 
 
 # numba reaches elements of arrays with gaps through numbers, and then cannot tell which memory they are in; here a
-# pointer stays a pointer, and an address in shared memory is half as long and read without a detour.
-def _element(context: Any, builder: Any, kind: TileArray, value: Any, index_kind: Any, index: Any) -> Any:
+# pointer stays a pointer, and an address in shared memory is half as long and read without a detour. No kernel counts
+# from an array's end or has two billion elements, so that half a word does for an index.
+def _element(context: Any, builder: Any, kind: Any, value: Any, index_kind: Any, index: Any) -> Any:
     array = make_array(kind)(context, builder, value)
     kinds = index_kind.types if isinstance(index_kind, types.BaseTuple) else (index_kind,)
     parts = cgutils.unpack_tuple(builder, index) if isinstance(index_kind, types.BaseTuple) else [index]
-    shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-    place = shape[0].type(0)
-    for part_kind, part, length in zip(kinds, parts, shape, strict=True):
-        number = context.cast(builder, part, part_kind, types.intp)
-        place = builder.add(builder.mul(place, length), fix_integer_index(context, builder, types.intp, number, length))
-    return builder.gep(array.data, [builder.mul(place, place.type(LANES))])
+    half = context.get_value_type(types.int32)
+    number = half(0)
+    for part_kind, part, length in zip(kinds, parts, cgutils.unpack_tuple(builder, array.shape, kind.ndim), strict=True):
+        whole = builder.mul(number, builder.trunc(length, half), flags=["nsw"])
+        number = builder.add(whole, context.cast(builder, part, part_kind, types.int32), flags=["nsw"])
+    if isinstance(kind, TileArray):
+        number = builder.mul(number, half(LANES), flags=["nsw"])
+    return builder.gep(array.data, [number])
 
 
 def _getitem(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     kind, index_kind = sig.args
-    return load_item(context, builder, kind, _element(context, builder, kind, arguments[0], index_kind, arguments[1]))
+    return builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
+
+
+def _getitem_of_table(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    kind, index_kind = sig.args
+    item = builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
+    # Else every write could change it, and it would be read again.
+    item.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return item
 
 
 def _setitem(context: Any, builder: Any, sig: Any, arguments: Any) -> None:
     kind, index_kind, item_kind = sig.args
     pointer = _element(context, builder, kind, arguments[0], index_kind, arguments[1])
-    store_item(context, builder, kind, context.cast(builder, arguments[2], item_kind, kind.dtype), pointer)
+    builder.store(context.cast(builder, arguments[2], item_kind, kind.dtype), pointer)
 
 
 for _index_kind in (types.Integer, types.BaseTuple):
+    lower_builtin(operator.getitem, TableArray, _index_kind)(_getitem_of_table)
     lower_builtin(operator.getitem, TileArray, _index_kind)(_getitem)
     lower_builtin(operator.setitem, TileArray, _index_kind, types.Any)(_setitem)
 
@@ -68,8 +88,17 @@ def _in_tile(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
-        return kind
+        return _as_table(kind)
     return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
+
+
+def _as_table(kind: Any) -> Any:
+    """The type of what never changes."""
+    if isinstance(kind, types.Array):
+        return TableArray(kind.dtype, kind.ndim)
+    if isinstance(kind, types.BaseNamedTuple):
+        return types.BaseTuple.from_types([_as_table(part) for part in kind.types], kind.instance_class)
+    return kind
 
 
 def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple[Any, Any]]:
@@ -79,6 +108,15 @@ def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple
     elif not _is_shared(kind):
         for k, part in enumerate(kind.types):
             yield from _arrays(context, builder, part, builder.extract_value(value, k))
+
+
+def _tables(_: Any, given: Any) -> Any:
+
+    def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        # Nothing but the type is another, and with it how elements are read.
+        return arguments[0]
+
+    return _as_table(given)(given), codegen
 
 
 def view_for(shapes: tuple[Shape, ...]) -> Any:
@@ -91,10 +129,12 @@ def view_for(shapes: tuple[Shape, ...]) -> Any:
             tile, lane = builder.udiv(run_number, word(LANES)), builder.urem(run_number, word(LANES))
             kinds = [kind for kind, _array in _arrays(context, builder, fresh, arguments[0])]
             steps = [context.get_abi_sizeof(context.get_data_type(kind.dtype)) for kind in kinds]
-            sizes = [WORD * array_words(math.prod(shape), step) for shape, step in zip(shapes, steps, strict=True)]
+            sizes = [math.prod(shape) * step for shape, step in zip(shapes, steps, strict=True)]
+            # Whatever 32 runs have in common is a multiple of 32 bytes, so that arrays need no gaps between them.
+            tile_bytes = LANES * WORD * -(-sum(sizes) // WORD)
             # Pointers are moved, never made from numbers: so the compiler sees which memory they point to.
             origin = builder.bitcast(make_array(block)(context, builder, arguments[1]).data, cgutils.voidptr_t)
-            origin = builder.gep(origin, [builder.mul(tile, word(LANES * sum(sizes)))])
+            origin = builder.gep(origin, [builder.mul(tile, word(tile_bytes))])
             pieces, start = [], 0
             for kind, shape, step, size in zip(kinds, shapes, steps, sizes, strict=True):
                 array = make_array(_in_tile(kind))(context, builder)
@@ -145,6 +185,8 @@ def _keep_out_of_line(_: Any) -> Any:
     return types.void(), codegen
 
 
+tables = intrinsic(_tables)
+"""`tables` of `bestarm.kernel.tiles`."""
 renew = intrinsic(_renew)
 """`renew` of `bestarm.kernel.tiles`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)

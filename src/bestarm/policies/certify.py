@@ -11,19 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.evidence.combine import (
-    closer_infeasible_ceiling,
-    infeasible_ceiling,
-    infeasible_evidence,
-    rival_ceiling,
-    rival_evidence,
-    stream_of,
-)
-from bestarm.evidence.pairs import closer_pair_ceiling, pair_ceiling, pair_evidence
-from bestarm.evidence.streams import BOUNDED, ceiling_below, evidence_below
+from bestarm.evidence.ceilings import ROUNDING, ceiling_below, infeasible_ceiling, pair_ceiling, rival_ceiling
+from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
+from bestarm.evidence.pairs import evidence_between, pair_evidence
+from bestarm.evidence.streams import BOUNDED, evidence_below
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
+    LEAST_VARIANCE,
     NONE,
     Batch,
     Flags,
@@ -50,8 +45,6 @@ STALE = 16
 
 LEADER = -1
 
-ROUNDING = 1e-9
-
 
 class Memory(NamedTuple):
     """What is certified so far, the candidates for leader, and the arms whose certificates are open."""
@@ -73,7 +66,9 @@ class Memory(NamedTuple):
     open_count: Ints
     """[0]: how many they are; [1]: the leader they are open against, -2 before the first."""
     told: Ints
-    """[0]: how many results have come in; [1]: what the lots are drawn with."""
+    """[0]: how many results have come in."""
+    lots: Generator
+    """[0]: what the lots are drawn with."""
     generator: Generator
     ziggurat: Ziggurat
 
@@ -88,7 +83,8 @@ def new_memory(arms: int, metrics: int) -> Memory:
         beaten=np.full(arms, NOBODY),
         open_arms=np.arange(arms, dtype=np.uint32),
         open_count=np.array([arms, -2]),
-        told=np.zeros(2, np.int64),
+        told=np.zeros(1, np.int64),
+        lots=np.zeros(1, np.uint64),
         generator=np.zeros(4, np.uint64),
         ziggurat=ZIGGURAT,
     )
@@ -97,7 +93,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
 @kernel
 def start(memory: Memory, seed: int, run: int) -> None:
     seed_generator(memory.generator, seed, run, CHOICE)
-    memory.told[1] = np.int64(next_word(memory.generator) >> np.uint64(1))
+    memory.lots[0] = next_word(memory.generator) >> np.uint64(1)
 
 
 @kernel
@@ -111,7 +107,7 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
         # one of a constraint that is tested again has to hold: a lucky one would else be paid for dearly.
         memory.certified[arm, metric] = (
-            ceiling_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
+            ceiling_below(setting, metric, s.n, s.total, limit) >= level
             and evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
         )
         looks_violated = streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]
@@ -145,34 +141,29 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
-    # Each step costs more than the one before and is taken only if that leaves the matter open. `ROUNDING` keeps a
-    # ceiling from falling below what it bounds.
+    # Each step costs more than the one before and is taken only if that leaves the matter open.
     level = setting.level[arm]
     infeasible_limit = infeasible_ceiling(setting, streams, arm)
-    infeasible = -math.inf
-    if infeasible_limit >= level:
-        infeasible_limit = closer_infeasible_ceiling(setting, streams, arm) + ROUNDING
+    is_exact = infeasible_limit >= level
+    if is_exact:
+        infeasible_limit = infeasible_evidence(setting, streams, arm)
         if infeasible_limit >= level:
-            infeasible = infeasible_evidence(setting, streams, arm)
-            if infeasible >= level:
-                memory.rejected[arm] = 1
-                enter(memory.candidates, arm, -math.inf)
-                return True
+            memory.rejected[arm] = 1
+            enter(memory.candidates, arm, -math.inf)
+            return True
     if leader == NOBODY:
         return False
     level = setting.level[leader]
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    worse_limit = pair_ceiling(ahead, behind, setting.tolerance)
     constraints = streams.counts.shape[1] - 1
+    worse_limit = pair_ceiling(setting, streams, leader, arm)
     if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
         return False
-    if rival_evidence(constraints, infeasible_limit, worse_limit) + ROUNDING < level:
+    infeasible = infeasible_limit if is_exact else infeasible_evidence(setting, streams, arm)
+    if rival_ceiling(constraints, infeasible, worse_limit) < level:
         return False
-    if infeasible == -math.inf:
-        infeasible = infeasible_evidence(setting, streams, arm)
-    if worse_limit > -math.inf:
-        worse_limit = closer_pair_ceiling(ahead, behind, setting.tolerance) + ROUNDING
-    if rival_evidence(constraints, infeasible, worse_limit) + ROUNDING < level:
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+    worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
+    if rival_ceiling(constraints, infeasible, worse_limit) < level:
         return False
     if rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)) < level:
         return False
@@ -181,12 +172,12 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 
 
 @kernel
-def deviation(setting: Setting, position: float, metric: int) -> float:
-    """The standard deviation of one observation of a metric whose mean is at `position`, for planning only."""
-    if setting.kind[metric] == BOUNDED:
-        share = (position - setting.low[metric]) / setting.width[metric]
-        return float(setting.width[metric]) * math.sqrt(max(share * (1.0 - share), 0.01))
-    return float(setting.width[metric])
+def scatter(setting: Setting, mean: float) -> float:
+    """The standard deviation of one observation of the objective where its mean is `mean`, for planning only."""
+    if setting.kind[0] == BOUNDED:
+        share = (mean - setting.low[0]) / setting.width[0]
+        return float(setting.width[0]) * math.sqrt(max(share * (1.0 - share), LEAST_VARIANCE))
+    return float(setting.width[0])
 
 
 @large
@@ -199,8 +190,7 @@ def lot(generator: Generator, ziggurat: Ziggurat) -> float:
 @kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
-    noise = deviation(setting, setting.threshold[metric], metric)
-    excess = (streams.means[arm, metric] - setting.threshold[metric]) / noise
+    excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_scatter[metric]
     drawn: float = (
         excess
         + spread * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
@@ -231,13 +221,13 @@ def stream_to_test(
             return metric
         if memory.certified[arm, metric] == 0:
             excess = drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD)
-            gain = excess * abs(excess) / setting.cost[metric]
+            gain = excess * abs(excess) * setting.inverse_cost[metric]
             if gain > largest:
                 largest = gain
                 chosen = metric
     if leader == NOBODY:
         return chosen
-    noise = deviation(setting, streams.means[leader, 0], 0)
+    noise = scatter(setting, streams.means[leader, 0])
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     drawn = streams.means[arm, 0] + noise * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
@@ -245,11 +235,11 @@ def stream_to_test(
         # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
         tests = streams.counts[arm, chosen]
         excess = streams.means[arm, chosen] - setting.threshold[chosen]
-        excess = max(excess, 0.0) / deviation(setting, setting.threshold[chosen], chosen) * tests / (tests + SHRINKAGE)
-        promise = excess * excess / setting.cost[chosen]
+        excess = max(excess, 0.0) * setting.inverse_scatter[chosen] * tests / (tests + SHRINKAGE)
+        promise = excess * excess * setting.inverse_cost[chosen]
     if lead > 0.0:
         share = n_leader / (n + n_leader)
-        gain = lead * lead / setting.cost[0] * max(share, 1.0 - share) ** 2
+        gain = lead * lead * setting.inverse_cost[0] * max(share, 1.0 - share) ** 2
         if gain > promise:
             return 0 if n <= n_leader else LEADER
     if chosen > 0:
@@ -267,10 +257,10 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
         return conclude(NONE)
 
     # The lots depend on what is known and on nothing else, so that asking twice gives the same tests.
-    seed_generator(memory.generator, memory.told[1], memory.told[0], CHOICE)
+    seed_generator(memory.generator, np.int64(memory.lots[0]), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
-        noise = deviation(setting, streams.means[leader, 0], 0)
+        noise = scatter(setting, streams.means[leader, 0])
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
         drawn_leader = streams.means[leader, 0] + spread * lot(memory.generator, memory.ziggurat)
 
@@ -325,7 +315,7 @@ class Certify(KernelPolicy):
     """
 
     name = "certify"
-    kernels = Kernels(new_memory, update, propose, start)
+    kernels = Kernels(new_memory, update, propose, start, in_step=True)
 
     @functools.cached_property
     def intervals(self) -> Intervals:

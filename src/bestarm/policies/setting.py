@@ -7,8 +7,9 @@ import functools
 import numpy as np
 
 from bestarm.evidence.bounds import find_bound
+from bestarm.evidence.ceilings import mixture_table
 from bestarm.evidence.streams import BOUNDED, GAUSSIAN
-from bestarm.kernel.state import Floats, Ints, Setting
+from bestarm.kernel.state import LEAST_VARIANCE, Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noise import Gaussian
 from bestarm.problem import Problem
@@ -20,8 +21,8 @@ def _radius_table(bound: str, alpha: float) -> Floats:
 
 
 @functools.cache
-def _count_tables() -> tuple[Floats, Floats]:
-    return tabulate(lambda n: np.sqrt(2.0 * np.log(n))), tabulate(lambda n: 1.0 / np.sqrt(n))
+def _count_tables() -> tuple[Floats, Floats, Floats]:
+    return tabulate(lambda n: np.sqrt(2.0 * np.log(n))), tabulate(lambda n: 1.0 / np.sqrt(n)), mixture_table()
 
 
 def _noise(problem: Problem) -> tuple[Ints, Floats, Floats]:
@@ -40,6 +41,12 @@ def _noise(problem: Problem) -> tuple[Ints, Floats, Floats]:
     return np.array(kinds), np.array(lows), np.array(widths)
 
 
+def _scatter(kind: Ints, low: Floats, width: Floats, threshold: Floats) -> Floats:
+    """The standard deviation of one observation of a constraint whose mean is on its threshold."""
+    share = (threshold - low) / width
+    return np.where(kind == BOUNDED, width * np.sqrt(np.maximum(share * (1.0 - share), LEAST_VARIANCE)), width)
+
+
 def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
     """The setting in which `problem` is decided.
 
@@ -48,7 +55,7 @@ def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
     """
     form = problem.normal_form()
     streams = len(problem.arms) * len(problem.metrics)
-    root_log, inverse_root = _count_tables()
+    root_log, inverse_root, mixture = _count_tables()
     kind, low, width = _noise(problem)
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
@@ -60,6 +67,8 @@ def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
         sigma=form.sigma,
         inverse_sigma=1.0 / form.sigma,
         cost=form.cost,
+        inverse_cost=1.0 / form.cost,
+        inverse_scatter=1.0 / _scatter(kind, low, width, form.threshold),
         kind=kind,
         low=low,
         width=width,
@@ -69,4 +78,5 @@ def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
         radius=_radius_table(bound, delta / streams),
         root_log=root_log,
         inverse_root=inverse_root,
+        mixture=mixture,
     )

@@ -16,7 +16,7 @@ from numba import cuda
 
 from bestarm.kernel.compile_cuda import SIMULATED, compiled_for_card, prepare
 from bestarm.kernel.state import UNFINISHED, Setting, new_streams
-from bestarm.kernel.tiles import LANES, Shape, renew, state_shapes, state_words, view
+from bestarm.kernel.tiles import LANES, Shape, renew, state_shapes, state_words, tables, view
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda_kernel import (
     IDLE,
@@ -24,10 +24,12 @@ from bestarm.simulation.cuda_kernel import (
     Fresh,
     Threads,
     advance,
-    closed,
+    any_of_block_goes_on,
+    any_of_warp_goes_on,
     closed_shared,
-    opened,
+    may_start_with_warp,
     opened_shared,
+    pause_block,
 )
 from bestarm.simulation.engine import Chunk, Job, Outcomes
 from bestarm.simulation.nature import Nature
@@ -45,7 +47,13 @@ SHARE_OF_MEMORY = 0.7
 THREADS_PER_MULTIPROCESSOR = 512
 LEAST_SHARED_WARPS = 4
 """Shared memory pays if it holds the runs of so many warps at least; fewer do not keep a multiprocessor busy."""
-MOST_SHARED_WARPS = 16
+MOST_SHARED_WARPS = 20
+PARTS = 4
+"""A multiprocessor's warps and registers are divided among so many parts."""
+REGISTERS = 16384
+"""Of each part."""
+MOST_REGISTERS = 128
+"""More are of no use to a thread."""
 
 
 class Card(NamedTuple):
@@ -68,6 +76,8 @@ class Layout(NamedTuple):
     """Bytes of shared memory for each block; 0 if states of runs lie in the card's memory."""
     batch: int
     """Runs to start in one go."""
+    registers: int = MOST_REGISTERS
+    """For each thread: so many that a multiprocessor can hold the threads planned for it."""
 
     @property
     def threads(self) -> int:
@@ -93,10 +103,15 @@ def this_card() -> Card:
 def new_fresh(job: Job) -> Fresh:
     """What a run of a job starts with. Counts are narrower than on a CPU where that suffices."""
     assert issubclass(job.policy, KernelPolicy)
-    streams, memory = new_streams(*job.shape), job.policy.kernels.new_memory(*job.shape)
-    if job.max_tests < 2**31:
-        streams = streams._replace(counts=streams.counts.astype(np.int32))
-    return Fresh(memory, Far(streams, new_batch(*job.shape)))
+    fresh = Fresh(job.policy.kernels.new_memory(*job.shape), Far(new_streams(*job.shape), new_batch(*job.shape)))
+    return narrowed(fresh) if job.max_tests < 2**31 else fresh
+
+
+def narrowed(state: Any) -> Any:
+    """A state whose `Ints`, which count tests or name arms, take half a word each."""
+    if isinstance(state, np.ndarray):
+        return state.astype(np.int32) if state.dtype == np.int64 else state
+    return type(state)(*map(narrowed, state))
 
 
 def planned(job: Job, runs: int, card: Card) -> Layout:
@@ -114,28 +129,34 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
             f"which has {memory:,.0f} to spare"
         )
     warps = min(card.shared // (LANES * near), MOST_SHARED_WARPS)
+    if warps * LANES * MOST_REGISTERS > PARTS * REGISTERS:
+        warps -= warps % PARTS  # one warp more in one part would cost the threads of all parts registers
     shared = warps >= LEAST_SHARED_WARPS
     block = warps * LANES if shared else card.block
-    full = card.multiprocessors * (1 if shared else THREADS_PER_MULTIPROCESSOR // block)
+    together_on_one = block if shared else THREADS_PER_MULTIPROCESSOR
+    full = card.multiprocessors * (together_on_one // block)
     blocks = max(1, min(full, -(-most // block)))
-    return Layout(blocks, block, block * near if shared else 0, together)
+    in_one_part = -(-together_on_one // LANES // PARTS) * LANES
+    registers = min(MOST_REGISTERS, REGISTERS // in_one_part // 8 * 8)
+    return Layout(blocks, block, block * near if shared else 0, together, registers)
 
 
 @functools.cache
-def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared: bool) -> Any:
+def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared: bool, registers: int) -> Any:
     """The loop compiled for a policy, for states of these shapes."""
     assert issubclass(policy, KernelPolicy)
-    replaced = {
-        "start": policy.kernels.start,
-        "update": policy.kernels.update,
-        "propose": policy.kernels.propose,
-        "opened": opened_shared if shared else opened,
-        "closed": closed_shared if shared else closed,
-    }
+    kernels = policy.kernels
+    replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
+    if shared:
+        replaced |= {"opened": opened_shared, "closed": closed_shared}
+    if not SIMULATED:
+        replaced["any_goes_on"] = any_of_block_goes_on if kernels.in_step else any_of_warp_goes_on
+        # Runs that started together are longest about the same arms, and read the same stretches of memory.
+        replaced |= {} if shared else {"may_start": may_start_with_warp}
+        replaced |= {"pause": pause_block} if kernels.in_step else {}
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
-    return compiled_for_card(
-        advance, f"{policy.name} {shapes} {shared}", replaced, {**bound, "renew": renew(SIMULATED)}
-    )
+    bound |= {"renew": renew(SIMULATED), "tables": tables(SIMULATED)}
+    return compiled_for_card(advance, f"{policy.name} {shapes} {shared}", replaced, bound, registers)
 
 
 def on_card(value: Any) -> Any:
@@ -161,7 +182,8 @@ class CardJob:
         self._words = [state_words(part) for part in fresh]
         self._given = on_card(Given(job.setting, job.nature, fresh))
         self._rounds = FIRST_ROUNDS
-        self.kernel = _kernel(job.policy, tuple(map(state_shapes, fresh)), layout.shared > 0)
+        shapes = tuple(map(state_shapes, fresh))
+        self.kernel = _kernel(job.policy, shapes, layout.shared > 0, layout.registers)
         prepare(self.kernel, self._arguments(self._new_threads(), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:

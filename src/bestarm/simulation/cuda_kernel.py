@@ -16,7 +16,8 @@ from bestarm.simulation.nature import Nature, draw
 
 IDLE = -1
 """The run number of a thread that is to take a run from the queue."""
-BURST = 4
+ALL_LANES = 0xFFFFFFFF
+BURST = 8
 """How many tests of a batch a thread makes before it lets threads with smaller batches propose theirs."""
 
 
@@ -66,6 +67,11 @@ def renew(state: Any, fresh: Any) -> None:
     raise NotImplementedError
 
 
+def tables(given: Any) -> Any:
+    """Stands for `tiles.tables`."""
+    raise NotImplementedError
+
+
 @kernel
 def opened(near: Ints, words: int) -> tuple[Ints, int]:
     """The block with what is near, of `words` words, to this thread's run, and the run's number in it."""
@@ -97,6 +103,43 @@ def closed_shared(near: Ints, block: Ints, words: int) -> None:
 
 
 @kernel
+def any_goes_on(goes_on: bool) -> bool:
+    """Whether this thread, or any that it is to keep in step with, goes on."""
+    return goes_on
+
+
+@kernel
+def any_of_warp_goes_on(goes_on: bool) -> bool:
+    return bool(cuda.any_sync(ALL_LANES, goes_on))
+
+
+@kernel
+def any_of_block_goes_on(goes_on: bool) -> bool:
+    return cuda.syncthreads_or(np.int32(goes_on)) != 0
+
+
+@kernel
+def pause() -> None:
+    """Where threads come to the same place that are to keep in step."""
+
+
+@kernel
+def pause_block() -> None:
+    cuda.syncthreads()
+
+
+@kernel
+def may_start(is_free: bool) -> bool:
+    """Whether a thread that is free may start its next run."""
+    return is_free
+
+
+@kernel
+def may_start_with_warp(is_free: bool) -> bool:
+    return bool(cuda.all_sync(ALL_LANES, is_free))
+
+
+@kernel
 def advance(
     setting: Setting,
     nature: Nature,
@@ -111,6 +154,7 @@ def advance(
     rounds: int,
 ) -> None:
     """Bring every thread's run forward by `rounds` rounds; runs that end make room for the next in the queue."""
+    setting, nature = tables(setting), tables(nature)
     thread = cuda.grid(1)
     run = threads.run[thread]
     tests = threads.tests[thread]
@@ -126,7 +170,10 @@ def advance(
     streams, batch = far
     runs = outcomes.answers.shape[0]
     for _ in range(rounds):
-        if run == IDLE:
+        if not any_goes_on(run < runs):
+            break
+        starts = may_start(run == IDLE or run >= runs)
+        if run == IDLE and starts:
             run = cuda.atomic.add(threads.queue, 0, 1)
             if run < runs:
                 renew(memory, fresh.near)
@@ -137,11 +184,10 @@ def advance(
                 cost = 0.0
                 size = 0
                 row = 0
-        if run >= runs:
-            break
+        runs_on = 0 <= run < runs
         answer = UNFINISHED
         ended = False
-        if row == size:
+        if runs_on and row == size:
             row = 0
             size = propose(setting, streams, memory, batch)
             if size <= 0:
@@ -149,27 +195,29 @@ def advance(
                 ended = True
                 size = 0
             size = min(size, max_tests - tests)
-        last = min(size, row + BURST)
-        while row < last:
-            arm = int(np.int64(batch[row, 0]))
-            metric = int(np.int64(batch[row, 1]))
-            record(streams, arm, metric, draw(nature, generator, arm, metric))
-            update(setting, streams, memory, arm, metric)
-            row += 1
-            tests += 1
-            cost += setting.cost[metric]
-            if cost >= max_cost:
-                ended = True
-                break
-        if ended or tests >= max_tests:
-            outcomes.answers[run] = answer
-            outcomes.tests[run] = tests
-            outcomes.cost[run] = total_cost(setting, streams)
-            if outcomes.counts.shape[0] > 0:
-                for arm in range(streams.counts.shape[0]):
-                    for metric in range(streams.counts.shape[1]):
-                        outcomes.counts[run, arm, metric] = streams.counts[arm, metric]
-            run = IDLE
+        pause()
+        if runs_on:
+            last = min(size, row + BURST)
+            while row < last:
+                arm = int(np.int64(batch[row, 0]))
+                metric = int(np.int64(batch[row, 1]))
+                record(streams, arm, metric, draw(nature, generator, arm, metric))
+                update(setting, streams, memory, arm, metric)
+                row += 1
+                tests += 1
+                cost += setting.cost[metric]
+                if cost >= max_cost:
+                    ended = True
+                    break
+            if ended or tests >= max_tests:
+                outcomes.answers[run] = answer
+                outcomes.tests[run] = tests
+                outcomes.cost[run] = total_cost(setting, streams)
+                if outcomes.counts.shape[0] > 0:
+                    for arm in range(streams.counts.shape[0]):
+                        for metric in range(streams.counts.shape[1]):
+                            outcomes.counts[run, arm, metric] = streams.counts[arm, metric]
+                run = IDLE
     closed(threads.near, block, words)
     threads.run[thread] = run
     threads.tests[thread] = tests
