@@ -13,7 +13,7 @@ import numpy as np
 from bestarm.evidence.bounded import bounded_ceiling
 from bestarm.evidence.combine import LOG_BOTH, LOG_INFEASIBLE, LOG_WORSE
 from bestarm.evidence.gaussian import RHO
-from bestarm.evidence.streams import GAUSSIAN, inside, mirrored
+from bestarm.evidence.streams import BOUNDED, GAUSSIAN, inside, mirrored
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.kernel.tables import slot, tabulate
@@ -41,7 +41,8 @@ def gaussian_ceiling(setting: Setting, n: int, deviation: float) -> float:
     if deviation <= 0.0:
         return cost - _LOG_2
     # Phi, which is at most 1, is left out.
-    return cost + deviation * deviation * setting.mixture[place, 1]
+    gain: float = deviation * deviation * setting.mixture[place, 1]
+    return cost + gain
 
 
 @large
@@ -70,8 +71,10 @@ def ceiling_below(setting: Setting, metric: int, n: int, total: float, c: float)
 @kernel
 def add_logs_ceiling(a: float, b: float) -> float:
     """Of log(e^a + e^b), at most 0.011 above it."""
+    if a == -math.inf or b == -math.inf:
+        return max(a, b)
     apart = abs(a - b)
-    if not apart < _FAR:
+    if apart > _FAR:
         return max(a, b) + ROUNDING
     # e^x is at least its series up to the fourth power, and log(1 + y) at most y (6 + y) / (6 + 4 y).
     power = 1.0 + apart * (1.0 + apart * (0.5 + apart * (1.0 / 6.0 + apart * (1.0 / 24.0))))
@@ -80,7 +83,7 @@ def add_logs_ceiling(a: float, b: float) -> float:
 
 @kernel
 def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    """Of log A_j, the evidence that the arm is infeasible: as if all but one of the constraints were equally suspect."""
+    """Of log A_j, the evidence that the arm is infeasible: as if all constraints but one were equally suspect."""
     chosen = 0
     largest = -math.inf
     second = -math.inf
@@ -102,6 +105,9 @@ def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> f
     if mean_leader <= mean:
         return -math.inf
     c = (n_leader * mean_leader + n * mean) / (n_leader + n)
+    if setting.kind[0] == BOUNDED:
+        # Only a c that both means can reach lies between them.
+        c = min(max(c, setting.low[0] + setting.tolerance), setting.low[0] + setting.width[0])
     above = ceiling_above(setting, 0, n_leader, streams.sums[leader, 0], c - setting.tolerance)
     return above + ceiling_below(setting, 0, n, streams.sums[arm, 0], c)
 

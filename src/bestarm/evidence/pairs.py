@@ -44,6 +44,12 @@ def top(stream: Stream) -> float:
 
 
 @kernel
+def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
+    """Only a c inside both ranges can lie between the means."""
+    return max(bottom(high) + margin, bottom(low)), min(top(high) + margin, top(low))
+
+
+@kernel
 def _between(high: Stream, low: Stream, margin: float) -> float:
     """A point between the two means, nearer to the one that is known better."""
     weight_high = high.n / (high.width * high.width)
@@ -63,7 +69,8 @@ def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float,
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """At least `pair_evidence`, and close to it: the product at one c is never below the least."""
-    return _product(high, low, margin, _between(high, low, margin))[0]
+    first, last = common_range(high, low, margin)
+    return _product(high, low, margin, min(max(_between(high, low, margin), first), last))[0]
 
 
 @kernel
@@ -76,9 +83,9 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     left, right = low.total / low.n, high.total / high.n + margin
     if right <= left:
         return -math.inf
-    # Only a c inside both ranges can lie between the means.
-    first, last = max(bottom(high) + margin, bottom(low)), min(top(high) + margin, top(low))
+    first, last = common_range(high, low, margin)
     step = right - left
+    left, right = max(left, first), min(right, last)
     value_left, slope_left = _product(high, low, margin, left)
     while slope_left >= 0.0 and left > first:
         left = max(left - step, first)
@@ -93,7 +100,7 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
         value_right, slope_right = _product(high, low, margin, right)
     if slope_right <= 0.0:
         return value_right
-    c = _between(high, low, margin)
+    c = min(max(_between(high, low, margin), left), right)
     bound = -math.inf
     for _ in range(60):
         value, slope = _product(high, low, margin, c)

@@ -46,7 +46,8 @@ def _element(context: Any, builder: Any, kind: Any, value: Any, index_kind: Any,
     parts = cgutils.unpack_tuple(builder, index) if isinstance(index_kind, types.BaseTuple) else [index]
     half = context.get_value_type(types.int32)
     number = half(0)
-    for part_kind, part, length in zip(kinds, parts, cgutils.unpack_tuple(builder, array.shape, kind.ndim), strict=True):
+    shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
+    for part_kind, part, length in zip(kinds, parts, shape, strict=True):
         whole = builder.mul(number, builder.trunc(length, half), flags=["nsw"])
         number = builder.add(whole, context.cast(builder, part, part_kind, types.int32), flags=["nsw"])
     if isinstance(kind, TileArray):

@@ -257,7 +257,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
         return conclude(NONE)
 
     # The lots depend on what is known and on nothing else, so that asking twice gives the same tests.
-    seed_generator(memory.generator, np.int64(memory.lots[0]), memory.told[0], CHOICE)
+    seed_generator(memory.generator, int(np.int64(memory.lots[0])), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
         noise = scatter(setting, streams.means[leader, 0])

@@ -20,8 +20,8 @@ INFEASIBLE = 2
 class Safety(NamedTuple):
     """What is known of every arm's feasibility.
 
-    Which constraint to test next needs no more than seven digits, and they are read more often than all the rest: half a
-    word each is faster where memory is short. Verdicts rest on the streams alone.
+    To tell which constraint to test next takes no more than seven digits, and they are read more often than all the
+    rest: half a word each is faster where memory is short. Verdicts rest on the streams alone.
     """
 
     verdict: Flags

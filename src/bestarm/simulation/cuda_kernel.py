@@ -115,7 +115,7 @@ def any_of_warp_goes_on(goes_on: bool) -> bool:
 
 @kernel
 def any_of_block_goes_on(goes_on: bool) -> bool:
-    return cuda.syncthreads_or(np.int32(goes_on)) != 0
+    return bool(cuda.syncthreads_or(np.int32(goes_on)) != 0)
 
 
 @kernel

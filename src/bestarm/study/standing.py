@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bestarm.evidence.combine import rival_evidence, stream_of, violation_evidence
-from bestarm.evidence.pairs import GAP, Stream, bottom, pair_evidence, top
+from bestarm.evidence.pairs import GAP, Stream, common_range, pair_evidence
 from bestarm.evidence.streams import evidence_and_slope_above, evidence_and_slope_below
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
@@ -176,7 +176,12 @@ class Plane(NamedTuple):
 
 @kernel
 def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
-    """The evidence that `behind` lies below c and `ahead` above c + lead: its logarithm is convex in both."""
+    """The evidence that `behind` lies below c and `ahead` above c + lead: its logarithm is convex in both.
+
+    It is taken at the next c that both means can reach: beyond, a tangent would promise too much.
+    """
+    first, last = common_range(ahead, behind, -lead)
+    c = min(max(c, first), last)
     above, fall = evidence_and_slope_above(ahead.kind, ahead.low, ahead.width, ahead.n, ahead.total, c + lead)
     below, rise = evidence_and_slope_below(behind.kind, behind.low, behind.width, behind.n, behind.total, c)
     return Plane(c, lead, above + below, fall + rise, fall)
@@ -200,17 +205,16 @@ def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, ev
     left, right = tangent(ahead, behind, mean_behind, least), tangent(ahead, behind, mean_ahead - least, least)
     # Of two means one of which is hardly known, the least is on the far side of the other.
     if left.slope_c >= 0.0:
-        left = tangent(ahead, behind, max(bottom(behind), 2.0 * mean_behind - mean_ahead + least), least)
+        left = tangent(ahead, behind, 2.0 * mean_behind - mean_ahead + least, least)
     if right.slope_c <= 0.0:
-        right = tangent(ahead, behind, min(top(ahead), 2.0 * mean_ahead - mean_behind - least) - least, least)
+        right = tangent(ahead, behind, 2.0 * (mean_ahead - least) - mean_behind, least)
     if left.slope_c < 0.0 < right.slope_c:
         # A first guess: evidence is about quadratic in the distance from the means, each of them weighs as it is known.
         lead = most - (most - least) * math.sqrt(level / evidence)
         weight_ahead, weight_behind = ahead.n / (ahead.width * ahead.width), behind.n / (behind.width * behind.width)
         c = mean_behind + weight_ahead / (weight_ahead + weight_behind) * (most - lead)
         for _ in range(60):
-            # Beyond the range of the values a tangent would promise too much.
-            new = tangent(ahead, behind, max(min(c, top(ahead) - lead), bottom(behind)), lead)
+            new = tangent(ahead, behind, c, lead)
             if new.slope_c < 0.0:
                 left = new
             else:

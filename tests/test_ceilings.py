@@ -1,0 +1,93 @@
+"""Ceilings: never below the evidence, and close enough to it to be of use."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bestarm as ba
+from bestarm.evidence.ceilings import (
+    add_logs_ceiling,
+    ceiling_above,
+    ceiling_below,
+    infeasible_ceiling,
+    pair_ceiling,
+    rival_ceiling,
+)
+from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence, stream_of
+from bestarm.evidence.pairs import pair_evidence
+from bestarm.evidence.streams import evidence_above, evidence_below
+from bestarm.kernel.state import Setting, Streams
+from bestarm.policies.setting import new_setting
+
+NOISES: list[ba.Noise] = [ba.Gaussian(0.3), ba.Bernoulli(), ba.Bounded(-1.0, 3.0)]
+
+
+def setting_of(objective: ba.Noise, constraint: ba.Noise, constraints: int = 3) -> Setting:
+    problem = ba.Problem(
+        arms=("a", "b"),
+        objective=ba.maximize("m", noise=objective, tolerance=0.02),
+        constraints=tuple(ba.at_most(f"c{k}", 0.4, noise=constraint, weight=float(1 + k)) for k in range(constraints)),
+    )
+    return new_setting(problem, 0.05, "paper")
+
+
+def random_streams(rng: np.random.Generator, constraints: int) -> Streams:
+    """Results of two arms; some counts lie beyond the dense part of the tables."""
+    counts = rng.choice([1, 2, 7, 40, 300, 5_000, 65_535, 65_536, 90_001, 3_000_000], (2, 1 + constraints))
+    spread = 2.0 / np.sqrt(counts)
+    means = np.clip(rng.uniform(0.3, 0.5, counts.shape) + rng.normal(size=counts.shape) * spread, 0.0, 1.0)
+    sums = np.round(means * counts)
+    return Streams(counts.astype(np.int64), sums / counts, sums)
+
+
+@given(st.floats(-50, 50), st.floats(-50, 50))
+def test_a_sum_of_logarithms_without_a_logarithm(a: float, b: float) -> None:
+    assert add_logs(a, b) <= add_logs_ceiling(a, b) <= add_logs(a, b) + 0.011
+
+
+def test_a_sum_with_nothing() -> None:
+    assert add_logs_ceiling(-math.inf, 1.5) == pytest.approx(1.5)
+    assert add_logs_ceiling(-math.inf, -math.inf) == -math.inf
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=repr)
+def test_of_one_stream(noise: ba.Noise) -> None:
+    setting, rng = setting_of(noise, noise), np.random.default_rng(3)
+    close = 0
+    for _ in range(300):
+        streams = random_streams(rng, 3)
+        for metric in range(4):
+            s, c = stream_of(setting, streams, 0, metric), float(rng.uniform(0.05, 0.95))
+            for ceiling, evidence in ((ceiling_above, evidence_above), (ceiling_below, evidence_below)):
+                exact = evidence(*s, c)
+                limit = ceiling(setting, metric, s.n, s.total, c)
+                assert limit >= exact
+                # Beyond the dense part of the tables a count is rounded down by up to 1 in 4,096.
+                close += limit < 1.001 * max(exact, 0.0) + 4.0
+    # The ceiling of values in a range knows nothing of how coarse the tilts are.
+    assert close > (0.99 if isinstance(noise, ba.Gaussian) else 0.75) * 300 * 4 * 2
+
+
+@pytest.mark.parametrize("objective", NOISES, ids=repr)
+@pytest.mark.parametrize("constraint", NOISES, ids=repr)
+@pytest.mark.parametrize("constraints", [0, 1, 5])
+def test_of_arms_and_pairs(objective: ba.Noise, constraint: ba.Noise, constraints: int) -> None:
+    setting, rng = setting_of(objective, constraint, constraints), np.random.default_rng(constraints)
+    ahead = 0
+    for _ in range(60):
+        streams = random_streams(rng, constraints)
+        infeasible, infeasible_limit = infeasible_evidence(setting, streams, 1), infeasible_ceiling(setting, streams, 1)
+        assert infeasible_limit >= infeasible
+        high, low = stream_of(setting, streams, 0, 0), stream_of(setting, streams, 1, 0)
+        worse, worse_limit = pair_evidence(high, low, setting.tolerance), pair_ceiling(setting, streams, 0, 1)
+        assert worse_limit >= worse
+        ahead += worse > -math.inf
+        exact = rival_evidence(constraints, infeasible, worse)
+        assert rival_ceiling(constraints, infeasible_limit, worse_limit) >= exact
+        assert rival_ceiling(constraints, infeasible, worse) <= exact + 0.023
+    assert 10 < ahead < 60
