@@ -24,7 +24,7 @@ COMPILE_STREAMS = 100
 """From so many streams on, loading compiled code (a second, once) costs less than interpreting."""
 
 PRECISION = 1e-7
-"""How far outside, in units of the noise's width, the end of an interval may lie."""
+"""About how far outside, in units of the noise's width, the end of an interval may lie."""
 
 
 class Standing(NamedTuple):
