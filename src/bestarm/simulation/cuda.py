@@ -164,8 +164,14 @@ def on_card(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy() if SIMULATED else cuda.to_device(value)
     if isinstance(value, tuple):
-        return type(value)(*(on_card(part) for part in value))
+        parts = [on_card(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value
+
+
+def room_on_card(shape: int | tuple[int, ...], dtype: type) -> Any:
+    """An array on the card that holds anything."""
+    return np.empty(shape, dtype) if SIMULATED else cuda.device_array(shape, dtype)
 
 
 def on_host(array: Any) -> Any:
@@ -184,7 +190,7 @@ class CardJob:
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
         self.kernel = _kernel(job.policy, shapes, layout.shared > 0, layout.registers)
-        prepare(self.kernel, self._arguments(self._new_threads(), self._new_outcomes(1), 0, 0), layout.shared)
+        prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:
         job = self.job
@@ -193,34 +199,21 @@ class CardJob:
             *(job.seed, first_run, job.max_tests, job.max_cost, rounds),
         )
 
-    def _new_threads(self) -> Threads:
-        count = self.layout.threads
-        # Tiles are whole, also where the last is not full.
-        room = -(-count // LANES) * LANES
-        near, far = (np.zeros(room * words, np.int64) for words in self._words)
-        threads: Threads = on_card(
-            Threads(
-                near,
-                far,
-                queue=np.zeros(1, np.int64),
-                run=np.full(count, IDLE),
-                tests=np.zeros(count, np.int64),
-                cost=np.zeros(count),
-                size=np.zeros(count, np.int64),
-                row=np.zeros(count, np.int64),
-                generator=np.zeros((4, count), np.uint64),
-            )
-        )
-        return threads
+    def _new_threads(self, count: int) -> Threads:
+        # Tiles are whole, also where the last is not full. What they hold is written when a run starts.
+        near, far = (room_on_card(-(-count // LANES) * LANES * words, np.int64) for words in self._words)
+        tests, cost, size, row = (room_on_card(count, dtype) for dtype in (np.int64, np.float64, np.int64, np.int64))
+        queue, run = on_card((np.zeros(1, np.int64), np.full(count, IDLE)))
+        return Threads(near, far, queue, run, tests, cost, size, row, room_on_card((4, count), np.uint64))
 
     def _new_outcomes(self, runs: int) -> Outcomes:
-        counts = np.zeros((runs if self.job.keep_counts else 0, *self.job.shape), np.int64)
-        outcomes: Outcomes = on_card(Outcomes(np.full(runs, PENDING), np.zeros(runs, np.int64), np.zeros(runs), counts))
-        return outcomes
+        counts = room_on_card((runs if self.job.keep_counts else 0, *self.job.shape), np.int64)
+        answers = on_card(np.full(runs, PENDING))
+        return Outcomes(answers, room_on_card(runs, np.int64), room_on_card(runs, np.float64), counts)
 
     def simulate(self, first_run: int, runs: int) -> Iterator[tuple[int, Chunk]]:
         """Runs `first_run` and on, at most `layout.batch` of them: consecutive ones as they have ended, in order."""
-        threads, outcomes = self._new_threads(), self._new_outcomes(runs)
+        threads, outcomes = self._new_threads(self.layout.threads), self._new_outcomes(runs)
         kernel = self.kernel[self.layout.blocks, self.layout.block, 0, self.layout.shared]
         done = 0
         last = time.perf_counter()
