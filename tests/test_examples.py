@@ -1,0 +1,47 @@
+"""The examples run, in a short form: every part of them is real but the number of tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import bestarm as ba
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+Needs = Callable[[str], None]
+
+
+def run(example: str, *options: str, folder: Path) -> str:
+    """What the example says; it must end well."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / example), *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_database(needs: Needs, tmp_path: Path) -> None:
+    needs("postgresql")
+    plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
+    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=30)).to_toml())
+    said = run("database/indexes.py", "--rows", "10000", "--plan", "short.toml", folder=tmp_path)
+    assert "bestarm serve --db indexes.db" in said
+    study = ba.Study.open("indexes", storage=tmp_path / "indexes.db")
+    assert study.done
+    assert str(study.answer) in said
+    means = {row.name: [metric.mean for metric in row.metrics] for row in study.state}
+    tests = {row.name: [metric.tests for metric in row.metrics] for row in study.state}
+    assert all(min(row) > 0 for row in tests.values()), tests
+    # A scan of the table for every query takes many times as long as an index; two more indexes must be written.
+    assert means["primary key only"][0] > means["covering"][0]
+    assert means["covering + tags"][1] > means["primary key only"][1]
+    assert not [event for event in study.log() if event.kind == "failed"]
+    assert "query latency" in (tmp_path / "indexes.html").read_text(encoding="utf-8")
