@@ -45,3 +45,16 @@ def test_database(needs: Needs, tmp_path: Path) -> None:
     assert means["covering + tags"][1] > means["primary key only"][1]
     assert not [event for event in study.log() if event.kind == "failed"]
     assert "query latency" in (tmp_path / "indexes.html").read_text(encoding="utf-8")
+
+
+def test_models(needs: Needs, tmp_path: Path) -> None:
+    needs("sklearn")
+    said = run("models/choose.py", "--tests", "120", folder=tmp_path)
+    study = ba.Study.open("models", storage=tmp_path / "models.db")
+    assert study.done
+    assert str(study.answer) in said
+    forest = next(row for row in study.state if row.name == "forest of 400 trees")
+    tree = next(row for row in study.state if row.name == "decision tree")
+    # 400 trees take longer than one.
+    assert forest.metrics[2].mean > tree.metrics[2].mean
+    assert not [event for event in study.log() if event.kind == "failed"]
