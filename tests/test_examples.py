@@ -58,3 +58,10 @@ def test_models(needs: Needs, tmp_path: Path) -> None:
     # 400 trees take longer than one.
     assert forest.metrics[2].mean > tree.metrics[2].mean
     assert not [event for event in study.log() if event.kind == "failed"]
+
+
+def test_judges(tmp_path: Path) -> None:
+    said = run("judges/judges.py", "--seconds", "0", "--delta", "0.000001", folder=tmp_path)
+    assert "simulated" in said.splitlines()[0]
+    # Wrong, and so a false failure, with probability at most one in a million.
+    assert "large, long prompt: feasible and best, with 99.9999 % confidence" in said
