@@ -65,3 +65,21 @@ def test_judges(tmp_path: Path) -> None:
     assert "simulated" in said.splitlines()[0]
     # Wrong, and so a false failure, with probability at most one in a million.
     assert "large, long prompt: feasible and best, with 99.9999 % confidence" in said
+
+
+def test_dose_finding(needs: Needs, tmp_path: Path) -> None:
+    needs("nbclient")
+    needs("ipykernel")
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(EXAMPLES / "dose_finding.ipynb", as_version=4)
+    place = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    printed = "".join(
+        output.get("text", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if cell.cell_type == "code"
+    )
+    assert "150 mg: feasible and best, with 95 % confidence" in printed
