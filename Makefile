@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
 	$(BIN)/bestarm demo
@@ -16,6 +16,10 @@ check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/installed-dev        ## Build the documentation site into build/site; warnings are errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Documentation: build/site/index.html"
 
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
