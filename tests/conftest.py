@@ -19,6 +19,12 @@ def _missing(part: str, what: str) -> None:
     pytest.skip(f"{what} is not installed")
 
 
+@pytest.fixture(scope="session")
+def missing() -> Callable[[str, str], None]:
+    """Call it with the part's name in `BESTARM_REQUIRE`, and what to call it, when it is not there."""
+    return _missing
+
+
 @pytest.fixture
 def needs() -> Callable[[str], None]:
     """Call it with the name of a package that the test needs, or with "postgresql" for a server to start."""

@@ -6,8 +6,8 @@ Chromium is driven by Playwright. Where one of them is missing the tests skip, u
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
-import os
 import re
 import shutil
 import signal
@@ -42,12 +42,6 @@ HOSTILE = [
 ]
 MEANS = {"25 mg": (0.2, 0.1), "150 mg": (0.6, 0.3), "300 mg": (0.9, 0.8)}
 """Efficacy and adverse event; measured almost without noise, so that few tests are needed."""
-
-
-def _missing(what: str) -> None:
-    if "chromium" in os.environ.get("BESTARM_REQUIRE", "").split(","):
-        pytest.fail(f"{what} is required here and not installed")
-    pytest.skip(f"{what} is not installed")
 
 
 # ---------------------------------------------------------------------------------------------------- server, browser
@@ -97,22 +91,23 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    pytest.importorskip("uvicorn")
+def server(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str], None]) -> Iterator[Server]:
+    if importlib.util.find_spec("uvicorn") is None:
+        missing("chromium", "uvicorn")
     running = Server(tmp_path_factory.mktemp("dashboard") / "studies.db")
     yield running
     running.stop()
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(missing: Callable[[str, str], None]) -> Iterator[Browser]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        _missing("playwright")
+        missing("chromium", "playwright")
     program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if program is None:
-        _missing("Chromium")
+        missing("chromium", "Chromium")
     with sync_playwright() as playwright:
         # Chromium refuses to run as root, as in most containers, unless its own sandbox is off.
         launched = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

@@ -34,13 +34,13 @@ class Stream(NamedTuple):
 
 
 @kernel
-def _bottom(stream: Stream) -> float:
+def bottom(stream: Stream) -> float:
     """The least that the stream's mean can be."""
     return stream.low if stream.kind == BOUNDED else -math.inf
 
 
 @kernel
-def _top(stream: Stream) -> float:
+def top(stream: Stream) -> float:
     """The most that the stream's mean can be."""
     return stream.low + stream.width if stream.kind == BOUNDED else math.inf
 
@@ -89,7 +89,7 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     if right <= left:
         return -math.inf
     # Only a c inside both ranges can lie between the means.
-    first, last = max(_bottom(high) + margin, _bottom(low)), min(_top(high) + margin, _top(low))
+    first, last = max(bottom(high) + margin, bottom(low)), min(top(high) + margin, top(low))
     step = right - left
     value_left, slope_left = _product(high, low, margin, left)
     while slope_left >= 0.0 and left > first:

@@ -13,12 +13,12 @@ UNDECIDED = 0
 
 @kernel
 def update(setting: Setting, streams: Streams, memory: Any, arm: int, metric: int) -> None:
-    """Stands for the policy's `update` until `advance` is compiled for one."""
+    """Stands for the policy's `update` until what calls it is compiled for one."""
 
 
 @kernel
 def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> int:
-    """Stands for the policy's `propose` until `advance` is compiled for one."""
+    """Stands for the policy's `propose` until what calls it is compiled for one."""
     return 0
 
 

@@ -70,6 +70,12 @@ class Policy(abc.ABC):
         """How many streams have no result yet."""
         return int((self.streams.counts == 0).sum())
 
+    @property
+    def spent(self) -> tuple[int, float]:
+        """How many results there are, and what they cost."""
+        counts = self.streams.counts.sum(axis=0)
+        return int(counts.sum()), float(counts @ self.setting.cost)
+
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
 

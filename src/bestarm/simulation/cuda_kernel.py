@@ -10,7 +10,8 @@ from numba import cuda, int64
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, record, total_cost
-from bestarm.simulation.engine import Outcomes, propose, start, update
+from bestarm.policies.advance import propose, update
+from bestarm.simulation.engine import Outcomes, start
 from bestarm.simulation.nature import Nature, draw
 
 IDLE = -1

@@ -29,6 +29,7 @@ from bestarm.kernel.state import (
     total_cost,
 )
 from bestarm.plan import Plan
+from bestarm.policies.advance import propose, update
 from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
@@ -66,17 +67,6 @@ class Trace(NamedTuple):
 @kernel
 def start(memory: Any, seed: int, run: int) -> None:
     """Stands for the policy's `start` until the loop is compiled for one."""
-
-
-@kernel
-def update(setting: Setting, streams: Streams, memory: Any, arm: int, metric: int) -> None:
-    """Stands for the policy's `update` until the loop is compiled for one."""
-
-
-@kernel
-def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> int:
-    """Stands for the policy's `propose` until the loop is compiled for one."""
-    return 0
 
 
 @kernel

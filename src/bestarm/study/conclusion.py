@@ -17,8 +17,7 @@ def conclusion(plan: Plan, policy: Policy) -> Answer | None:
 
 def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
     """The answer of a study whose policy has decided `stop`, or not stopped yet."""
-    counts = policy.streams.counts.sum(axis=0)
-    tests, cost = int(counts.sum()), float(counts @ policy.setting.cost)
+    tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
     standing = present_answer(policy.setting, policy.streams)

@@ -152,9 +152,8 @@ class Follower:
     def _is_done(self) -> bool:
         if self._decider.stop is not None:
             return True
-        counts = self._decider.policy.streams.counts.sum(axis=0)
-        cost = float(counts @ self._decider.policy.setting.cost)
-        return int(counts.sum()) >= self.plan.max_tests or cost >= self.plan.max_cost
+        tests, cost = self._decider.policy.spent
+        return tests >= self.plan.max_tests or cost >= self.plan.max_cost
 
     def _recorded_late(self) -> list[tuple[int, int, float]]:
         """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""

@@ -78,9 +78,8 @@ def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Ou
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 10**6:
         raise InvalidInput(f"runs = {runs!r}: must be a whole number from 1 to 1,000,000")
-    counts = policy.streams.counts
-    so_far = float(counts.sum(axis=0) @ policy.setting.cost)
-    left = min(MOST_TESTS, FORESIGHT * int(counts.sum()), plan.max_tests - int(counts.sum()))
+    before, so_far = policy.spent
+    left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
     answers, tests, cost = [], [], []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
         job = _Continued(

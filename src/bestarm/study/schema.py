@@ -27,8 +27,8 @@ def _key() -> sa.Column[object]:
     return sa.Column("study", sa.Integer, sa.ForeignKey("bestarm_studies.study"), primary_key=True)
 
 
-def _test(*, primary_key: bool = True) -> sa.Column[object]:
-    return sa.Column("test", sa.BigInteger, primary_key=primary_key, autoincrement=False)
+def _test() -> sa.Column[object]:
+    return sa.Column("test", sa.BigInteger, primary_key=True, autoincrement=False)
 
 
 schema = _table("schema", sa.Column("version", sa.Integer, primary_key=True, autoincrement=False))

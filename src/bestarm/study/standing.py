@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bestarm.evidence.combine import rival_evidence, stream_of, violation_evidence
-from bestarm.evidence.pairs import GAP, Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, evidence_and_slope_above, evidence_and_slope_below
+from bestarm.evidence.pairs import GAP, Stream, bottom, pair_evidence, top
+from bestarm.evidence.streams import evidence_and_slope_above, evidence_and_slope_below
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tables import slot
@@ -172,18 +172,6 @@ class Plane(NamedTuple):
     value: float
     slope_c: float
     slope_lead: float
-
-
-@kernel
-def bottom(s: Stream) -> float:
-    """The least that the stream's mean can be."""
-    return s.low if s.kind == BOUNDED else -math.inf
-
-
-@kernel
-def top(s: Stream) -> float:
-    """The most that the stream's mean can be."""
-    return s.low + s.width if s.kind == BOUNDED else math.inf
 
 
 @kernel

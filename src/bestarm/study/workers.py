@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -151,7 +152,7 @@ def drive(
     try:
         while True:
             room = workers - len(running)
-            tests = _patiently(lambda room=room: study.ask(room, lease=lease)) if room else []  # type: ignore[misc]
+            tests = _patiently(functools.partial(study.ask, room, lease=lease)) if room else []
             held.update((test.id, test) for test in tests)
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test

@@ -12,14 +12,14 @@ import numbers
 import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import ArmStanding, MetricStanding
-from bestarm.study.status import Status
+from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Event, Pending
 from bestarm.study.study import DEFAULT_LEASE, Test
 from bestarm.study.timeline import Progress
@@ -43,7 +43,7 @@ class StudyLine:
 
     id: int
     name: str
-    state: Literal["running", "certified", "no_feasible_arm", "budget_spent"] | None
+    state: StudyState | None
     answer: str | None
     leader: str | None
     confidence: float | None

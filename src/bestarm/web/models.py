@@ -6,6 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bestarm.answer import State
+from bestarm.study.standing import Verdict
+from bestarm.study.status import StudyState
 from bestarm.validation import LONGEST_NAME
 
 MOST_RESULTS = 10_000
@@ -24,7 +27,6 @@ Holder = Annotated[
 Reason = Annotated[str, Field(max_length=2000)]
 Lease = Annotated[float, Field(gt=0, le=1e9, strict=True, allow_inf_nan=False, description="Seconds.")]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-State = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
 
 class _Taken(BaseModel):
@@ -151,7 +153,7 @@ class StudyRow(BaseModel):
 
     id: int
     name: str
-    state: State | None
+    state: StudyState | None
     answer: str | None
     leader: str | None
     confidence: float | None
@@ -183,7 +185,7 @@ class Arm(BaseModel):
     """Where an arm stands, and why."""
 
     name: str
-    verdict: Literal["feasible", "infeasible", "worse", "open"]
+    verdict: Verdict
     reason: str
     metrics: list[Metric]
 
@@ -191,7 +193,7 @@ class Arm(BaseModel):
 class Conclusion(BaseModel):
     """What the study concluded."""
 
-    state: Literal["certified", "no_feasible_arm", "budget_spent"]
+    state: State
     arm: str | None
     delta: float
     confidence: float
@@ -205,7 +207,7 @@ class StudyStatus(BaseModel):
     id: int
     version: str
     study: str
-    state: State
+    state: StudyState
     answer: str | None
     leader: str | None
     confidence: float

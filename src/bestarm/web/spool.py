@@ -26,7 +26,7 @@ class Spool:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by whoever is done last, writer or reader)
         self._lock = threading.Lock()
         self._size = 0
         self._is_written = False
@@ -123,6 +123,6 @@ class _Sink(io.RawIOBase):
         return True
 
     def write(self, data: object) -> int:
-        taken = bytes(data)  # type: ignore[call-overload]
+        taken = bytes(data)  # type: ignore[call-overload] # whatever buffer a writer hands over
         self._spool.append(taken)
         return len(taken)
