@@ -18,7 +18,7 @@ check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/lint-imports
 
 docs: .venv/installed-dev        ## Build the documentation site into build/site; warnings are errors.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "Documentation: build/site/index.html"
 
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
@@ -32,7 +32,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[web]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres,web]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python

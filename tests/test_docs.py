@@ -7,6 +7,7 @@ import types
 from pathlib import Path
 
 import pytest
+from benchmarks import figures
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -34,6 +35,24 @@ def test_there_are_code_blocks_to_run() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_to_files_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
+    text = document.read_text(encoding="utf-8")
+    for target in (*re.findall(r"\]\(([^)#]+)[^)]*\)", text), *re.findall(r'<img src="([^"]+)"', text)):
         if not target.startswith("http"):
             assert (document.parent / target).exists(), target
+
+
+def test_the_readme_has_the_table_that_its_command_prints() -> None:
+    """All of it but what only 2,000 studies of each kind could show."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    head, rule, *rows = figures.table(runs=2)
+    assert f"{head}\n{rule}\n" in readme
+    assert len(rows) == 5
+    for row in rows:
+        assert row.partition("**")[0] in readme  # the problem, its size and its bound
+
+
+def test_the_readme_fits_a_screen() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 60
+    [code] = code_blocks(ROOT / "README.md")
+    assert len([line for line in code.splitlines() if line]) <= 12

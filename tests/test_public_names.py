@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import bestarm as ba
+import bestarm.integrations
+import bestarm.web.client
 
+FURTHER = (bestarm.integrations, bestarm.web.client)
+"""Modules with public names of their own: they load what not everybody needs."""
 LIST = Path(__file__).with_name("public_names.txt")
 
 
@@ -80,9 +84,16 @@ def members(cls: type) -> Iterator[str]:
 
 
 def listed() -> str:
+    parts = [described({name: getattr(ba, name) for name in ba.__all__})]
+    for module in FURTHER:
+        names = getattr(module, "__all__", None) or ["Client"]
+        parts.append([f"\nfrom {module.__name__}", *described({name: getattr(module, name) for name in names})])
+    return "\n".join(line for lines in parts for line in lines) + "\n"
+
+
+def described(values: dict[str, Any]) -> list[str]:
     lines = []
-    for name in sorted(ba.__all__):
-        value = getattr(ba, name)
+    for name, value in sorted(values.items()):
         if isinstance(value, type):
             bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
             lines.append(f"class {name}({bases})" if bases else f"class {name}")
@@ -102,7 +113,7 @@ def listed() -> str:
             lines += [f"    .{each.__name__}{signature(each)}" for each in public]
         else:
             lines.append(f"{name}{signature(value)}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def test_public_names_are_as_listed() -> None:

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = (
     *("index", "tutorial", "concepts", "troubleshooting", "glossary", "certify", "theory", "delta-table"),
     *("reference/command-line", "reference/http", "reference/python", "reproduction/paper", "how-to/resume"),
+    *("examples/database", "examples/models", "examples/judges", "examples/dose-finding", "tuners", "peers"),
 )
 LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 """What a browser fetches by itself. (A canonical address would be no such link, and there is none.)"""
@@ -44,14 +45,29 @@ class Page(HTMLParser):
                     self.loaded.append(value)
 
 
+def build(config: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    # Not --quiet: what is not said does not count as a warning either.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = build(ROOT / "mkdocs.yml", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_a_warning_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# A page\n\nA [link](nowhere.md).\n")
+    config = tmp_path / "mkdocs.yml"
+    config.write_text(f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nhooks: []\nplugins: []\nnav: [index.md]\n")
+    done = build(config, tmp_path / "site")
+    assert done.returncode != 0
+    assert "'nowhere.md', but the target is not found" in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +111,18 @@ def test_the_references_are_complete(site: Path, pages: dict[Path, Page]) -> Non
     commands = pages[site / "reference" / "command-line.html"]
     named = {info.name or info.callback.__name__ for info in app.registered_commands if info.callback}
     assert {f"bestarm-{name}" for name in named} <= commands.anchors
+    anchors = pages[site / "reference" / "python.html"].anchors
     python = (site / "reference" / "python.html").read_text(encoding="utf-8")
     assert [name for name in ba.__all__ if f"ba.{name}" not in python] == []
+    assert {f"bestarm.integrations.{name}" for name in ("optuna.from_optuna", "ax.to_ax")} <= anchors
     assert "&gt;&gt;&gt;" in python
     assert "<blockquote>" not in python
     http = (site / "reference" / "http.html").read_text(encoding="utf-8")
     assert all(f"{route}</code>" in http for route in ("POST /api/studies/{study}/tell", "GET /api/health"))
+
+
+def test_the_notebook_is_a_page_with_what_it_showed(site: Path) -> None:
+    page = (site / "examples" / "dose-finding.html").read_text(encoding="utf-8")
+    assert "150 mg: feasible and best, with 95 % confidence" in page
+    assert "data:image/png;base64," in page
+    assert "ask_patient" in page

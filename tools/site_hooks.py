@@ -1,11 +1,12 @@
 """What the documentation site has beside the files in docs/: generated pages, and pages for links that leave docs/.
 
-Documents link to each other, to the README and to source files by relative paths, as a code host shows them. Here the
-README becomes the first page, and a source file that somebody links to becomes a page that shows it.
+Documents link to each other, to the examples and to source files by relative paths, as a code host shows them. Here the
+examples become pages, and so does a source file that somebody links to.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -17,7 +18,14 @@ from mkdocs.structure.files import File, Files
 from site_reference import command_page, http_page, names_page
 
 ROOT = Path(__file__).resolve().parent.parent
-MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+MOVED = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "examples/database/README.md": "examples/database.md",
+    "examples/models/README.md": "examples/models.md",
+    "examples/judges/README.md": "examples/judges.md",
+    "examples/dose_finding.ipynb": "examples/dose-finding.md",
+}
 """Documents outside of docs/, and the pages that they become."""
 
 GENERATED: dict[str, Callable[[], str]] = {
@@ -32,8 +40,8 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)([^)]*\))")
 def page_of(path: Path) -> str:
     """The page, relative to docs/, on which a file or folder of the repository is shown.
 
-    >>> page_of(ROOT / "docs" / "studies.md"), page_of(ROOT / "README.md"), page_of(ROOT / "tests" / "test_docs.py")
-    ('studies.md', 'index.md', 'source/tests/test_docs.py.md')
+    >>> page_of(ROOT / "docs" / "studies.md"), page_of(ROOT / "CHANGELOG.md"), page_of(ROOT / "tests" / "test_docs.py")
+    ('studies.md', 'changelog.md', 'source/tests/test_docs.py.md')
     """
     name = path.relative_to(ROOT).as_posix()
     if name in MOVED:
@@ -61,6 +69,28 @@ def relinked(text: str, path: Path, linked: set[Path] | None = None) -> str:
     return _LINK.sub(change, text)
 
 
+def document(path: Path) -> str:
+    """A document as Markdown: a notebook with what its cells printed and drew."""
+    if path.suffix != ".ipynb":
+        return path.read_text(encoding="utf-8")
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        parts += [_output(output) for output in cell.get("outputs", ())]
+    return "\n\n".join(parts) + "\n"
+
+
+def _output(output: dict[str, Any]) -> str:
+    """The richest form of what a cell gave that a page can hold."""
+    data = {kind: "".join(value) for kind, value in output.get("data", {}).items()}
+    if "text/html" in data:
+        return f"<div>{data['text/html']}</div>"
+    if "image/png" in data:
+        return f'<img alt="{data["text/plain"].strip("<>")}" src="data:image/png;base64,{data["image/png"].strip()}">'
+    return f"```text\n{''.join(output.get('text', ())).rstrip()}\n```"
+
+
 def source_page(path: Path) -> str:
     """A file, or what a folder holds."""
     name = path.relative_to(ROOT).as_posix()
@@ -82,7 +112,7 @@ def on_files(files: Files, *, config: Any) -> Files:
     for file in files.documentation_pages():
         relinked(file.content_string, Path(str(file.abs_src_path)), linked)
     for name, page in MOVED.items():
-        text = relinked((ROOT / name).read_text(encoding="utf-8"), ROOT / name, linked)
+        text = relinked(document(ROOT / name), ROOT / name, linked)
         files.append(File.generated(config, page, content=text))
     for page, make in GENERATED.items():
         files.append(File.generated(config, page, content=make()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import typer
 
 import bestarm
+import bestarm.integrations
 from bestarm.cli.app import app
 from bestarm.web.app import create_app
 
@@ -23,6 +25,11 @@ GROUPS = {
     "Policies of your own": ("Policy", "Stop", "KernelPolicy", "Kernels", "conclusion"),
     "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "MeasurementFailed"),
 }
+FURTHER = {
+    "Hand-over from tuners": ("bestarm.integrations", tuple(bestarm.integrations.__all__)),
+    "A service somewhere else": ("bestarm.web.client", ("Client",)),
+}
+"""Names that are not in `bestarm` itself, with the module they are in."""
 
 
 def cell(text: str) -> str:
@@ -168,11 +175,16 @@ def names_page() -> str:
     grouped = [name for names in GROUPS.values() for name in names]
     if sorted(grouped) != sorted(bestarm.__all__):
         raise ValueError(f"GROUPS must hold every public name once; see {sorted({*grouped} ^ {*bestarm.__all__})}")
-    lines = ["# Python", "", "All of it is in one module: `import bestarm as ba`.", ""]
+    lines = ["# Python", "", "Nearly all of it is in one module: `import bestarm as ba`.", ""]
     for title, names in GROUPS.items():
-        lines += [f"## {title}", ""]
-        for name in names:
-            value = getattr(bestarm, name)
-            home = value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{value.__qualname__}"
-            lines += [f"::: {home}", "    options:", f"      heading: ba.{name}", f"      toc_label: {name}", ""]
+        lines += [f"## {title}", "", *(line for name in names for line in _name(bestarm, name, "ba."))]
+    for title, (module, names) in FURTHER.items():
+        lines += [f"## {title}", "", f"In `{module}`.", ""]
+        lines += [line for name in names for line in _name(importlib.import_module(module), name, "")]
     return "\n".join(lines)
+
+
+def _name(module: Any, name: str, prefix: str) -> list[str]:
+    value = getattr(module, name)
+    home = value.__name__ if inspect.ismodule(value) else f"{value.__module__}.{value.__qualname__}"
+    return [f"::: {home}", "    options:", f"      heading: {prefix}{name}", f"      toc_label: {name}", ""]

@@ -24,7 +24,7 @@ from bestarm.cli.show import counted, new_table, plain_console, shown
 State = Literal["ok", "absent", "broken"]
 _SIGNS: dict[State, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
 _FOR_DEVELOPERS = ("dev", "docs")
-_IMPORTED_AS = {"numba-cuda": "numba.cuda"}
+_IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
 """Distributions whose module is not their name with underscores."""
 
 
