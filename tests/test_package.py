@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -14,6 +15,8 @@ import venv
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 import bestarm
 
@@ -78,10 +81,16 @@ def install(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def test_built_installed_and_tried(tmp_path: Path, needs: Callable[[str], None]) -> None:
-    needs("build")
-    needs("hatchling")
-    archive, wheel = build(tmp_path)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str], None]) -> tuple[Path, Path]:
+    for part in ("build", "hatchling"):
+        if importlib.util.find_spec(part) is None:
+            missing(part, part)
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> None:
+    archive, wheel = built
 
     with tarfile.open(archive) as tar:
         sources = {name.partition("/")[2] for name in tar.getnames()}
@@ -124,6 +133,34 @@ def test_built_installed_and_tried(tmp_path: Path, needs: Callable[[str], None])
     assert details["bestarm"].startswith(f"{bestarm.__version__} in {home}")
     assert details["database"] == "lab.db holds 1 study"
     assert details["dashboard"].endswith(str(Path(where.strip()).parent / "web" / "static"))
+
+
+def resolve(*wanted: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Let pip find versions of everything, given what is installed here, and install nothing."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check", *wanted]
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.mark.parametrize("left_out", ["cuda", "cuda12"])
+def test_extras_resolve_together_and_so_does_each_alone(
+    left_out: str, built: tuple[Path, Path], tmp_path: Path, missing: Callable[[str, str], None]
+) -> None:
+    """Versions that suit all of them suit each of them. Two releases of CUDA at once suit nobody."""
+    if resolve("--ignore-installed", "--no-deps", "tomli-w", cwd=tmp_path).returncode != 0:
+        missing("index", "a package index that pip can reach")
+    _, wheel = built
+    with zipfile.ZipFile(wheel) as zipped:
+        [name] = [name for name in zipped.namelist() if name.endswith(".dist-info/METADATA")]
+        extras = re.findall(r"^Provides-Extra: (.*)$", zipped.read(name).decode(), flags=re.MULTILINE)
+    assert {"ax", "cuda", "cuda12", "dev", "examples", "optuna", "postgres", "web"} <= set(extras)
+    chosen = ",".join(extra for extra in extras if extra != left_out)
+    done = resolve(f"bestarm[{chosen}] @ {wheel.as_uri()}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "does not provide the extra" not in done.stderr
+    # And a requirement that cannot be met is noticed.
+    refused = resolve(f"bestarm[frame] @ {wheel.as_uri()}", "numpy<1.26", cwd=tmp_path)
+    assert refused.returncode != 0
+    assert "ResolutionImpossible" in refused.stderr
 
 
 def test_metadata_says_what_there_is() -> None:
