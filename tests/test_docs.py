@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import types
 from pathlib import Path
 
 import pytest
 from benchmarks import figures
+
+import bestarm as ba
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -31,6 +36,30 @@ def test_code_blocks_run_in_order(document: Path, tmp_path: Path, monkeypatch: p
 
 def test_there_are_code_blocks_to_run() -> None:
     assert sum(len(code_blocks(document)) for document in DOCUMENTS) >= 2
+
+
+def test_the_tutorial_in_a_terminal(tmp_path: Path) -> None:
+    """Its files and commands, as a reader would type them."""
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for name, content in re.findall(r'^```\w+ title="(.*?)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    [commands] = re.findall(r"^```sh\n(bestarm new .*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", commands],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = ba.Study.open("cache", storage=tmp_path / "lab.db").answer
+    assert answer is not None
+    assert answer.arm in ("small", "large")
+    assert str(answer) in done.stdout
+    assert (tmp_path / "cache.html").exists()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
