@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bestarm as ba
@@ -166,6 +166,7 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
 
 
 @settings(max_examples=200, deadline=None)
+@example(s=Stream(BOUNDED, -0.003, 0.001, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
 @given(s=streams_of, ahead=st.floats(1e-3, 1.0), n=st.integers(1, 10**5), tolerance=st.sampled_from([0.0, 0.01, 0.3]))
 def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, tolerance: float) -> None:
     mean = s.total / s.n

@@ -209,6 +209,8 @@ def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, ev
         weight_ahead, weight_behind = ahead.n / (ahead.width * ahead.width), behind.n / (behind.width * behind.width)
         c = mean_behind + weight_ahead / (weight_ahead + weight_behind) * (most - lead)
         for _ in range(60):
+            if c < bottom(ahead) - lead or c > top(behind):
+                break
             # Beyond the range of the values a tangent would promise too much.
             new = tangent(ahead, behind, max(min(c, top(ahead) - lead), bottom(behind)), lead)
             if new.slope_c < 0.0:
