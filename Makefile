@@ -9,7 +9,7 @@ demo: .venv/installed            ## Watch a study decide which drug dose is best
 	$(BIN)/bestarm demo
 
 test: .venv/installed-dev        ## Run the tests.
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/ruff check
