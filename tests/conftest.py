@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bestarm.testing.postgres import PostgresServer, find_postgres
+
+# Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _missing(part: str, what: str) -> None:
