@@ -359,9 +359,11 @@ class TestAx:
         client = ax_client(Bench(3), range(1, 3))
         index = client.attach_trial(parameters={"cache": 20, "codec": "lz4"})
         client.complete_trial(index, raw_data={"latency": -99.0})
-        *others, last = from_ax(client, LATENCY, [self.crashes]).candidates
-        assert (last.trials, last.looked_feasible) == ((index,), False)
-        assert all(candidate.looked_feasible for candidate in others)
+        candidates = from_ax(client, LATENCY, [self.crashes]).candidates
+        # Older versions of Ax count such a trial as failed, and it is no candidate; newer ones as completed.
+        unknown = [(index,)] if client._experiment.trials[index].status.is_completed else []
+        assert [candidate.trials for candidate in candidates][2:] == unknown
+        assert [candidate.looked_feasible for candidate in candidates] == [True, True, *(False for _ in unknown)]
 
     def test_a_later_verdict_takes_the_place_of_an_earlier_one(self, ax: Any) -> None:
         client = ax_client(Bench(3), range(1, 4))

@@ -15,7 +15,7 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -88,7 +88,7 @@ class Found:
         return round(self.certify_tests * share)
 
 
-def compare(plan: Plan, runs: dict[str, int], pool: ProcessPoolExecutor) -> Found:
+def compare(plan: Plan, runs: dict[str, int], pool: Executor) -> Found:
     seed = 2026
     certified = ba.simulate(plan, policy="certify", runs=runs["cheap"], seed=seed)
     needed = certified.mean_tests

@@ -18,6 +18,7 @@ AX_MODEL = "Ax, equal samples, its best arm"
 AX_OBSERVED = "Ax, equal samples, its best arm without a model"
 AX_PREDICTED = "Ax, equal samples, its best prediction"
 AX_BANDIT = "Ax, bandit"
+AX_SHRINKING = "Ax, bandit with empirical Bayes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +34,7 @@ TUNERS = {
     "single": Tuner((SINGLE, SINGLE_POOLED), "optuna", with_optuna.single),
     "averaged": Tuner((AVERAGED, AVERAGED_POOLED), "optuna", with_optuna.averaged),
     "ax": Tuner((AX_MODEL, AX_OBSERVED, AX_PREDICTED), "ax", with_ax.equally),
-    "bandit": Tuner((AX_BANDIT,), "ax", with_ax.bandit),
+    "bandit": Tuner((AX_BANDIT, AX_SHRINKING), "ax", with_ax.bandit),
 }
 
 

@@ -24,15 +24,15 @@ LEAST_WEIGHT = 0.01
 @contextmanager
 def quiet(seed: int) -> Iterator[None]:
     """Ax draws from NumPy's global generator, and says a lot; one thread, for the pool's processes have the cores."""
-    import torch
-
-    torch.set_num_threads(1)
-    np.random.seed(seed)  # noqa: NPY002
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            import torch
+
+            torch.set_num_threads(1)
+            np.random.seed(seed)  # noqa: NPY002
             yield
     finally:
         logging.disable(level)
@@ -112,7 +112,7 @@ def best_predicted(plan: Plan, model: Any) -> int:
 
 def equally(plan: Plan, budgets: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     """All arms measured equally often: the best arm with Ax's model, by what was observed, and by its predictions."""
-    answers = []
+    answers: list[tuple[int, ...]] = []
     for tests in budgets:
         world = World(plan, seed)
         arms, repeats = shape(plan, tests, len(plan.arms))
@@ -124,7 +124,7 @@ def equally(plan: Plan, budgets: Sequence[int], seed: int) -> list[tuple[int, ..
     return answers
 
 
-def _thompson(plan: Plan, experiment: Any, means: Floats, counts: Ints) -> tuple[int, Floats]:
+def _thompson(plan: Plan, experiment: Any, means: Floats, counts: Ints, *, shrinks: bool) -> tuple[int, Floats]:
     """The arm that is most often the best in draws from the posterior, and how to share the next round."""
     from ax.adapter.registry import Generators
     from ax.core.data import Data
@@ -140,8 +140,8 @@ def _thompson(plan: Plan, experiment: Any, means: Floats, counts: Ints) -> tuple
     data = Data(df=DataFrame(rows, columns=columns))
     shares = np.zeros(len(plan.arms))
     try:
-        sampler = Generators.EMPIRICAL_BAYES_THOMPSON(experiment=experiment, data=data, min_weight=LEAST_WEIGHT)
-        run = sampler.gen(n=len(plan.arms))
+        sampler = Generators.EMPIRICAL_BAYES_THOMPSON if shrinks else Generators.THOMPSON
+        run = sampler(experiment=experiment, data=data, min_weight=LEAST_WEIGHT).gen(n=len(plan.arms))
     except ModelError:  # no arm was feasible in 99 % of the draws
         return NO_ARM, shares + 1.0 / len(plan.arms)
     for arm, weight in run.arm_weights.items():
@@ -149,7 +149,7 @@ def _thompson(plan: Plan, experiment: Any, means: Floats, counts: Ints) -> tuple
     return int(run.best_arm_predictions[0].parameters["arm"]), shares / shares.sum()
 
 
-def _bandit(plan: Plan, tests: int, seed: int) -> int:
+def _bandit(plan: Plan, tests: int, seed: int, *, shrinks: bool) -> int:
     world = World(plan, seed)
     arms = len(plan.arms)
     a_round = tests / len(plan.metrics) / ROUNDS
@@ -164,11 +164,17 @@ def _bandit(plan: Plan, tests: int, seed: int) -> int:
                 counts[arm] += n
         means = total / counts[:, None]
         experiment = experiment or client_told(plan, means, counts)._experiment
-        best, shares = _thompson(plan, experiment, means, counts)
+        best, shares = _thompson(plan, experiment, means, counts, shrinks=shrinks)
     return best
 
 
 def bandit(plan: Plan, budgets: Sequence[int], seed: int) -> list[tuple[int, ...]]:
-    """Ax's way with a finite choice: rounds, shared out by Thompson sampling with empirical Bayes on pooled means."""
-    with quiet(seed):
-        return [(_bandit(plan, tests, seed),) for tests in budgets]
+    """Ax's way with a finite choice: rounds, shared out by Thompson sampling on the pooled means of each arm.
+
+    Without and with empirical Bayes, which shrinks the means of all arms towards each other.
+    """
+    answers = []
+    for shrinks in (False, True):
+        with quiet(seed):
+            answers.append([_bandit(plan, tests, seed, shrinks=shrinks) for tests in budgets])
+    return list(zip(*answers, strict=True))
