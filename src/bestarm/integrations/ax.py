@@ -99,7 +99,7 @@ def from_ax(
     certified = check_constraints(constraints, constrained=bool(config.outcome_constraints))
     measured = [constraint for constraint in certified if constraint.metric in experiment.metrics]
     tried = _tried(experiment, names[0], measured)
-    return shortlist(tried, objective, certified, top=top, constrained=bool(measured))
+    return shortlist(tried, objective, certified, top=top, constrained=bool(measured), source="client")
 
 
 def ax_params(client: Any, arm: str) -> dict[str, Any]:
@@ -114,10 +114,14 @@ def ax_params(client: Any, arm: str) -> dict[str, Any]:
 def to_ax(client: Any, answer: Answer) -> None:
     """Write the verdict back: `bestarm` in the run metadata of every candidate, with the reason that concerns it.
 
-    It is saved with the experiment, by `client.save_to_json_file(...)` for one. Nothing is written if the answer is
-    about other trials than this experiment's.
+    It is saved with the experiment, by `client.save_to_json_file(...)` for one. It takes the place of an earlier
+    verdict: a trial that had one and is no candidate any more has None. Nothing is written if the answer is about other
+    trials than this experiment's.
     """
     trials = _finished(_experiment(client))
     whole, lines = verdicts(answer, {index: dict(trial.arms[0].parameters) for index, trial in trials.items()})
-    for number, line in lines.items():
-        trials[number].update_run_metadata({ATTRIBUTE: {"reason": line, **whole}})
+    for number, trial in trials.items():
+        if number in lines:
+            trial.update_run_metadata({ATTRIBUTE: {"reason": lines[number], **whole}})
+        elif ATTRIBUTE in trial.run_metadata:
+            trial.update_run_metadata({ATTRIBUTE: None})

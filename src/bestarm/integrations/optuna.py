@@ -95,11 +95,16 @@ def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
 def to_optuna(study: optuna.Study, answer: Answer) -> None:
     """Write the verdict back, as user attributes of the Optuna study: `bestarm`, and `bestarm:trial NUMBER` for each.
 
-    Optuna lets nobody change a trial that is finished, so what is said of a trial is an attribute of the study too.
-    Nothing is written if the answer is about other trials than this study's.
+    Optuna lets nobody change a trial that is finished, so what is said of a trial is an attribute of the study too. It
+    takes the place of an earlier verdict: a trial that had one and is no candidate any more has None. Nothing is
+    written if the answer is about other trials than this study's.
     """
     _check(study)
     whole, lines = verdicts(answer, {trial.number: trial.params for trial in _finished(study)})
-    for number, line in lines.items():
-        study.set_user_attr(f"{ATTRIBUTE}:trial {number}", line)
+    said = {f"{ATTRIBUTE}:trial {number}": line for number, line in lines.items()}
+    for key in study.user_attrs:
+        if key.startswith(f"{ATTRIBUTE}:trial ") and key not in said:
+            study.set_user_attr(key, None)
+    for key, line in said.items():
+        study.set_user_attr(key, line)
     study.set_user_attr(ATTRIBUTE, whole)

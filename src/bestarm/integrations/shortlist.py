@@ -35,8 +35,8 @@ class Candidate:
     """Parameters that a tuner tried, and the arm that they became.
 
     `trials` are the numbers of all trials with these parameters, `value` is the mean of what the tuner measured in
-    them, and `looked_feasible` whether it found every constraint to hold. Neither is evidence, for the candidate was
-    picked because of them.
+    them, and `looked_feasible` whether it found every constraint that it knew of to hold. Neither is evidence, for the
+    candidate was picked because of them.
     """
 
     arm: str
@@ -102,16 +102,22 @@ def trial_number(arm: str) -> int:
     >>> trial_number("trial 17: rate=0.01235, depth=6")
     17
     """
-    found = re.match(r"trial (\d+)(?::|$)", arm)
+    found = re.match(r"trial (\d+)(?::|$)", arm) if isinstance(arm, str) else None
     if found is None:
         raise InvalidInput(f"arm = {arm!r}: must be the name of a tuner's candidate, such as 'trial 17: depth=6'")
     return int(found[1])
 
 
 def shortlist(
-    tried: Iterable[Tried], objective: Objective, constraints: Sequence[Constraint], *, top: int, constrained: bool
+    tried: Iterable[Tried],
+    objective: Objective,
+    constraints: Sequence[Constraint],
+    *,
+    top: int,
+    constrained: bool,
+    source: str = "study",
 ) -> Shortlist:
-    """The `top` candidates as a problem.
+    """The `top` candidates as a problem; `source` is what the user calls what they come from.
 
     Trials with equal parameters are one candidate, judged by the means over them: as two arms they would be exactly as
     good as each other, and no number of tests could tell which is better. First come those that looked feasible, the
@@ -125,7 +131,7 @@ def shortlist(
         if math.isfinite(trial.value):
             same.setdefault(repr(sorted(trial.params.items())), []).append(trial)
     if not same:
-        raise InvalidInput("study: has no finished trial with a finite value; there is nothing to choose from")
+        raise InvalidInput(f"{source}: has no finished trial with a finite value; there is nothing to choose from")
     sign = 1.0 if objective.goal == "maximize" else -1.0
     ranked = sorted((_judge(trials, sign, constrained) for trials in same.values()), key=lambda pair: pair[0])
     chosen = tuple(candidate for _, candidate in ranked[:top])
