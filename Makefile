@@ -3,19 +3,23 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
 	$(BIN)/bestarm demo
 
 test: .venv/installed-dev        ## Run the tests.
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/installed-dev        ## Build the documentation site into build/site; warnings are errors.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Documentation: build/site/index.html"
 
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
@@ -28,7 +32,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[web]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres,web]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python

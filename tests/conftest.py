@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bestarm.testing.postgres import PostgresServer, find_postgres
+
+# Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _missing(part: str, what: str) -> None:
@@ -27,25 +32,32 @@ def missing() -> Callable[[str, str], None]:
 
 @pytest.fixture
 def needs() -> Callable[[str], None]:
-    """Call it with the name of a package that the test needs."""
+    """Call it with the name of a package that the test needs, or with "postgresql" for a server to start."""
 
-    def check(package: str) -> None:
-        if importlib.util.find_spec(package) is None:
-            _missing(package, package)
+    def check(part: str) -> None:
+        if part == "postgresql":
+            _postgres()
+        elif importlib.util.find_spec(part) is None:
+            _missing(part, part)
 
     return check
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server of this test run's own."""
+def _postgres() -> Path:
+    """Where the server's programs are; the test is skipped if they, or the driver, are not there."""
     programs = find_postgres()
     if programs is None:
         _missing("postgresql", "the PostgreSQL server")
     if importlib.util.find_spec("psycopg") is None:
         _missing("postgresql", "psycopg")
     assert programs is not None
-    server = PostgresServer(programs)
+    return programs
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this test run's own."""
+    server = PostgresServer(_postgres())
     yield server
     server.close()
 

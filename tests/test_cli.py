@@ -160,9 +160,12 @@ def test_ctrl_c_ends_a_long_simulation_at_once() -> None:
         "performance-first",
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 1
     assert "interrupted" in errors
     assert "Traceback" not in errors

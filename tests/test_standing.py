@@ -166,8 +166,9 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
     assert high >= top - near or evidence_below(*s, high + near) >= level
 
 
-@example(s=Stream(BOUNDED, -0.003, 0.001, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)
 @settings(max_examples=200, deadline=None)
+@example(s=Stream(BOUNDED, -0.003, 0.001, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
+@example(s=Stream(BOUNDED, -0.003, 0.001, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
 @given(s=streams_of, ahead=st.floats(1e-3, 1.0), n=st.integers(1, 10**5), tolerance=st.sampled_from([0.0, 0.01, 0.3]))
 def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, tolerance: float) -> None:
     mean = s.total / s.n

@@ -190,6 +190,14 @@ def demo(
     run(report, db, policy, delta, seed, rate)
 
 
+@app.command()
+def doctor(db: studies.Database = None, as_json: AsJson = False) -> None:
+    """Say what is installed, what works, and how to get what is missing; status 1 if something is broken."""
+    from bestarm.cli.doctor import run
+
+    run(db, as_json)
+
+
 for _name, _command in studies.COMMANDS.items():
     app.command(_name, cls=DashCommand, rich_help_panel="Live studies")(_command)
 app.command("serve", rich_help_panel="Live studies")(serve)

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,3 +127,10 @@ def compiled(root: Callable[..., Any], label: str = "", **replaced: Callable[...
     `label` tells apart, in the cache on disk, the forms of one root.
     """
     return _compiled(root, label, tuple(sorted(replaced.items())))
+
+
+def cache_folder(root: Callable[..., Any]) -> Path:
+    """Where the compiled forms of `root` are kept. Raises RuntimeError if numba finds no folder that it can write."""
+    import numba
+
+    return Path(numba.njit(cache=True)(root).stats.cache_path)

@@ -84,6 +84,7 @@ def _instances() -> dict[str, Plan]:
 
 
 def instance_names() -> list[str]:
+    """The names of the built-in instances."""
     return list(_instances())
 
 

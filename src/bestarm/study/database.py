@@ -26,6 +26,10 @@ _MAKING_TABLES = 0x62417266
 """Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
 
 
+class NoStudiesYet(InvalidInput):
+    """A database that can be reached and in which no study was ever made."""
+
+
 class Database:
     """An SQLite file (by path, `sqlite:///path` or ":memory:") or a PostgreSQL database (by URL).
 
@@ -34,7 +38,7 @@ class Database:
 
     def __init__(self, url: str, *, create: bool = False) -> None:
         address = _address(url)
-        self.url = _shown(address) if "://" in url else url
+        self.url = shown_address(url)
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and address.database == ":memory:"
         if self.is_sqlite and not self.in_memory:
@@ -171,7 +175,7 @@ class Database:
                 f"storage = {self.url!r}: is a database of another program; give a path of its own to bestarm"
             )
         if not create:
-            raise InvalidInput(f"storage = {self.url!r}: holds no studies yet; make one with `bestarm new`")
+            raise NoStudiesYet(f"storage = {self.url!r}: holds no studies yet; make one with `bestarm new`")
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if self.is_sqlite:
@@ -212,8 +216,11 @@ def _address(url: str) -> sa.URL:
     return address.set(drivername="postgresql+psycopg")
 
 
-def _shown(address: sa.URL) -> str:
+def shown_address(url: str) -> str:
     """The address without its password, wherever that stands."""
+    if "://" not in url:
+        return url
+    address = _address(url)
     if "password" in address.query:
         address = address.update_query_dict({"password": "***"})
     return address.render_as_string(hide_password=True)

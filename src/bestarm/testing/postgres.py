@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,11 +35,12 @@ def find_postgres() -> Path | None:
 class PostgresServer:
     """A server (14 or newer) of its own: own folder, a free port of this machine only, durable as by default.
 
-    PostgreSQL refuses to run as root: then another user is found for it.
+    PostgreSQL refuses to run as root: then another user is found for it. `settings` are the server's own, by name.
     """
 
-    def __init__(self, programs: Path) -> None:
+    def __init__(self, programs: Path, settings: Mapping[str, str] | None = None) -> None:
         self.programs = programs
+        self._settings = dict(settings or {})
         self._names = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._as_user: dict[str, Any] = {}
@@ -79,6 +81,7 @@ class PostgresServer:
             "shared_buffers": "16MB",
             # Else a start after a crash waits for a sync of every file by itself.
             "recovery_init_sync_method": "syncfs",
+            **self._settings,
         }
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(

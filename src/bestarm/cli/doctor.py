@@ -1,0 +1,254 @@
+"""`bestarm doctor`: what is installed, what works, and how to get what is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+import bestarm
+from bestarm.cli.app import print_json
+from bestarm.cli.show import counted, new_table, plain_console, shown
+
+State = Literal["ok", "absent", "broken"]
+_SIGNS: dict[State, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
+_FOR_DEVELOPERS = ("dev", "docs")
+_IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
+"""Distributions whose module is not their name with underscores."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One part. Absent is what was never installed; broken is what is there and does not work."""
+
+    part: str
+    state: State
+    detail: str
+    remedy: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Requirement:
+    """A distribution that is needed, from which version on, and by which extra (None: by bestarm itself)."""
+
+    name: str
+    limits: tuple[tuple[str, str], ...]
+    extra: str | None
+
+    @classmethod
+    def parse(cls, line: str) -> Requirement:
+        """
+        >>> Requirement.parse("numba-cuda[cu13]>=0.30; extra == 'cuda'")
+        Requirement(name='numba-cuda', limits=(('>=', '0.30'),), extra='cuda')
+        """
+        wanted, _, marker = line.partition(";")
+        name = re.match(r"[\w.-]+", wanted)
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        assert name is not None, line
+        limits = re.findall(r"(>=|<)\s*([\d.]+)", wanted)
+        return cls(name.group(), tuple(limits), extra.group(1) if extra else None)
+
+    def admits(self, version: str) -> bool:
+        """
+        >>> Requirement("numpy", ((">=", "1.26"), ("<", "2.5")), None).admits("2.4.1rc1")
+        True
+        >>> Requirement("numpy", (("<", "2.5"),), None).admits("2.5")
+        False
+        """
+        found = _release(version)
+        return all((found >= _release(limit)) == (sign == ">=") for sign, limit in self.limits)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    parts = [int(part) for part in numbers.group().split(".")] if numbers else [0]
+    return tuple([*parts, 0, 0, 0][:4])
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).partition("\n")[0]
+
+
+def examine(db: str | None = None) -> Iterator[Finding]:
+    """Every part, one after the other. No study is made or changed."""
+    yield Finding("bestarm", "ok", f"{bestarm.__version__} in {Path(bestarm.__file__).parent}")
+    yield Finding("Python", "ok", f"{platform.python_version()} ({platform.platform()}), {sys.executable}")
+    yield Finding("cores", "ok", f"{_cores()} of {os.cpu_count()} may be used")
+    try:
+        requirements = [Requirement.parse(line) for line in importlib.metadata.requires("bestarm") or ()]
+    except importlib.metadata.PackageNotFoundError:
+        remedy = "pip install . in the folder with pyproject.toml"
+        yield Finding("packages", "broken", "bestarm runs from a folder and is not installed", remedy)
+        requirements = []
+    yield from (_package(requirement) for requirement in requirements if requirement.extra is None)
+    yield from _extras(requirements)
+    yield _dashboard()
+    yield _card()
+    yield _database(db)
+    yield _kernels()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _package(requirement: Requirement) -> Finding:
+    """Whether a distribution is there, recent enough, and can be loaded."""
+    name = requirement.name
+    limits = ", ".join(sign + limit for sign, limit in requirement.limits)
+    remedy = f"pip install '{name}{limits.replace(' ', '')}'"
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        # Without what bestarm itself needs, it is bestarm that is broken.
+        return Finding(name, "broken" if requirement.extra is None else "absent", "is not installed", remedy)
+    if not requirement.admits(version):
+        return Finding(name, "broken", f"{version} is installed; {limits} is needed", remedy)
+    try:
+        importlib.import_module(_IMPORTED_AS.get(name, name.replace("-", "_")))
+    except Exception as error:  # whatever a package that does not fit its neighbours raises
+        reason = f"{version} is installed and cannot be loaded: {_first_line(error)}"
+        return Finding(name, "broken", reason, f"pip install --force-reinstall {name}")
+    return Finding(name, "ok", version)
+
+
+def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
+    """What the optional parts need. Extras that need the same distributions (for two releases of CUDA) are one."""
+    by_extra: dict[str, list[Requirement]] = {}
+    for requirement in requirements:
+        if requirement.extra is not None and requirement.extra not in _FOR_DEVELOPERS:
+            by_extra.setdefault(requirement.extra, []).append(requirement)
+    alike: dict[tuple[Requirement, ...], list[str]] = {}
+    for extra, listed in by_extra.items():
+        alike.setdefault(tuple(dataclasses.replace(each, extra="") for each in listed), []).append(extra)
+    for needed, extras in alike.items():
+        part = "extra " + ", ".join(extras)
+        remedy = " or ".join(f"pip install 'bestarm[{extra}]'" for extra in extras)
+        found = [_package(requirement) for requirement in needed]
+        missing = [each for each in found if each.state == "absent"]
+        broken = [each for each in found if each.state == "broken"]
+        if missing:
+            # A neighbour that is too new is broken only for those who use the extra.
+            yield Finding(part, "absent", f"without {', '.join(each.part for each in missing)}", remedy)
+        elif broken:
+            yield Finding(part, "broken", "; ".join(f"{each.part} {each.detail}" for each in broken), remedy)
+        else:
+            yield Finding(part, "ok", ", ".join(f"{each.part} {each.detail}" for each in found))
+
+
+def _dashboard() -> Finding:
+    static = Path(bestarm.__file__).parent / "web" / "static"
+    files = sum(path.is_file() for path in static.rglob("*"))
+    if not (static / "index.html").is_file():
+        return Finding("dashboard", "broken", f"no pages in {static}", "install bestarm anew")
+    return Finding("dashboard", "ok", f"{counted(files, 'file')} in {static}")
+
+
+def _card() -> Finding:
+    """Whether simulations can run on a CUDA card."""
+    from bestarm.simulation.device import why_no_card
+
+    reason = why_no_card()
+    if reason is not None:
+        remedy = None
+        if importlib.util.find_spec("numba_cuda") is None:
+            reason, remedy = (
+                "numba-cuda is not installed",
+                "pip install 'bestarm[cuda]' (for CUDA 12: 'bestarm[cuda12]')",
+            )
+        broken = reason.startswith("numba-cuda cannot")
+        return Finding("GPU", "broken" if broken else "absent", reason, remedy)
+    try:
+        from numba import config, cuda
+
+        if config.ENABLE_CUDASIM:
+            return Finding("GPU", "ok", "simulated by plain Python (NUMBA_ENABLE_CUDASIM)")
+        device = cuda.get_current_device()
+        name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+        memory = cuda.current_context().get_memory_info()
+        capability = ".".join(map(str, device.compute_capability))
+        detail = (
+            f"{name}, compute capability {capability}, {memory.free / 2**30:.0f} of {memory.total / 2**30:.0f} GiB free"
+        )
+    except Exception as error:  # a driver that is there and fails
+        return Finding("GPU", "broken", f"a card was found and does not answer: {_first_line(error)}")
+    return Finding("GPU", "ok", detail)
+
+
+def _database(db: str | None) -> Finding:
+    """Whether the database that commands use by default can be reached."""
+    from bestarm.study.database import NoStudiesYet, shown_address
+    from bestarm.study.storage import StorageError, default_url, open_storage
+    from bestarm.validation import InvalidInput
+
+    url = default_url() if db is None else db
+    if "://" not in url and not Path(url).exists():
+        folder = Path(url).absolute().parent
+        if not os.access(folder, os.W_OK):
+            remedy = "give --db or set BESTARM_DB to a path in a folder of yours"
+            return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", remedy)
+        return Finding("database", "ok", f"{url} will be made by the first study")
+    remedy = "see the message; --db or BESTARM_DB name another"
+    try:
+        storage = open_storage(url)
+    except NoStudiesYet:
+        return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
+    except (InvalidInput, StorageError) as error:
+        return Finding("database", "broken", str(error), remedy)
+    try:
+        studies = len(storage.studies())
+    except StorageError as error:
+        return Finding("database", "broken", str(error), remedy)
+    finally:
+        storage.close()
+    return Finding(
+        "database", "ok", f"{shown_address(url)} holds {'1 study' if studies == 1 else f'{studies:,} studies'}"
+    )
+
+
+def _kernels() -> Finding:
+    """Where compiled kernels are kept: without such a folder nothing can be compiled at all."""
+    remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
+    try:
+        from bestarm.kernel.compile import cache_folder
+        from bestarm.simulation.engine import simulate_runs
+
+        folder = cache_folder(simulate_runs)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except Exception as error:  # numba raises RuntimeError; a full or read-only disk OSError
+        return Finding("compiled kernels", "broken", f"cannot be kept: {_first_line(error)}", remedy)
+    kept = [path for path in folder.rglob("*.nb?") if path.is_file()]
+    size = sum(path.stat().st_size for path in kept) / 1e6
+    return Finding("compiled kernels", "ok", f"{folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB")
+
+
+def run(db: str | None, as_json: bool) -> None:
+    """Print the findings; status 1 if something that is installed does not work."""
+    findings = list(examine(db))
+    broken = sum(finding.state == "broken" for finding in findings)
+    if as_json:
+        parts = [dataclasses.asdict(finding) for finding in findings]
+        print_json({"version": bestarm.__version__, "broken": broken, "parts": parts})
+    else:
+        table = new_table("", "part", "what was found")
+        for finding in findings:
+            remedy = "" if finding.remedy is None or finding.state == "ok" else f"\n→ {finding.remedy}"
+            table.add_row(_SIGNS[finding.state], finding.part, shown(finding.detail) + remedy)
+        console = plain_console()
+        console.print(table)
+        console.print(f"\n{broken} broken" if broken else "\nNothing that is installed is broken.")
+    if broken:
+        raise typer.Exit(1)

@@ -1,0 +1,127 @@
+"""Hand-over from Ax: `from_ax` takes the best trials of an Ax client, `to_ax` writes the verdict back."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from bestarm.answer import Answer
+from bestarm.integrations.shortlist import (
+    Shortlist,
+    Tried,
+    check_constraints,
+    check_goal,
+    shortlist,
+    trial_number,
+    verdicts,
+)
+from bestarm.problem import Constraint, Objective
+from bestarm.validation import InvalidInput
+
+ATTRIBUTE = "bestarm"
+"""The entry in each candidate's run metadata that holds the verdict."""
+
+
+def _experiment(client: Any) -> Any:
+    """The experiment of a `Client` or an `AxClient`; or it may be given itself."""
+    try:
+        kind = importlib.import_module("ax.core.experiment").Experiment
+    except ImportError:
+        raise InvalidInput("the hand-over from Ax needs Ax: pip install 'bestarm[ax]'") from None
+    if isinstance(client, kind):
+        return client
+    # `Client` shows its experiment only as a table for people to look at, whose shape Ax does not promise.
+    # Looked up past the properties, for that of a client without an experiment raises.
+    inside = getattr(client, "__dict__", {})
+    experiment = inside.get("_maybe_experiment") or inside.get("_experiment")
+    if isinstance(experiment, kind):
+        return experiment
+    raise InvalidInput(f"client = {client!r}: must be an ax.Client with a configured experiment, or an experiment")
+
+
+def _finished(experiment: Any) -> dict[int, Any]:
+    trials = {index: trial for index, trial in experiment.trials.items() if trial.status.is_completed}
+    for index, trial in trials.items():
+        if len(trial.arms) != 1:
+            raise InvalidInput(f"client: trial {index} has {len(trial.arms)} arms; must have one")
+    return trials
+
+
+def _observed(experiment: Any) -> dict[tuple[int, str], float]:
+    """The mean that Ax was told, by trial and metric: the last one where a trial reported progress."""
+    rows = experiment.lookup_data().df.to_dict(orient="records")
+    return {(int(row["trial_index"]), str(row["metric_name"])): float(row["mean"]) for row in rows}
+
+
+def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> Iterator[Tried]:
+    observed = _observed(experiment)
+    for index, trial in _finished(experiment).items():
+        if (index, metric) not in observed:
+            continue
+        # In units of the noise, so that misses of different metrics can be added up.
+        row = tuple(
+            (1.0 if constraint.at_least is None else -1.0)
+            * (observed.get((index, constraint.metric), math.nan) - constraint.threshold)
+            / constraint.noise.scale
+            for constraint in constraints
+        )
+        known = all(map(math.isfinite, row))
+        yield Tried(index, dict(trial.arms[0].parameters), observed[index, metric], row if known else None)
+
+
+def from_ax(
+    client: Any, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
+) -> Shortlist:
+    """The problem which of the `top` best candidates of an Ax client is really the best one, and feasible.
+
+    Metrics go by the names that they have in Ax; `objective` and `constraints` add how single measurements scatter, and
+    the thresholds to certify. Which candidates are taken depends on what Ax was told of these metrics; a constraint on
+    a metric that Ax does not know is certified all the same. `constraints` must be given, be it as [], if the
+    experiment has outcome constraints.
+
+    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without one a study goes on
+    until it can tell them apart.
+    """
+    experiment = _experiment(client)
+    config = experiment.optimization_config
+    if config is None:
+        raise InvalidInput("client: has no objective; call its configure_optimization(...) first")
+    names = list(config.objective.metric_names)
+    if len(names) != 1:
+        raise InvalidInput(
+            f"client: has the objectives {', '.join(names)}; must have one, the others can be constraints"
+        )
+    check_goal(objective, bool(config.objective.minimize))
+    if objective.metric != names[0]:
+        raise InvalidInput(f"objective.metric = {objective.metric!r}: must be {names[0]!r}, the objective in Ax")
+    certified = check_constraints(constraints, constrained=bool(config.outcome_constraints))
+    measured = [constraint for constraint in certified if constraint.metric in experiment.metrics]
+    tried = _tried(experiment, names[0], measured)
+    return shortlist(tried, objective, certified, top=top, constrained=bool(measured), source="client")
+
+
+def ax_params(client: Any, arm: str) -> dict[str, Any]:
+    """The parameters of an arm, by its name alone: for a worker that has the Ax client and not the `Shortlist`."""
+    trials = _finished(_experiment(client))
+    number = trial_number(arm)
+    if number not in trials:
+        raise InvalidInput(f"arm = {arm!r}: the experiment has no finished trial {number}")
+    return dict(trials[number].arms[0].parameters)
+
+
+def to_ax(client: Any, answer: Answer) -> None:
+    """Write the verdict back: `bestarm` in the run metadata of every candidate, with the reason that concerns it.
+
+    It is saved with the experiment, by `client.save_to_json_file(...)` for one. It takes the place of an earlier
+    verdict: a trial that had one and is no candidate any more has None. Nothing is written if the answer is about other
+    trials than this experiment's.
+    """
+    trials = _finished(_experiment(client))
+    whole, lines = verdicts(answer, {index: dict(trial.arms[0].parameters) for index, trial in trials.items()})
+    for number, trial in trials.items():
+        if number in lines:
+            trial.update_run_metadata({ATTRIBUTE: {"reason": lines[number], **whole}})
+        elif ATTRIBUTE in trial.run_metadata:
+            trial.update_run_metadata({ATTRIBUTE: None})

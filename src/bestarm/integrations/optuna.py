@@ -1,0 +1,110 @@
+"""Hand-over from Optuna: `from_optuna` takes a study's best trials, `to_optuna` writes the verdict back."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bestarm.answer import Answer
+from bestarm.integrations.shortlist import (
+    Shortlist,
+    Tried,
+    check_constraints,
+    check_goal,
+    shortlist,
+    trial_number,
+    verdicts,
+)
+from bestarm.problem import Constraint, Objective
+from bestarm.validation import InvalidInput
+
+if TYPE_CHECKING:
+    import optuna
+
+ATTRIBUTE = "bestarm"
+"""The study's user attribute that holds the verdict; those of its candidates are `bestarm:trial NUMBER`."""
+
+
+def _check(study: optuna.Study) -> None:
+    try:
+        package = importlib.import_module("optuna")
+    except ImportError:
+        raise InvalidInput("the hand-over from Optuna needs Optuna: pip install 'bestarm[optuna]'") from None
+    if not isinstance(study, package.study.Study):
+        raise InvalidInput(f"study = {study!r}: must be an optuna.study.Study")
+
+
+def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    state = importlib.import_module("optuna").trial.TrialState.COMPLETE
+    return list(study.get_trials(deepcopy=False, states=(state,)))
+
+
+def _constraints(trial: optuna.trial.FrozenTrial) -> dict[str, float]:
+    """What the trial found of each constraint: it holds at 0 and below."""
+    if hasattr(trial, "constraints"):
+        return dict(trial.constraints)
+    # Before Optuna 5 what a sampler's `constraints_func` returned had no public name.
+    return {str(k): value for k, value in enumerate(trial.system_attrs.get("constraints") or ())}
+
+
+def _tried(trials: Sequence[optuna.trial.FrozenTrial]) -> Iterator[Tried]:
+    found = [_constraints(trial) for trial in trials]
+    names = list(dict.fromkeys(name for constraints in found for name in constraints))
+    for trial, constraints in zip(trials, found, strict=True):
+        row = tuple(float(constraints.get(name, math.nan)) for name in names)
+        yield Tried(trial.number, trial.params, float(trial.values[0]), row if all(map(math.isfinite, row)) else None)
+
+
+def from_optuna(
+    study: optuna.Study, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
+) -> Shortlist:
+    """The problem which of the `top` best candidates of an Optuna study is really the best one, and feasible.
+
+    Optuna knows neither how its values scatter nor what they are called, so `objective` and `constraints` say it, as
+    for any `Problem`. Which candidates are taken depends on what the trials found of Optuna's own constraints; which
+    thresholds are certified is up to `constraints`, which must be given, be it as [], if the study is constrained.
+
+    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without one a study goes on
+    until it can tell them apart.
+    """
+    _check(study)
+    if len(study.directions) > 1:
+        raise InvalidInput(
+            f"study: has {len(study.directions)} objectives; must have one; the others can be constraints"
+        )
+    check_goal(objective, study.direction.name == "MINIMIZE")
+    tried = list(_tried(_finished(study)))
+    constrained = any(trial.violations != () for trial in tried)
+    return shortlist(
+        tried, objective, check_constraints(constraints, constrained=constrained), top=top, constrained=constrained
+    )
+
+
+def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
+    """The parameters of an arm, by its name alone: for a worker that has the Optuna study and not the `Shortlist`."""
+    _check(study)
+    number = trial_number(arm)
+    for trial in _finished(study):
+        if trial.number == number:
+            return dict(trial.params)
+    raise InvalidInput(f"arm = {arm!r}: study {study.study_name!r} has no finished trial {number}")
+
+
+def to_optuna(study: optuna.Study, answer: Answer) -> None:
+    """Write the verdict back, as user attributes of the Optuna study: `bestarm`, and `bestarm:trial NUMBER` for each.
+
+    Optuna lets nobody change a trial that is finished, so what is said of a trial is an attribute of the study too. It
+    takes the place of an earlier verdict: a trial that had one and is no candidate any more has None. Nothing is
+    written if the answer is about other trials than this study's.
+    """
+    _check(study)
+    whole, lines = verdicts(answer, {trial.number: trial.params for trial in _finished(study)})
+    said = {f"{ATTRIBUTE}:trial {number}": line for number, line in lines.items()}
+    for key in study.user_attrs:
+        if key.startswith(f"{ATTRIBUTE}:trial ") and key not in said:
+            study.set_user_attr(key, None)
+    for key, line in said.items():
+        study.set_user_attr(key, line)
+    study.set_user_attr(ATTRIBUTE, whole)
