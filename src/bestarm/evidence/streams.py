@@ -7,12 +7,26 @@ below c is evidence that minus the mean lies above minus c.
 
 from __future__ import annotations
 
+import math
+
 from bestarm.evidence.bounded import bounded_evidence, bounded_evidence_and_slope
 from bestarm.evidence.gaussian import gaussian_evidence, gaussian_evidence_and_slope
 from bestarm.kernel.compile import kernel, large
 
 GAUSSIAN = 0
 BOUNDED = 1
+
+LEAST_VARIANCE = 0.01
+"""Observations in [0, 1] are planned for as if their variance were at least this."""
+
+
+@kernel
+def scatter(kind: int, low: float, width: float, mean: float) -> float:
+    """The standard deviation of one observation where the mean is `mean`, for planning only."""
+    if kind == BOUNDED:
+        share = (mean - low) / width
+        return width * math.sqrt(max(share * (1.0 - share), LEAST_VARIANCE))
+    return width
 
 
 @kernel

@@ -20,9 +20,6 @@ NONE = -1
 UNFINISHED = -2
 """No answer: the run's limit of tests came first."""
 
-LEAST_VARIANCE = 0.01
-"""Observations in [0, 1] are planned for as if their variance were at least this."""
-
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 """Numbers of tests, and numbers that name arms or metrics."""

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from bestarm.evidence.ceilings import ROUNDING, ceiling_below, infeasible_ceiling, pair_ceiling, rival_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence
-from bestarm.evidence.streams import BOUNDED, evidence_below
+from bestarm.evidence.streams import evidence_below, scatter
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
-    LEAST_VARIANCE,
     NONE,
     Batch,
     Flags,
@@ -172,12 +171,9 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 
 
 @kernel
-def scatter(setting: Setting, mean: float) -> float:
-    """The standard deviation of one observation of the objective where its mean is `mean`, for planning only."""
-    if setting.kind[0] == BOUNDED:
-        share = (mean - setting.low[0]) / setting.width[0]
-        return float(setting.width[0]) * math.sqrt(max(share * (1.0 - share), LEAST_VARIANCE))
-    return float(setting.width[0])
+def objective_scatter(setting: Setting, mean: float) -> float:
+    """The standard deviation of one observation of the objective where its mean is `mean`."""
+    return scatter(setting.kind[0], setting.low[0], setting.width[0], mean)
 
 
 @large
@@ -227,7 +223,7 @@ def stream_to_test(
                 chosen = metric
     if leader == NOBODY:
         return chosen
-    noise = scatter(setting, streams.means[leader, 0])
+    noise = objective_scatter(setting, streams.means[leader, 0])
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     drawn = streams.means[arm, 0] + noise * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
@@ -260,7 +256,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     seed_generator(memory.generator, int(np.int64(memory.lots[0])), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
-        noise = scatter(setting, streams.means[leader, 0])
+        noise = objective_scatter(setting, streams.means[leader, 0])
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
         drawn_leader = streams.means[leader, 0] + spread * lot(memory.generator, memory.ziggurat)
 

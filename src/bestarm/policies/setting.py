@@ -8,8 +8,8 @@ import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.ceilings import mixture_table
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN
-from bestarm.kernel.state import LEAST_VARIANCE, Floats, Ints, Setting
+from bestarm.evidence.streams import BOUNDED, GAUSSIAN, scatter
+from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noise import Gaussian
 from bestarm.problem import Problem
@@ -41,12 +41,6 @@ def _noise(problem: Problem) -> tuple[Ints, Floats, Floats]:
     return np.array(kinds), np.array(lows), np.array(widths)
 
 
-def _scatter(kind: Ints, low: Floats, width: Floats, threshold: Floats) -> Floats:
-    """The standard deviation of one observation of a constraint whose mean is on its threshold."""
-    share = (threshold - low) / width
-    return np.where(kind == BOUNDED, width * np.sqrt(np.maximum(share * (1.0 - share), LEAST_VARIANCE)), width)
-
-
 def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
     """The setting in which `problem` is decided.
 
@@ -68,7 +62,7 @@ def new_setting(problem: Problem, delta: float, bound: str) -> Setting:
         inverse_sigma=1.0 / form.sigma,
         cost=form.cost,
         inverse_cost=1.0 / form.cost,
-        inverse_scatter=1.0 / _scatter(kind, low, width, form.threshold),
+        inverse_scatter=1.0 / np.array([*map(scatter, kind, low, width, form.threshold)]),
         kind=kind,
         low=low,
         width=width,

@@ -149,11 +149,13 @@ def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared:
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
     if shared:
         replaced |= {"opened": opened_shared, "closed": closed_shared}
-    if not SIMULATED:
-        replaced["any_goes_on"] = any_of_block_goes_on if kernels.in_step else any_of_warp_goes_on
+    elif not SIMULATED:
         # Runs that started together are longest about the same arms, and read the same stretches of memory.
-        replaced |= {} if shared else {"may_start": may_start_with_warp}
-        replaced |= {"pause": pause_block} if kernels.in_step else {}
+        replaced |= {"may_start": may_start_with_warp}
+    if kernels.in_step and not SIMULATED:
+        replaced |= {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
+    elif not SIMULATED:
+        replaced |= {"any_goes_on": any_of_warp_goes_on}
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     bound |= {"renew": renew(SIMULATED), "tables": tables(SIMULATED)}
     return compiled_for_card(advance, f"{policy.name} {shapes} {shared}", replaced, bound, registers)
@@ -164,8 +166,7 @@ def on_card(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.copy() if SIMULATED else cuda.to_device(value)
     if isinstance(value, tuple):
-        parts = [on_card(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return type(value)(*(on_card(part) for part in value))
     return value
 
 
@@ -203,7 +204,7 @@ class CardJob:
         # Tiles are whole, also where the last is not full. What they hold is written when a run starts.
         near, far = (room_on_card(-(-count // LANES) * LANES * words, np.int64) for words in self._words)
         tests, cost, size, row = (room_on_card(count, dtype) for dtype in (np.int64, np.float64, np.int64, np.int64))
-        queue, run = on_card((np.zeros(1, np.int64), np.full(count, IDLE)))
+        queue, run = on_card(np.zeros(1, np.int64)), on_card(np.full(count, IDLE))
         return Threads(near, far, queue, run, tests, cost, size, row, room_on_card((4, count), np.uint64))
 
     def _new_outcomes(self, runs: int) -> Outcomes:

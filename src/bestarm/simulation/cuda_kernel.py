@@ -9,9 +9,9 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, record, total_cost
+from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, record
 from bestarm.policies.advance import propose, update
-from bestarm.simulation.engine import Outcomes, start
+from bestarm.simulation.engine import Outcomes, note, start
 from bestarm.simulation.nature import Nature, draw
 
 IDLE = -1
@@ -210,13 +210,7 @@ def advance(
                     ended = True
                     break
             if ended or tests >= max_tests:
-                outcomes.answers[run] = answer
-                outcomes.tests[run] = tests
-                outcomes.cost[run] = total_cost(setting, streams)
-                if outcomes.counts.shape[0] > 0:
-                    for arm in range(streams.counts.shape[0]):
-                        for metric in range(streams.counts.shape[1]):
-                            outcomes.counts[run, arm, metric] = streams.counts[arm, metric]
+                note(outcomes, run, answer, tests, setting, streams)
                 run = IDLE
     closed(threads.near, block, words)
     threads.run[thread] = run

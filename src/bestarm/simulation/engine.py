@@ -70,6 +70,18 @@ def start(memory: Any, seed: int, run: int) -> None:
 
 
 @kernel
+def note(outcomes: Outcomes, k: int, answer: int, tests: int, setting: Setting, streams: Streams) -> None:
+    """Write down what came of run number k."""
+    outcomes.answers[k] = answer
+    outcomes.tests[k] = tests
+    outcomes.cost[k] = total_cost(setting, streams)
+    if outcomes.counts.shape[0] > 0:
+        for arm in range(streams.counts.shape[0]):
+            for metric in range(streams.counts.shape[1]):
+                outcomes.counts[k, arm, metric] = streams.counts[arm, metric]
+
+
+@kernel
 def simulate_runs(
     setting: Setting,
     nature: Nature,
@@ -112,13 +124,7 @@ def simulate_runs(
                 cost += setting.cost[metric]
                 if cost >= max_cost:
                     break
-        outcomes.answers[k] = answer
-        outcomes.tests[k] = tests
-        outcomes.cost[k] = total_cost(setting, streams)
-        if outcomes.counts.shape[0] > 0:
-            for arm in range(streams.counts.shape[0]):
-                for metric in range(streams.counts.shape[1]):
-                    outcomes.counts[k, arm, metric] = streams.counts[arm, metric]
+        note(outcomes, k, answer, tests, setting, streams)
 
 
 class RunState(NamedTuple):
