@@ -154,8 +154,7 @@ streams_of = st.builds(
 @given(s=streams_of, level=st.floats(0.05, 60.0))
 def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, level: float) -> None:
     low, high = lower_end(s, level), upper_end(s, level)
-    # The last step is that small; at the end of a range, where evidence falls steeply, what is left can be much more.
-    near = 100 * PRECISION * s.width + 1e-12 * abs(s.total / s.n)
+    near = 2 * PRECISION * s.width + 1e-12 * abs(s.total / s.n)
     bottom, top = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
     assert bottom <= low <= s.total / s.n + near
     assert top + near >= high >= s.total / s.n - near

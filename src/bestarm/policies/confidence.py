@@ -15,7 +15,7 @@ from bestarm.evidence.bounded import bounded_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.gaussian import RHO, log_mixture_factor
 from bestarm.evidence.pairs import Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, evidence_and_slope_above, evidence_below, mirrored
+from bestarm.evidence.streams import BOUNDED, evidence_above, evidence_and_slope_above, evidence_below, mirrored
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
@@ -24,7 +24,10 @@ COMPILE_STREAMS = 100
 """From so many streams on, loading compiled code (a second, once) costs less than interpreting."""
 
 PRECISION = 1e-7
-"""About how far outside, in units of the noise's width, the end of an interval may lie."""
+"""How far outside, in units of the noise's width, the end of an interval may lie."""
+
+CONVERGED = 1e-6
+"""Evidence that exceeds its level by less is at its level."""
 
 
 class Standing(NamedTuple):
@@ -159,7 +162,12 @@ def lower_end(s: Stream, level: float) -> float:
         step = (level - evidence) / slope
         if is_outside and step <= PRECISION * s.width:
             # At the bottom of a range the evidence may fall short: then no mean in it is rejected.
-            return end
+            if evidence - level < CONVERGED:
+                return end
+            # Near it the evidence falls so steeply that the end can lie much farther in than the tangent says.
+            step = PRECISION * s.width
+            if evidence_above(s.kind, s.low, s.width, s.n, s.total, end + step) < level:
+                return end
         end = max(end + step, bottom)
         is_outside = True
     return end
