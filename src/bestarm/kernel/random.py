@@ -108,39 +108,48 @@ def uniform(generator: Generator) -> float:
     return (float(next_word(generator) >> np.uint64(11)) + 0.5) * _UNIT
 
 
-# What `normal` needs of these it needs rarely.
-@large
 @kernel
-def _log(x: float) -> float:
-    return math.log(x)
+def _layer(word: np.uint64) -> np.int64:
+    return np.int64(word & np.uint64(255))
 
 
-@large
 @kernel
-def _exp(x: float) -> float:
-    return math.exp(x)
+def _signed_fraction(word: np.uint64) -> float:
+    """The upper 53 bits, in [-1, 1): independent of the eight that choose the layer."""
+    return float(np.int64(word) >> 11) * 2.0 * _UNIT
 
 
 @kernel
 def normal(generator: Generator, ziggurat: Ziggurat) -> float:
     """Standard normal."""
+    word = next_word(generator)
+    layer = _layer(word)
+    x = _signed_fraction(word) * float(ziggurat.edge[layer])
+    if abs(x) < ziggurat.inner[layer]:
+        return x
+    return _rare_normal(generator, ziggurat, word)
+
+
+@large
+@kernel
+def _rare_normal(generator: Generator, ziggurat: Ziggurat, word: np.uint64) -> float:
+    """What comes of the one word in 67 that falls outside of its layer's inner part."""
     edge, inner, height = ziggurat
     while True:
-        word = next_word(generator)
-        layer = np.int64(word & np.uint64(255))
-        # The upper 53 bits, as a signed fraction in [-1, 1): independent of the layer's eight bits.
-        fraction = float(np.int64(word) >> 11) * 2.0 * _UNIT
+        layer = _layer(word)
+        fraction = _signed_fraction(word)
         x = fraction * float(edge[layer])
         if abs(x) < inner[layer]:
             return x
         if layer == 0:
             while True:
-                tail = -_log(uniform(generator)) / _TAIL_START
-                if -2.0 * _log(uniform(generator)) > tail * tail:
+                tail = -math.log(uniform(generator)) / _TAIL_START
+                if -2.0 * math.log(uniform(generator)) > tail * tail:
                     break
             if fraction < 0.0:
                 return -(_TAIL_START + tail)
             return _TAIL_START + tail
         bottom = height[layer]
-        if bottom + uniform(generator) * (height[layer + 1] - bottom) < _exp(-0.5 * x * x):
+        if bottom + uniform(generator) * (height[layer + 1] - bottom) < math.exp(-0.5 * x * x):
             return x
+        word = next_word(generator)

@@ -15,7 +15,7 @@ from bestarm.evidence.ceilings import ROUNDING, ceiling_below, infeasible_ceilin
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.evidence.streams import evidence_below, scatter
-from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
     NONE,
@@ -176,20 +176,13 @@ def objective_scatter(setting: Setting, mean: float) -> float:
     return scatter(setting.kind[0], setting.low[0], setting.width[0], mean)
 
 
-@large
-@kernel
-def lot(generator: Generator, ziggurat: Ziggurat) -> float:
-    """Standard normal."""
-    return normal(generator, ziggurat)
-
-
 @kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
     excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_scatter[metric]
     drawn: float = (
         excess
-        + spread * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
+        + spread * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
     )
     return drawn
 
@@ -225,7 +218,7 @@ def stream_to_test(
         return chosen
     noise = objective_scatter(setting, streams.means[leader, 0])
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
-    drawn = streams.means[arm, 0] + noise * lot(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
+    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
         # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
@@ -258,7 +251,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader != NOBODY:
         noise = objective_scatter(setting, streams.means[leader, 0])
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
-        drawn_leader = streams.means[leader, 0] + spread * lot(memory.generator, memory.ziggurat)
+        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
 
     # One test for each open arm …
     size = 0
@@ -311,7 +304,7 @@ class Certify(KernelPolicy):
     """
 
     name = "certify"
-    kernels = Kernels(new_memory, update, propose, start, in_step=True)
+    kernels = Kernels(new_memory, update, propose, start, large=True)
 
     @functools.cached_property
     def intervals(self) -> Intervals:

@@ -80,17 +80,16 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if a == NOBODY:
         return conclude(NONE)
     b = best_except(survivors.upper, a)
-    if unrivaled(survivors, a, b):
-        if safety.verdict[a] == FEASIBLE:
-            return conclude(a)
-        return add_test(batch, 0, a, constraint_to_test(setting, safety, a))
-    size = add_test(batch, 0, a, 0)
-    size = add_test(batch, size, b, 0)
+    has_rival = not unrivaled(survivors, a, b)
+    size = 0
+    if has_rival:
+        size = add_test(batch, size, a, 0)
+        size = add_test(batch, size, b, 0)
     if safety.verdict[a] != FEASIBLE:
         size = add_test(batch, size, a, constraint_to_test(setting, safety, a))
-    if safety.verdict[b] != FEASIBLE:
+    if has_rival and safety.verdict[b] != FEASIBLE:
         size = add_test(batch, size, b, constraint_to_test(setting, safety, b))
-    return size
+    return size if size > 0 else conclude(a)
 
 
 class FeasibleLUCB(KernelPolicy):

@@ -26,10 +26,9 @@ class Safety(NamedTuple):
 
     verdict: Flags
     """By arm: OPEN, FEASIBLE (the paper's F) or INFEASIBLE (the paper's I)."""
-    excess: npt.NDArray[np.float32]
-    """[arm, constraint]: mean over threshold in units of sigma; minus infinity once the constraint has left H_i."""
-    spread: npt.NDArray[np.float32]
-    """[arm, constraint]: 1 / sqrt(number of tests)."""
+    excess: npt.NDArray[np.complex64]
+    """[arm, constraint]: the mean over its threshold in units of sigma, minus infinity once the constraint has left
+    H_i; as the imaginary part 1 / sqrt(number of tests), so that both are read in one go."""
     left: Ints
     """By arm: the size of H_i."""
     tests: Ints
@@ -40,8 +39,8 @@ def new_safety(arms: int, metrics: int) -> Safety:
     constraints = metrics - 1
     # Without constraints every arm is feasible from the start.
     verdict = np.full(arms, OPEN if constraints else FEASIBLE, np.int8)
-    excess = np.zeros((arms, constraints), np.float32)
-    return Safety(verdict, excess, excess.copy(), np.full(arms, constraints), np.zeros(arms, np.int64))
+    excess = np.zeros((arms, constraints), np.complex64)
+    return Safety(verdict, excess, np.full(arms, constraints), np.zeros(arms, np.int64))
 
 
 @kernel
@@ -54,7 +53,8 @@ def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
     chosen = 0
     largest = -math.inf
     for k in range(safety.excess.shape[1]):
-        optimistic = float(safety.excess[arm, k]) + root_log_tests * float(safety.spread[arm, k])
+        excess = safety.excess[arm, k]
+        optimistic = float(excess.real) + root_log_tests * float(excess.imag)
         if optimistic > largest:
             largest = optimistic
             chosen = k + 1
@@ -65,7 +65,7 @@ def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
 def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: int, metric: int) -> int:
     """Take in a test of a constraint; returns the arm's verdict. The initial test decides nothing."""
     safety.tests[arm] += 1
-    if safety.excess[arm, metric - 1] == -math.inf or safety.verdict[arm] != OPEN:
+    if safety.excess[arm, metric - 1].real == -math.inf or safety.verdict[arm] != OPEN:
         return int(safety.verdict[arm])
     n = streams.counts[arm, metric]
     excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_sigma[metric]
@@ -78,6 +78,5 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
             safety.left[arm] -= 1
             if safety.left[arm] == 0:
                 safety.verdict[arm] = FEASIBLE
-    safety.excess[arm, metric - 1] = excess
-    safety.spread[arm, metric - 1] = setting.inverse_root[slot(n)]
+    safety.excess[arm, metric - 1] = complex(excess, setting.inverse_root[slot(n)])
     return int(safety.verdict[arm])
