@@ -32,15 +32,29 @@ def missing() -> Callable[[str, str], None]:
 
 @pytest.fixture
 def needs() -> Callable[[str], None]:
-    """Call it with the name of a package that the test needs, or with "postgresql" for a server to start."""
+    """Call it with the name of a package that the test needs, "nvvm" for NVIDIA's compiler, or "postgresql" for a
+    server to start."""
 
     def check(part: str) -> None:
         if part == "postgresql":
             _postgres()
+        elif part == "nvvm":
+            _nvvm()
         elif importlib.util.find_spec(part) is None:
             _missing(part, part)
 
     return check
+
+
+def _nvvm() -> None:
+    """NVIDIA's compiler, where numba-cuda looks for it: pip's, conda's or the system's."""
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    try:
+        for library in ("nvvm", "nvrtc"):
+            load_nvidia_dynamic_lib(library)
+    except DynamicLibNotFoundError:
+        _missing("nvvm", "NVIDIA's compiler (nvidia-nvvm, nvidia-cuda-nvrtc)")
 
 
 def _postgres() -> Path:

@@ -155,13 +155,51 @@ else:
     )
 
 
+def test_a_compiler_for_cards_takes_it(on_simulator: Callable[..., None], needs: Callable[[str], None]) -> None:
+    """The part that the simulator leaves out, up to the point where a card is needed."""
+    needs("nvvm")
+    on_simulator(
+        """
+from types import SimpleNamespace
+from numba.cuda import compile_ptx, compiler, dispatcher
+from numba.cuda.typing.typeof import typeof
+from bestarm.kernel.compile_cuda import _helper, exact_arithmetic
+
+for module in (compiler, dispatcher):
+    module.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
+cuda.on_card, cuda.room_on_card, cuda.prepare = lambda value: value, np.empty, lambda *_: None
+
+def assembled(problem, name, shared):
+    job = Job(problem, all_policies()[name], 0.1, "mixture", 1, 10**6)
+    card = cuda.CardJob(job, cuda.Layout(blocks=1, block=32, shared=shared, batch=1))
+    arguments = card._arguments(card._new_threads(32), card._new_outcomes(1), 0, 1)
+    with exact_arithmetic():
+        return compile_ptx(card.kernel.py_func, tuple(map(typeof, arguments)), cc=(9, 0))[0]
+
+# What makes it fast: no calls, no array outside of registers but the states, and pairs read as one.
+code = assembled(ba.instance("exp1-a"), "feasible-lucb", shared=0)
+assert "call" not in code and "__local_depot" not in code and "ld.global.v2.f32" in code and "ld.shared" not in code
+# Every noise, in shared memory, and functions that stay functions.
+code = assembled(mixed(), "certify", shared=1)
+assert code.count(".func") > 3 and "ld.shared.f64" in code
+
+def every_third(numbers):
+    for k in range(10, 0, -3):
+        numbers[k] = k
+
+assert "st." in compile_ptx(_helper(every_third, False).py_func, (typeof(np.zeros(11)),), device=True, cc=(9, 0))[0]
+""",
+        simulated=False,
+    )
+
+
 def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., None]) -> None:
     """numba-cuda links with optimization, which fuses, unless `lto` is off, and forgets it on some ways."""
     on_simulator(
         """
 job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
 shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
-assert cuda._kernel(job.policy, shapes, True, 128).targetoptions["lto"] is False
+assert cuda._kernel(job.policy, shapes, (), True, 128).targetoptions["lto"] is False
 """,
         simulated=False,
     )

@@ -30,8 +30,8 @@ def kernel(function: F) -> F:
 
 
 def large(function: F) -> F:
-    """Mark a kernel that is large and called in many places: a card, whose cache of instructions is small, keeps it
-    as one function, while a CPU gains by having it copied into its callers."""
+    """Mark a kernel that is large and rarely needed or called in many places. A card, whose cache of instructions is
+    small, keeps it as one function for policies whose program is large; else it is copied into its callers."""
     setattr(function, _LARGE, True)
     return function
 

@@ -22,11 +22,22 @@ SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 _OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
 
 
+def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
+    """The same function, in which some global names stand for something else, and `range` for `steps`."""
+    from bestarm.kernel.loops_cuda import steps
+
+    copy = clone(function, {**bindings, "steps": steps}, qualname)
+    # A new name, since numba refuses to have that of a builtin stand for anything else.
+    names = tuple("steps" if name == "range" else name for name in copy.__code__.co_names)
+    copy.__code__ = copy.__code__.replace(co_names=names)
+    return copy
+
+
 @functools.cache
-def _helper(function: types.FunctionType) -> Any:
-    bindings = {name: _helper(callee) for name, callee in called_kernels(function, {}).items()}
-    helper = cuda.jit(clone(function, bindings, function.__qualname__), device=True, **_OPTIONS)
-    return _kept_whole(helper) if is_large(function) else helper
+def _helper(function: types.FunctionType, in_parts: bool) -> Any:
+    bindings = {name: _helper(callee, in_parts) for name, callee in called_kernels(function, {}).items()}
+    helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
+    return _kept_whole(helper) if in_parts and is_large(function) else helper
 
 
 def _kept_whole(helper: Any) -> Any:
@@ -40,10 +51,20 @@ def _kept_whole(helper: Any) -> Any:
 
 
 def compiled_for_card(
-    root: Callable[..., None], label: str, replaced: dict[str, Any], bound: dict[str, Any], registers: int
+    root: Callable[..., None],
+    label: str,
+    replaced: dict[str, Any],
+    bound: dict[str, Any],
+    *,
+    registers: int,
+    in_parts: bool,
 ) -> Any:
     """`root` as a CUDA kernel, in which the names in `replaced` stand for other kernels and those in `bound` for
-    anything else; `label` tells apart what is in `bound`. Each thread has so many registers."""
+    anything else; `label` tells apart what is in `bound`. Each thread has so many registers.
+
+    Without calls, a kernel's threads keep more in registers and go faster. With `in_parts`, kernels marked `large` are
+    called all the same.
+    """
     assert isinstance(root, types.FunctionType)
     called = called_kernels(root, replaced)
     if SIMULATED:
@@ -53,12 +74,13 @@ def compiled_for_card(
             if callee.__module__ == root.__module__:
                 copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
         return cuda.jit(copy)
-    bindings = {**{name: _helper(callee) for name, callee in called.items()}, **bound}
+    bindings = {**{name: _helper(callee, in_parts) for name, callee in called.items()}, **bound}
     # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
-    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers}".encode())
-    digest.update(Path(__file__).with_name("tiles_cuda.py").read_bytes())
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers} {in_parts}".encode())
+    for file in sorted(Path(__file__).parent.glob("*_cuda.py")):
+        digest.update(file.read_bytes())
     qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
-    return cuda.jit(clone(root, bindings, qualname), cache=True, max_registers=registers, **_OPTIONS)
+    return cuda.jit(_cloned(root, bindings, qualname), cache=True, max_registers=registers, **_OPTIONS)
 
 
 @contextlib.contextmanager

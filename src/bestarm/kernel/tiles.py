@@ -16,6 +16,8 @@ from bestarm.kernel.layout import WORD
 from bestarm.kernel.random import Ziggurat
 
 Shape = tuple[int, ...]
+Same = tuple[type, str, int]
+"""A named tuple, its field that is a table, and the number that every entry of it is."""
 
 LANES = 32
 
@@ -64,13 +66,24 @@ def renew(simulated: bool) -> Any:
     return renew
 
 
-def tables(simulated: bool) -> Any:
-    """A function of what is the same for every run: the same, for the compiler to know that it never changes."""
+def same_throughout(*given: Any) -> tuple[Same, ...]:
+    """The tables of whole numbers, which say of what kind things are, in which all are of one kind."""
+    named = ((type(part), name, table) for part in given for name, table in part._asdict().items())
+    return tuple(
+        (owner, name, int(table.flat[0]))
+        for owner, name, table in named
+        if isinstance(table, np.ndarray) and table.dtype == np.int64 and (table == table.flat[0]).all()
+    )
+
+
+def tables(same: tuple[Same, ...], simulated: bool) -> Any:
+    """A function of what is the same for every run: the same, for the compiler to know that it never changes, and what
+    is in those tables that are the same throughout."""
     if simulated:
         return lambda given: given
-    from bestarm.kernel.tiles_cuda import tables
+    from bestarm.kernel.tiles_cuda import tables_for
 
-    return tables
+    return tables_for(same)
 
 
 def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:

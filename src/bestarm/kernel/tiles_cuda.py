@@ -16,7 +16,7 @@ from numba.cuda.extending import core_models, intrinsic, lower_builtin, register
 from numba.cuda.np.arrayobj import make_array, populate_array
 
 from bestarm.kernel.layout import WORD
-from bestarm.kernel.tiles import LANES, Shape, is_shared
+from bestarm.kernel.tiles import LANES, Same, Shape, is_shared
 
 
 class TileArray(types.Array):  # type: ignore[misc] # numba ships no types
@@ -33,7 +33,15 @@ class TableArray(types.Array):  # type: ignore[misc]
         super().__init__(dtype, ndim, "A", name=f"table({dtype}, {ndim}d)")
 
 
-for _kind in (TileArray, TableArray):
+class SameArray(types.Array):  # type: ignore[misc]
+    """A table whose every entry is one number, which the compiler knows."""
+
+    def __init__(self, dtype: Any, ndim: int, number: int) -> None:
+        super().__init__(dtype, ndim, "A", name=f"same({dtype}, {ndim}d, {number})")
+        self.number = number
+
+
+for _kind in (TileArray, TableArray, SameArray):
     register_model(_kind)(core_models.ArrayModel)
 
 
@@ -57,7 +65,10 @@ def _element(context: Any, builder: Any, kind: Any, value: Any, index_kind: Any,
 
 def _getitem(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     kind, index_kind = sig.args
-    return builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
+    item = builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
+    # Else the two parts of a complex number would be read one by one.
+    item.align = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    return item
 
 
 def _getitem_of_table(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
@@ -74,7 +85,12 @@ def _setitem(context: Any, builder: Any, sig: Any, arguments: Any) -> None:
     builder.store(context.cast(builder, arguments[2], item_kind, kind.dtype), pointer)
 
 
+def _getitem_of_same(context: Any, _: Any, sig: Any, __: Any) -> Any:
+    return context.get_constant(sig.args[0].dtype, sig.args[0].number)
+
+
 for _index_kind in (types.Integer, types.BaseTuple):
+    lower_builtin(operator.getitem, SameArray, _index_kind)(_getitem_of_same)
     lower_builtin(operator.getitem, TableArray, _index_kind)(_getitem_of_table)
     lower_builtin(operator.getitem, TileArray, _index_kind)(_getitem)
     lower_builtin(operator.setitem, TileArray, _index_kind, types.Any)(_setitem)
@@ -89,16 +105,18 @@ def _in_tile(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
-        return _as_table(kind)
+        return _as_table(kind, ())
     return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
 
 
-def _as_table(kind: Any) -> Any:
-    """The type of what never changes."""
+def _as_table(kind: Any, same: tuple[Same, ...], number: int | None = None) -> Any:
+    """The type of what never changes; of an array in which every entry is `number`, if that is known."""
     if isinstance(kind, types.Array):
-        return TableArray(kind.dtype, kind.ndim)
+        return TableArray(kind.dtype, kind.ndim) if number is None else SameArray(kind.dtype, kind.ndim, number)
     if isinstance(kind, types.BaseNamedTuple):
-        return types.BaseTuple.from_types([_as_table(part) for part in kind.types], kind.instance_class)
+        known = {name: number for owner, name, number in same if owner is kind.instance_class}
+        parts = [_as_table(part, same, known.get(name)) for name, part in zip(kind.fields, kind.types, strict=True)]
+        return types.BaseTuple.from_types(parts, kind.instance_class)
     return kind
 
 
@@ -111,13 +129,17 @@ def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple
             yield from _arrays(context, builder, part, builder.extract_value(value, k))
 
 
-def _tables(_: Any, given: Any) -> Any:
+def tables_for(same: tuple[Same, ...]) -> Any:
+    """`tables` where it is known what is in these."""
 
-    def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-        # Nothing but the type is another, and with it how elements are read.
-        return arguments[0]
+    def tables(_: Any, given: Any) -> Any:
+        def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
+            # Nothing but the type is another, and with it how elements are read.
+            return arguments[0]
 
-    return _as_table(given)(given), codegen
+        return _as_table(given, same)(given), codegen
+
+    return intrinsic(tables)
 
 
 def view_for(shapes: tuple[Shape, ...]) -> Any:
@@ -186,8 +208,6 @@ def _keep_out_of_line(_: Any) -> Any:
     return types.void(), codegen
 
 
-tables = intrinsic(_tables)
-"""`tables` of `bestarm.kernel.tiles`."""
 renew = intrinsic(_renew)
 """`renew` of `bestarm.kernel.tiles`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)

@@ -131,15 +131,15 @@ class Kernels(NamedTuple):
     `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
     `start(memory, seed, run)` seeds policies that draw lots; `update(setting, streams, memory, arm, metric)` follows
     each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, or returns
-    `conclude(answer)`. `in_step` says that threads of a card do well to wait for one another after each of these,
-    since together they are larger than a card's caches of instructions.
+    `conclude(answer)`. `large` says that together they are larger than a card's caches of instructions: there, helpers
+    marked `large` stay functions of their own, and threads wait for one another after each round.
     """
 
     new_memory: Callable[[int, int], Any]
     update: Callable[..., None]
     propose: Callable[..., int]
     start: Callable[[Any, int, int], None] = no_lots
-    in_step: bool = False
+    large: bool = False
 
 
 class KernelPolicy(Policy):

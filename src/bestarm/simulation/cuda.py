@@ -16,7 +16,7 @@ from numba import cuda
 
 from bestarm.kernel.compile_cuda import SIMULATED, compiled_for_card, prepare
 from bestarm.kernel.state import UNFINISHED, Setting, new_streams
-from bestarm.kernel.tiles import LANES, Shape, renew, state_shapes, state_words, tables, view
+from bestarm.kernel.tiles import LANES, Same, Shape, renew, same_throughout, state_shapes, state_words, tables, view
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda_kernel import (
     IDLE,
@@ -39,15 +39,16 @@ from bestarm.validation import InvalidInput
 PENDING = UNFINISHED - 1
 """The answer of a run that has not ended."""
 
-LAUNCH_SECONDS = 0.2
+LAUNCH_SECONDS = 0.5
 FIRST_ROUNDS = 1024
 MOST_RUNS = 1 << 22
 """So many runs at most in one batch, whose results stay on the card until they have ended."""
 SHARE_OF_MEMORY = 0.7
-THREADS_PER_MULTIPROCESSOR = 512
+THREADS_PER_MULTIPROCESSOR = 256
+"""Where runs lie in the card's memory: more would not find room for what they read in its caches."""
 LEAST_SHARED_WARPS = 4
 """Shared memory pays if it holds the runs of so many warps at least; fewer do not keep a multiprocessor busy."""
-MOST_SHARED_WARPS = 20
+MOST_SHARED_WARPS = 24
 PARTS = 4
 """A multiprocessor's warps and registers are divided among so many parts."""
 REGISTERS = 16384
@@ -142,8 +143,10 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
 
 
 @functools.cache
-def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared: bool, registers: int) -> Any:
-    """The loop compiled for a policy, for states of these shapes."""
+def _kernel(
+    policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], same: tuple[Same, ...], shared: bool, registers: int
+) -> Any:
+    """The loop compiled for a policy, for states of these shapes and for what is the same in all of a table."""
     assert issubclass(policy, KernelPolicy)
     kernels = policy.kernels
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
@@ -152,13 +155,14 @@ def _kernel(policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], shared:
     elif not SIMULATED:
         # Runs that started together are longest about the same arms, and read the same stretches of memory.
         replaced |= {"may_start": may_start_with_warp}
-    if kernels.in_step and not SIMULATED:
+    if kernels.large and not SIMULATED:
         replaced |= {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
     elif not SIMULATED:
         replaced |= {"any_goes_on": any_of_warp_goes_on}
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
-    bound |= {"renew": renew(SIMULATED), "tables": tables(SIMULATED)}
-    return compiled_for_card(advance, f"{policy.name} {shapes} {shared}", replaced, bound, registers)
+    bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
+    label = f"{policy.name} {shapes} {same} {shared}"
+    return compiled_for_card(advance, label, replaced, bound, registers=registers, in_parts=kernels.large)
 
 
 def on_card(value: Any) -> Any:
@@ -190,7 +194,8 @@ class CardJob:
         self._given = on_card(Given(job.setting, job.nature, fresh))
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
-        self.kernel = _kernel(job.policy, shapes, layout.shared > 0, layout.registers)
+        same = same_throughout(job.setting, job.nature)
+        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers)
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:

@@ -88,7 +88,8 @@ def opened_shared(near: Ints, words: int) -> tuple[Ints, int]:
     """The same, in the memory that a block of threads shares, which is as fast as a cache."""
     block = cuda.shared.array(0, int64)
     first = cuda.blockIdx.x * cuda.blockDim.x * words
-    for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
+    for turn in range(words):
+        word = turn * cuda.blockDim.x + cuda.threadIdx.x
         block[word] = near[first + word]
     cuda.syncthreads()
     return block, cuda.threadIdx.x
@@ -98,7 +99,8 @@ def opened_shared(near: Ints, words: int) -> tuple[Ints, int]:
 def closed_shared(near: Ints, block: Ints, words: int) -> None:
     cuda.syncthreads()
     first = cuda.blockIdx.x * cuda.blockDim.x * words
-    for word in range(cuda.threadIdx.x, cuda.blockDim.x * words, cuda.blockDim.x):
+    for turn in range(words):
+        word = turn * cuda.blockDim.x + cuda.threadIdx.x
         near[first + word] = block[word]
 
 
