@@ -25,13 +25,14 @@ import bestarm as ba
 from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
 from bestarm.simulation.cuda import CardSchedule
-from bestarm.simulation.engine import Job
+from bestarm.simulation.engine import Chunk, Job
 from bestarm.simulation.simulate import Simulation
 from bestarm.testing.hard import hard_problems
 
 DELTAS = (0.2, 0.1, 0.05, 0.01)
 PAPER = ("exp1-a", "exp1-b", "exp1-c", "drug", "drug-bernoulli")
 FIRST_RUNS = 20_000
+GROWTH = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,21 +67,17 @@ def job_of(plan: Plan, policy: str, delta: float, max_tests: int) -> Job:
 
 
 def simulated(job: Job, plan: Plan, seconds: float, most: int) -> Simulation:
-    """As many runs as fit, judged by the first ones."""
-    chunks = [done.chunk for done in CardSchedule([job], [[(0, FIRST_RUNS)]])]
-    took = sum(chunk.seconds for chunk in chunks)
-    # The first runs do not fill the card: more take less time each.
-    runs = min(most, round_down(2 * FIRST_RUNS * seconds / took))
-    if runs > FIRST_RUNS:
-        chunks += [done.chunk for done in CardSchedule([job], [[(FIRST_RUNS, runs)]])]
+    """As many runs as fit, in pieces that grow as long as the last tells that there is time."""
+    chunks: list[Chunk] = []
+    runs, spent, piece = 0, 0.0, FIRST_RUNS
+    while GROWTH * piece > runs:
+        new = [done.chunk for done in CardSchedule([job], [[(runs, runs + piece)]])]
+        took = sum(chunk.seconds for chunk in new)
+        chunks, runs, spent = chunks + new, runs + piece, spent + took
+        in_time = max(0.0, seconds - spent) * piece / took
+        piece = int(min(most - runs, GROWTH * piece, in_time))
     answers, tests, cost = (np.concatenate([chunk.outcomes[k] for chunk in chunks]) for k in range(3))
-    return Simulation(plan, job.policy.name, job.seed, job.max_tests, answers, tests, cost, None, took)
-
-
-def round_down(number: float) -> int:
-    """To 1, 2 or 5 times a power of ten."""
-    power = int(10 ** max(0, math.floor(math.log10(max(number, 1.0)))))
-    return max(digit * power for digit in (1, 2, 5) if digit * power <= max(number, 1.0))
+    return Simulation(plan, job.policy.name, job.seed, job.max_tests, answers, tests, cost, None, spent)
 
 
 def rows(work: Sequence[tuple[Plan, int]], policies: Sequence[str], seconds: float, most: int) -> Iterator[Row]:
@@ -102,8 +99,8 @@ def _compile(work: tuple[Plan, str, int]) -> None:
 
 
 def compile_all(work: Sequence[tuple[Plan, int]], policies: Sequence[str]) -> None:
-    """Compile for every shape of problem, side by side; what is compiled is kept on the disk."""
-    shapes = {(len(plan.arms), len(plan.metrics)): (plan, max_tests) for plan, max_tests in work}
+    """Compile for every shape and noise of a problem, side by side; what is compiled is kept on the disk."""
+    shapes = {(len(plan.arms), *map(type, plan.noises)): (plan, max_tests) for plan, max_tests in work}
     tasks = [(plan, policy, max_tests) for policy in policies for plan, max_tests in shapes.values()]
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         list(pool.map(_compile, tasks))
