@@ -163,6 +163,7 @@ def test_a_compiler_for_cards_takes_it(on_simulator: Callable[..., None], needs:
 from types import SimpleNamespace
 from numba.cuda import compile_ptx, compiler, dispatcher
 from numba.cuda.typing.typeof import typeof
+from bestarm.kernel.random import _TAIL_START
 from bestarm.kernel.compile_cuda import _helper, exact_arithmetic
 
 for module in (compiler, dispatcher):
@@ -179,6 +180,14 @@ def assembled(problem, name, shared):
 # What makes it fast: no calls, no array outside of registers but the states, and pairs read as one.
 code = assembled(ba.instance("exp1-a"), "feasible-lucb", shared=0)
 assert "call" not in code and "__local_depot" not in code and "ld.global.v2.f32" in code and "ld.shared" not in code
+# Code for one kind of noise has nothing of another: only normal numbers have a tail.
+tail = np.float64(_TAIL_START).view(np.uint64)
+assert f"{tail:016X}" in code
+rates = [ba.Arm(f"arm {k}", {"a": 0.5, "b": 0.5, "c": 0.5}) for k in range(len(ba.instance("exp1-a").arms))]
+limits = [ba.at_most(name, 0.5, noise=ba.Bernoulli()) for name in "bc"]
+code = assembled(ba.Problem(arms=rates, objective=ba.maximize("a", noise=ba.Bernoulli()), constraints=limits),
+                 "feasible-lucb", shared=0)
+assert f"{tail:016X}" not in code
 # Every noise, in shared memory, and functions that stay functions.
 code = assembled(mixed(), "certify", shared=1)
 assert code.count(".func") > 3 and "ld.shared.f64" in code

@@ -37,8 +37,13 @@ class SameArray(types.Array):  # type: ignore[misc]
     """A table whose every entry is one number, which the compiler knows."""
 
     def __init__(self, dtype: Any, ndim: int, number: int) -> None:
-        super().__init__(dtype, ndim, "A", name=f"same({dtype}, {ndim}d, {number})")
         self.number = number
+        super().__init__(dtype, ndim, "A", name=f"same({dtype}, {ndim}d, {number})")
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells types apart: numba compiles a function once for each."""
+        return (*super().key, self.number)
 
 
 for _kind in (TileArray, TableArray, SameArray):

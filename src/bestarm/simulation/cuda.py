@@ -46,7 +46,7 @@ MOST_RUNS = 1 << 22
 SHARE_OF_MEMORY = 0.7
 THREADS_PER_MULTIPROCESSOR = 256
 """Where runs lie in the card's memory: more would not find room for what they read in its caches."""
-LEAST_SHARED_WARPS = 4
+LEAST_SHARED_WARPS = 6
 """Shared memory pays if it holds the runs of so many warps at least; fewer do not keep a multiprocessor busy."""
 MOST_SHARED_WARPS = 24
 PARTS = 4
