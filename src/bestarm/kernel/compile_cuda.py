@@ -21,14 +21,16 @@ SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 # as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
 _OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
 
+_RANGE = "__bestarm_range__"
+
 
 def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
     """The same function, in which some global names stand for something else, and `range` for `steps`."""
     from bestarm.kernel.loops_cuda import steps
 
-    copy = clone(function, {**bindings, "steps": steps}, qualname)
+    copy = clone(function, {**bindings, _RANGE: steps}, qualname)
     # A new name, since numba refuses to have that of a builtin stand for anything else.
-    names = tuple("steps" if name == "range" else name for name in copy.__code__.co_names)
+    names = tuple(_RANGE if name == "range" else name for name in copy.__code__.co_names)
     copy.__code__ = copy.__code__.replace(co_names=names)
     return copy
 
