@@ -7,9 +7,12 @@ so each is a program of its own. `benchmarks/gpu.py` does the same on a real car
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +132,41 @@ with tempfile.TemporaryDirectory() as folder:
     assert pathlib.Path(folder, "cpu/runs.csv").read_bytes() == pathlib.Path(folder, "card/runs.csv").read_bytes()
 """
     )
+
+
+def test_ctrl_c_is_heard_and_what_has_ended_is_kept(tmp_path: Path, needs: Callable[[str], None]) -> None:
+    """A campaign interrupted on a card continues on the CPU, and nobody can tell."""
+    needs("numba_cuda")
+    program = (
+        _PRELUDE
+        + """
+cuda.FIRST_ROUNDS, cuda.LAUNCH_SECONDS, cuda.THREADS_PER_MULTIPROCESSOR = 5, 0.05, 4  # many launches
+from bestarm.cli.app import main
+main()
+"""
+    )
+    arguments = ["campaign", "exp1-a", "--policy", "racing", "--runs", "4000", "--max-tests", "100", "--out"]
+    chunks = tmp_path / "card" / "chunks.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments, "card", "--device", "cuda"],
+        cwd=tmp_path,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while process.poll() is None and not (chunks.exists() and chunks.read_text(encoding="utf-8")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.strip().endswith("interrupted")
+    kept = chunks.read_text(encoding="utf-8")
+    assert not (tmp_path / "card" / "runs.csv").exists()
+    for folder in ("card", "cpu"):
+        subprocess.run([sys.executable, "-m", "bestarm", *arguments, folder], cwd=tmp_path, check=True)
+    assert chunks.read_text(encoding="utf-8").startswith(kept)
+    one, other = (tmp_path / folder / "runs.csv" for folder in ("card", "cpu"))
+    assert one.read_bytes() == other.read_bytes()
 
 
 def test_memory_is_planned_from_the_card(on_simulator: Callable[..., None]) -> None:
