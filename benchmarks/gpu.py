@@ -1,6 +1,6 @@
 """The GPU engine on a real card: is every run the same as on the CPU, and how fast is it?
 
-    python benchmarks/gpu.py --out docs/gpu-table.md
+    python benchmarks/gpu.py --out benchmarks/gpu-h200.md
 
 Writes a table as Markdown. `--small` only runs every policy in both memory layouts for a moment, for
 `compute-sanitizer --tool memcheck python benchmarks/gpu.py --small`.

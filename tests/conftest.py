@@ -5,8 +5,11 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +47,20 @@ def needs() -> Callable[[str], None]:
             _missing(part, part)
 
     return check
+
+
+@pytest.fixture
+def until_written() -> Callable[[Path, int, subprocess.Popen[Any]], None]:
+    """Call it with the file of a campaign's chunks, how many are enough, and the process that runs the campaign."""
+
+    def wait(chunks: Path, enough: int, process: subprocess.Popen[Any]) -> None:
+        deadline = time.monotonic() + 120
+        while not chunks.exists() or chunks.read_bytes().count(b"\n") < enough:
+            assert process.poll() is None, "the campaign ended before it could be stopped"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    return wait
 
 
 def _nvvm() -> None:

@@ -132,7 +132,12 @@ def long_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", ["threads", "processes", "dask", "ray"])
 def test_killed_half_way_and_resumed(
-    tmp_path: Path, kind: str, long_reference: Path, needs: Callable[[str], None], request: pytest.FixtureRequest
+    tmp_path: Path,
+    kind: str,
+    long_reference: Path,
+    needs: Callable[[str], None],
+    until_written: Callable[..., None],
+    request: pytest.FixtureRequest,
 ) -> None:
     """SIGKILL in the middle; what was on the disk stays, and the end is the same to the last byte.
 
@@ -152,11 +157,7 @@ def test_killed_half_way_and_resumed(
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        deadline = time.monotonic() + 120
-        while not chunks.exists() or chunks.read_bytes().count(b"\n") < enough:
-            assert process.poll() is None, "the campaign ended before it could be killed"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until_written(chunks, enough, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         assert chunks.read_bytes().startswith(kept)

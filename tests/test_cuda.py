@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,7 +133,9 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 
-def test_ctrl_c_is_heard_and_what_has_ended_is_kept(tmp_path: Path, needs: Callable[[str], None]) -> None:
+def test_ctrl_c_is_heard_and_what_has_ended_is_kept(
+    tmp_path: Path, needs: Callable[[str], None], until_written: Callable[..., None]
+) -> None:
     """A campaign interrupted on a card continues on the CPU, and nobody can tell."""
     needs("numba_cuda")
     program = (
@@ -154,8 +155,7 @@ main()
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while process.poll() is None and not (chunks.exists() and chunks.read_text(encoding="utf-8")):
-            time.sleep(0.05)
+        until_written(chunks, 1, process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -221,11 +221,7 @@ assert "call" not in code and "__local_depot" not in code and "ld.global.v2.f32"
 # Code for one kind of noise has nothing of another: only normal numbers have a tail.
 tail = np.float64(_TAIL_START).view(np.uint64)
 assert f"{tail:016X}" in code
-rates = [ba.Arm(f"arm {k}", {"a": 0.5, "b": 0.5, "c": 0.5}) for k in range(len(ba.instance("exp1-a").arms))]
-limits = [ba.at_most(name, 0.5, noise=ba.Bernoulli()) for name in "bc"]
-code = assembled(ba.Problem(arms=rates, objective=ba.maximize("a", noise=ba.Bernoulli()), constraints=limits),
-                 "feasible-lucb", shared=0)
-assert f"{tail:016X}" not in code
+assert f"{tail:016X}" not in assembled(ba.instance("drug-bernoulli"), "feasible-lucb", shared=0)
 # Every noise, in shared memory, and functions that stay functions.
 code = assembled(mixed(), "certify", shared=1)
 assert code.count(".func") > 3 and "ld.shared.f64" in code

@@ -86,8 +86,8 @@ def members(cls: type) -> Iterator[str]:
 def listed() -> str:
     parts = [described({name: getattr(ba, name) for name in ba.__all__})]
     for module in FURTHER:
-        names = getattr(module, "__all__", None) or ["Client"]
-        parts.append([f"\nfrom {module.__name__}", *described({name: getattr(module, name) for name in names})])
+        values = {name: getattr(module, name) for name in module.__all__}
+        parts.append([f"\nfrom {module.__name__}", *described(values)])
     return "\n".join(line for lines in parts for line in lines) + "\n"
 
 

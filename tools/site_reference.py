@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import typer
 
 import bestarm
 import bestarm.integrations
+import bestarm.web.client
 from bestarm.cli.app import app
 from bestarm.web.app import create_app
 
@@ -26,10 +26,10 @@ GROUPS = {
     "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "MeasurementFailed"),
 }
 FURTHER = {
-    "Hand-over from tuners": ("bestarm.integrations", tuple(bestarm.integrations.__all__)),
-    "A service somewhere else": ("bestarm.web.client", ("Client",)),
+    "Hand-over from tuners": bestarm.integrations,
+    "A service somewhere else": bestarm.web.client,
 }
-"""Names that are not in `bestarm` itself, with the module they are in."""
+"""Modules with public names that are not in `bestarm` itself."""
 
 
 def cell(text: str) -> str:
@@ -178,9 +178,9 @@ def names_page() -> str:
     lines = ["# Python", "", "Nearly all of it is in one module: `import bestarm as ba`.", ""]
     for title, names in GROUPS.items():
         lines += [f"## {title}", "", *(line for name in names for line in _name(bestarm, name, "ba."))]
-    for title, (module, names) in FURTHER.items():
-        lines += [f"## {title}", "", f"In `{module}`.", ""]
-        lines += [line for name in names for line in _name(importlib.import_module(module), name, "")]
+    for title, module in FURTHER.items():
+        lines += [f"## {title}", "", f"In `{module.__name__}`.", ""]
+        lines += [line for name in module.__all__ for line in _name(module, name, "")]
     return "\n".join(lines)
 
 

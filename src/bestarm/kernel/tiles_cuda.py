@@ -73,14 +73,9 @@ def _getitem(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     item = builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
     # Else the two parts of a complex number would be read one by one.
     item.align = context.get_abi_sizeof(context.get_data_type(kind.dtype))
-    return item
-
-
-def _getitem_of_table(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    kind, index_kind = sig.args
-    item = builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
-    # Else every write could change it, and it would be read again.
-    item.set_metadata("invariant.load", builder.module.add_metadata([]))
+    if isinstance(kind, TableArray):
+        # Else every write could change it, and it would be read again.
+        item.set_metadata("invariant.load", builder.module.add_metadata([]))
     return item
 
 
@@ -96,8 +91,8 @@ def _getitem_of_same(context: Any, _: Any, sig: Any, __: Any) -> Any:
 
 for _index_kind in (types.Integer, types.BaseTuple):
     lower_builtin(operator.getitem, SameArray, _index_kind)(_getitem_of_same)
-    lower_builtin(operator.getitem, TableArray, _index_kind)(_getitem_of_table)
-    lower_builtin(operator.getitem, TileArray, _index_kind)(_getitem)
+    for _kind in (TableArray, TileArray):
+        lower_builtin(operator.getitem, _kind, _index_kind)(_getitem)
     lower_builtin(operator.setitem, TileArray, _index_kind, types.Any)(_setitem)
 
 
@@ -110,11 +105,11 @@ def _in_tile(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
-        return _as_table(kind, ())
+        return _as_table(kind)
     return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
 
 
-def _as_table(kind: Any, same: tuple[Same, ...], number: int | None = None) -> Any:
+def _as_table(kind: Any, same: tuple[Same, ...] = (), number: int | None = None) -> Any:
     """The type of what never changes; of an array in which every entry is `number`, if that is known."""
     if isinstance(kind, types.Array):
         return TableArray(kind.dtype, kind.ndim) if number is None else SameArray(kind.dtype, kind.ndim, number)

@@ -152,13 +152,12 @@ def _kernel(
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
     if shared:
         replaced |= {"opened": opened_shared, "closed": closed_shared}
-    elif not SIMULATED:
-        # Runs that started together are longest about the same arms, and read the same stretches of memory.
-        replaced |= {"may_start": may_start_with_warp}
-    if kernels.large and not SIMULATED:
-        replaced |= {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
-    elif not SIMULATED:
-        replaced |= {"any_goes_on": any_of_warp_goes_on}
+    if not SIMULATED:
+        if not shared:
+            # Runs that started together are longest about the same arms, and read the same stretches of memory.
+            replaced |= {"may_start": may_start_with_warp}
+        in_step = {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
+        replaced |= in_step if kernels.large else {"any_goes_on": any_of_warp_goes_on}
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
     label = f"{policy.name} {shapes} {same} {shared}"

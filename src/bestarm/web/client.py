@@ -26,6 +26,8 @@ from bestarm.study.timeline import Progress
 from bestarm.validation import InvalidInput
 from bestarm.web.connection import Connection
 
+__all__ = ["Client"]
+
 MOST_AT_ONCE = 10_000
 """Tests or results that the service takes in one request."""
 
