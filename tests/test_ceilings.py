@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bestarm as ba
@@ -45,9 +45,10 @@ def random_streams(rng: np.random.Generator, constraints: int) -> Streams:
     return Streams(counts.astype(np.int64), sums / counts, sums)
 
 
+@example(0.0, 3.4261)  # where a series of fewer terms is worst
 @given(st.floats(-50, 50), st.floats(-50, 50))
 def test_a_sum_of_logarithms_without_a_logarithm(a: float, b: float) -> None:
-    assert add_logs(a, b) <= add_logs_ceiling(a, b) <= add_logs(a, b) + 0.011
+    assert add_logs(a, b) <= add_logs_ceiling(a, b) <= add_logs(a, b) + 0.007
 
 
 def test_a_sum_with_nothing() -> None:
@@ -89,5 +90,5 @@ def test_of_arms_and_pairs(objective: ba.Noise, constraint: ba.Noise, constraint
         ahead += worse > -math.inf
         exact = rival_evidence(constraints, infeasible, worse)
         assert rival_ceiling(constraints, infeasible_limit, worse_limit) >= exact
-        assert rival_ceiling(constraints, infeasible, worse) <= exact + 0.023
+        assert rival_ceiling(constraints, infeasible, worse) <= exact + 0.014
     assert 10 < ahead < 60

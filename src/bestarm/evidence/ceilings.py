@@ -70,14 +70,14 @@ def ceiling_below(setting: Setting, metric: int, n: int, total: float, c: float)
 
 @kernel
 def add_logs_ceiling(a: float, b: float) -> float:
-    """Of log(e^a + e^b), at most 0.011 above it."""
+    """Of log(e^a + e^b), at most 0.007 above it."""
     if a == -math.inf or b == -math.inf:
         return max(a, b)
     apart = abs(a - b)
     if apart > _FAR:
         return max(a, b) + ROUNDING
-    # e^x is at least its series up to the fourth power, and log(1 + y) at most y (6 + y) / (6 + 4 y).
-    power = 1.0 + apart * (1.0 + apart * (0.5 + apart * (1.0 / 6.0 + apart * (1.0 / 24.0))))
+    # e^x is at least its series up to the fifth power, and log(1 + y) at most y (6 + y) / (6 + 4 y).
+    power = 1.0 + apart * (1.0 + apart * (0.5 + apart * (1.0 / 6.0 + apart * (1.0 / 24.0 + apart * (1.0 / 120.0)))))
     return max(a, b) + (6.0 * power + 1.0) / (power * (6.0 * power + 4.0))
 
 
