@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -135,6 +136,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     status = json.loads(works(bestarm, "status", "second", "--json"))
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
+        "awaited",
     ]
     assert (status["study"], status["state"], status["answer"]) == ("second", "running", None)
     assert (status["tests"], status["cost"], status["pending"], status["waiting"]) == (2, 2.0, 2, 1)
@@ -229,32 +231,66 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
     [first, second] = json.loads(works(bestarm, "ask", "dose", "-n", "2", "--json"))
     assert works(bestarm, "fail", "dose", "1", "--reason", "no power") == "Noted. Test 1 will be handed out again.\n"
     assert json.loads(works(bestarm, "ask", "dose", "--worker", "bob", "--json")) == [first]
-    assert "Test 1 stays with bob until" in works(bestarm, "fail", "dose", "1")
+    # Who lost it cannot take it from bob; anybody else can say that he will not come back.
+    assert "Test 1 is with bob by now, and stays there" in works(bestarm, "fail", "dose", "1")
+    assert works(bestarm, "release", "dose", "1", "--worker", "carl") == (
+        "Test 1, which bob held, will be handed out again.\n"
+    )
     assert "given up" in works(bestarm, "abandon", "dose", "2", "--reason", "spilled")
     assert "was abandoned: spilled" in bestarm("tell", "dose", str(second["id"]), "1").err
-    works(bestarm, "tell", "dose", "1", "1")
+    works(bestarm, "tell", "dose", "1", "1", "--worker", "dora")
     assert "has its result already" in works(bestarm, "fail", "dose", "1")
     assert bestarm("abandon", "dose", "1").code == 2
 
 
-def test_a_lease_that_runs_out(bestarm: Program) -> None:
+def test_tests_stay_with_who_asked_for_them(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
-    [test] = json.loads(works(bestarm, "ask", "-x", "--lease", "0.001", "--json"))
-    assert json.loads(works(bestarm, "ask", "-x", "--json")) == [test]
-    for lease in ("0", "-1", "nan", "inf"):
-        ended = bestarm("ask", "-x", "--lease", lease)
+    [test] = json.loads(works(bestarm, "ask", "-x", "--days", "0.00001", "--worker", "ann", "--json"))
+    [other] = json.loads(works(bestarm, "ask", "-x", "--json"))
+    assert other["id"] != test["id"]
+    works(bestarm, "tell", "-x", str(other["id"]), "0")
+    said = works(bestarm, "status", "-x")
+    assert "1 result recorded but not counted yet: waiting for test 1 (" in said
+    while "and wanted to tell" not in (said := works(bestarm, "status", "-x")):
+        time.sleep(0.1)
+    assert "ann has held" in said
+    assert "if its result will not come: bestarm release -x 1" in said
+    for days in ("0", "-1", "nan", "1e9"):
+        ended = bestarm("ask", "-x", "--days", days)
         assert ended.code == 2
-        assert "must be a positive number of seconds" in ended.err
+        assert "must be a positive number of days" in ended.err
+
+
+def test_tests_are_freed_by_number_or_by_holder(bestarm: Program) -> None:
+    works(bestarm, "new", "dose.toml")
+    works(bestarm, "ask", "dose", "-n", "3", "--worker", "ann")
+    works(bestarm, "ask", "dose", "-n", "30", "--worker", "bob")
+    assert works(bestarm, "release", "dose", "1", "2") == "".join(
+        f"Test {k}, which ann held, will be handed out again.\n" for k in (1, 2)
+    )
+    assert works(bestarm, "release", "dose", "1") == "Test 1, which nobody held, will be handed out again.\n"
+    assert works(bestarm, "release", "dose", "--held-by", "bob").endswith("So will 10 more.\n")
+    for words, complaint in (
+        (("dose",), "give the numbers of tests, or --held-by NAME"),
+        (("dose", "3", "--held-by", "ann"), "give the numbers of tests, or --held-by NAME"),
+        (("dose", "--held-by", "bob"), "--held-by = 'bob': holds no test of 'dose'; tests are held by ann"),
+        (("dose", "999"), "test = 999: is not waited for in study 'dose'"),
+        (("dose", "x"), "test = 'x': must be the number of a test"),
+    ):
+        ended = bestarm("release", *words)
+        assert ended.code == 2
+        assert complaint in ended.err
 
 
 def test_waiting_is_not_being_done(bestarm: Program) -> None:
     Path("race.toml").write_text(DOSE.replace('"dose"', '"dose"\npolicy = "racing"'), encoding="utf-8")
     works(bestarm, "new", "race.toml")
     assert works(bestarm, "ask", "dose", "-n", "9").endswith("6 of the 9: what comes next depends on their results.\n")
-    waiting = "Nothing to test now: wait for 6 results that others are measuring.\n"
-    assert works(bestarm, "ask", "dose") == waiting
+    waiting = "Nothing to test now: the study waits for 6 results. First of all it waits for test 1 ("
+    assert works(bestarm, "ask", "dose").startswith(waiting)
     ended = bestarm("ask", "dose", "--json")
-    assert ended == (0, "[]\n", waiting)
+    assert (ended.code, ended.out) == (0, "[]\n")
+    assert ended.err.startswith(waiting)
 
 
 def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> None:
@@ -528,13 +564,13 @@ def test_hostile_names_are_shown_as_they_are(bestarm: Program, monkeypatch: pyte
     works(bestarm, "new", "s.json")
     for width in ("300", "60"):
         monkeypatch.setenv("COLUMNS", width)
-        asked = json.loads(works(bestarm, "ask", "[s]", "-n", "12", "--json", "--lease", "0.001"))
+        asked = json.loads(works(bestarm, "ask", "[s]", "-n", "12", "--json"))
         assert [test["arm"] for test in asked] == HOSTILE
-        for words in (("ask", "[s]", "-n", "12", "--lease", "0.001"), ("status", "[s]"), ("log", "[s]"), ("list",)):
+        for words in (("ask", "[s]", "-n", "12"), ("status", "[s]"), ("log", "[s]"), ("list",)):
             out = works(bestarm, *words)
             assert "\u202e" not in out
             for line in out.splitlines():
-                assert cell_len(line) <= max(int(width), 140)
+                assert cell_len(line) <= max(int(width), 180)
             if words[0] in ("ask", "status") and width == "300":
                 for name in HOSTILE:
                     assert name.replace("\u202e", "\\u202e") in out

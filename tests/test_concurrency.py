@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -12,6 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,8 +60,10 @@ def work(url: str, worker: int, folder: str) -> None:
             kept = lease > 1 or lots.random() < 0.8
             handed.append([test.id, before, after, lease])
             if kept:
-                study.tell(test, measure(test))
-                told.append(test.id)
+                # On a busy machine it may be somebody else's by now.
+                with contextlib.suppress(ba.AlreadyTold):
+                    study.tell(test, measure(test))
+                    told.append(test.id)
     Path(folder, f"{worker}.json").write_text(json.dumps({"handed": handed, "told": told, "holder": study.holder}))
 
 
@@ -122,8 +126,8 @@ def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: 
     for part in storage.entries(study.record.key, 0):
         for k in range(len(part.ids)):
             one = slice(k, k + 1)
-            columns = (part.ids[one], part.arms[one], part.metrics[one], part.values[one], part.ends[one])
-            decider.enter(Entries(*columns, part.told[one]))
+            columns: list[Any] = [column[one] for column in part]
+            decider.enter(Entries(*columns))
     assert decider.stop == (0,)
     assert (decider.policy.streams.counts == study._decider.policy.streams.counts).all()
     assert (decider.policy.streams.means == study._decider.policy.streams.means).all()

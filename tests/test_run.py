@@ -83,9 +83,7 @@ def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path) -> None:
 
 
 def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
-    dying = subprocess.Popen(
-        command("--lease", "1", pause=30), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    dying = subprocess.Popen(command(pause=30), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
     study = ba.Study.open("bench", storage=folder / "s.db")
     _wait_until(lambda: study.pending() != [])
     dying.kill()
@@ -96,11 +94,36 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
         )
         for _ in range(2)
     ]
-    said = {other.communicate(timeout=60)[0] for other in others}
+    # Half a minute of silence would do as well.
+    release = [sys.executable, "-m", "bestarm", "release", "bench", "1", "--db", "s.db"]
+    freed = subprocess.run(release, cwd=folder, capture_output=True, text=True, check=False)
+    assert "will be handed out again" in freed.stdout + freed.stderr or "is not waited for" in freed.stderr
+    said = {other.communicate(timeout=600)[0] for other in others}
     assert len(said) == 1
     assert said.pop().startswith("b: feasible and best")
     told = [event.test for event in study.log() if event.kind == "told"]
     assert len(told) == len(set(told))
+
+
+def test_a_run_says_what_it_waits_for(folder: Path) -> None:
+    """Tests asked for by hand and forgotten: which, by whom, and the command that frees them, which works."""
+    ask = [sys.executable, "-m", "bestarm", "ask", "bench", "-n", "2", "--worker", "ann", "--db", "s.db"]
+    subprocess.run(ask, cwd=folder, capture_output=True, check=True)
+    run = subprocess.Popen(command(pause=0.05), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert run.stderr is not None
+    line = next(line for line in run.stderr if "waiting for" in line)
+    assert "(not counting" in line
+    found = re.search(r"waiting for test 1 \(latency of a\), which ann has held for .*: (bestarm release .*)", line)
+    assert found is not None, line
+    status = [sys.executable, "-m", "bestarm", "status", "bench", "--db", "s.db"]
+    assert found[1] in subprocess.run(status, cwd=folder, capture_output=True, text=True, check=True).stdout
+    free = [sys.executable, "-m", *found[1].split()]
+    assert subprocess.run(free, cwd=folder, capture_output=True, text=True, check=True).stdout == (
+        "Test 1, which ann held, will be handed out again.\n"
+    )
+    free = [sys.executable, "-m", "bestarm", "release", "bench", "--held-by", "ann", "--db", "s.db"]
+    subprocess.run(free, cwd=folder, capture_output=True, check=True)
+    assert run.communicate(timeout=600)[0].startswith("b: feasible and best")
 
 
 def test_progress_on_a_terminal(folder: Path) -> None:
@@ -129,33 +152,51 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     assert re.search(r"cost \d+, \d+\.\d a second, \d under way", text)
 
 
-def test_a_command_that_keeps_failing(folder: Path) -> None:
-    ended = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "bestarm",
-            "run",
-            "bench",
-            "--db",
-            "s.db",
-            "--command",
-            "sh -c 'echo out of ink >&2; exit 7'",
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+CRASH = "sh -c 'echo out of ink >&2; exit 7'"
+
+
+def run_with(folder: Path, measure: str, *more: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", "--command", measure, *more]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_command_that_fails(folder: Path) -> None:
+    ended = run_with(folder, CRASH)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (
-        "error: test 1 ('latency' of 'a') failed 3 times, the last time: "
-        "the command ended with status 7; it said: out of ink"
+        "error: test 1 ('latency' of 'a') failed: the command ended with status 7; it said: out of ink. It is set "
+        "aside, and no later result counts before it. Declare what it counts: --failed-as VALUE to record that value; "
+        "or --retry N, if failures have nothing to do with results, to try again."
     )
+    ended = run_with(folder, CRASH, "--retry", "2")
+    assert "failed 3 times, the last time: the command ended with status 7" in ended.stderr
     log = ba.Study.open("bench", storage=folder / "s.db").log()
-    assert [event.detail for event in log if event.kind == "failed"] == [
-        "the command ended with status 7; it said: out of ink"
-    ] * 3
+    kinds = [event.kind for event in log if event.kind in ("failed", "set aside")]
+    assert kinds == ["set aside", "failed", "failed", "failed", "set aside"]
+    # Counted, it decides: whatever crashes is not safe. The failure from before is counted too.
+    ended = run_with(folder, CRASH, "--failed-as", "crash=1", "--failed-as", "latency=60")
+    assert ended.stdout.startswith("no arm is feasible"), ended.stderr
+
+
+def test_a_command_that_times_out(folder: Path) -> None:
+    ended = run_with(folder, "sleep 60", "--timeout", "0.2")
+    assert "timed out: the command took longer than 0.2 s and was stopped" in ended.stderr
+    assert "--timeout-as VALUE to record that value" in ended.stderr
+    ended = run_with(folder, "sleep 60", "--timeout", "0.05", "--timeout-as", "1", "--workers", "4")
+    assert ended.stdout.startswith("no arm is feasible"), ended.stderr
+
+
+def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
+    """Neither counted nor tried again: what it printed is no value. What cannot be started has measured nothing."""
+    for measure in ("no-such-program-anywhere", "./no-such-program", "/etc/passwd"):
+        for more in ((), ("--shell",)):
+            ended = run_with(folder, measure, "--failed-as", "1", "--retry", "3", *more)
+            assert "was not made: the command" in ended.stderr, ended.stderr
+    study = ba.Study.open("bench", storage=folder / "s.db")
+    assert [row.aside for _, row in study.pending()] == [None]
+    ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
+    assert "gave a value that cannot be: the command's output = 'fine" in ended.stderr
+    assert [row.aside for _, row in study.pending()] == ["refused"]
 
 
 @pytest.mark.parametrize(
@@ -163,11 +204,16 @@ def test_a_command_that_keeps_failing(folder: Path) -> None:
     [
         (("--workers", "0"), "error: workers = 0: must be a whole number from 1"),
         (("--timeout", "-1"), "error: timeout = -1.0: must be a positive number of seconds"),
-        (("--retries", "-1"), "error: retries = -1: must be a whole number from 0 on"),
+        (("--retry", "-1"), "error: --retry = -1: must be a whole number from 0 on"),
+        (("--failed-as", "2"), "error: --failed-as: value of 'crash' = 2.0: must be 0 or 1; values can be given"),
+        (("--failed-as", "boom=1"), "error: --failed-as: no metric 'boom'; there are 'latency', 'crash'"),
+        (("--failed-as", "high"), "error: --failed-as = 'high': must be VALUE or METRIC=VALUE"),
+        (("--failed-as", "1", "--failed-as", "crash=1"), "error: --failed-as = '1': stands for every metric"),
+        (("--timeout-as", "1"), "error: --timeout-as: goes with --timeout SECONDS"),
         (("--command", ""), "error: command = '': must not be empty"),
     ],
 )
-def test_options_that_cannot_be(folder: Path, options: tuple[str, str], words: str) -> None:
+def test_options_that_cannot_be(folder: Path, options: tuple[str, ...], words: str) -> None:
     ended = subprocess.run(command(*options), cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert ended.stderr.startswith(words)

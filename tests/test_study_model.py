@@ -8,6 +8,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ ARMS = ("a", "b")
 METRICS = ("gain", "risk")
 HOLDERS = st.sampled_from(["ann", "bob"])
 VALUES = st.sampled_from([-3.0, -0.5, 0.25, 4.0])
-LEASES = st.sampled_from([1.0, 10.0, 1000.0])
+LEASES = st.sampled_from([1.0, 10.0, 1000.0, math.inf])
 PICKS = st.lists(st.integers(0, 10**6), max_size=4)
 
 
@@ -34,17 +35,29 @@ class Entry:
     metric: str
     holder: str = ""
     expires: float = 0.0
+    lease: float = 0.0
+    silent: float | None = None
+    aside: str | None = None
+    former: set[str] = field(default_factory=set)
     outcomes: list[float | None] = field(default_factory=list)
 
     @property
     def is_settled(self) -> bool:
         return bool(self.outcomes)
 
+    def is_lost_to(self, holder: str) -> bool:
+        """Whether somebody else has it now, so that `holder` can no longer tell it."""
+        return not self.is_settled and holder in self.former
+
+    def let_go(self) -> None:
+        self.expires, self.silent, self.aside = 0.0, None, None
+
 
 class StudyMachine(RuleBasedStateMachine):
     """Two holders work on one study with a clock of ours; the model is a list of tests."""
 
     policy = "certify"
+    order: Literal["issue", "arrival"] = "issue"
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +68,7 @@ class StudyMachine(RuleBasedStateMachine):
         self.path = str(Path(folder, "studies.db"))
         self.now = 1000.0
         self.model: list[Entry] = []
+        self.arrived: list[int] = []
         self.corrections = 0
         self.studies: dict[str, ba.Study] = {}
 
@@ -75,18 +89,36 @@ class StudyMachine(RuleBasedStateMachine):
         return number + 1, self.model[number]
 
     def _free(self) -> list[int]:
-        return [k + 1 for k, test in enumerate(self.model) if not test.is_settled and test.expires <= self.now]
+        """The tests to hand out again: what nobody holds, and what is of holders who are gone."""
+        free = []
+        for k, test in enumerate(self.model):
+            if test.is_settled or test.expires > self.now:
+                continue
+            if test.expires > 0.0 and test.silent is None:
+                test.silent = self.now
+            if test.silent is None or test.silent + test.lease / 2 <= self.now:
+                free.append(k + 1)
+        return free
+
+    def _tell(self, number: int, value: float | None) -> None:
+        entry = self.model[number - 1]
+        if not entry.is_settled:
+            entry.outcomes = [value]
+            self.arrived.append(number)
 
     # ------------------------------------------------------------------------------------------------- rules
 
     @initialize()
     def create(self) -> None:
-        problem = ba.Problem(
+        plan = ba.Plan(
             arms=tuple(ba.Arm(name) for name in ARMS),
             objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
             constraints=(ba.at_most("risk", 0.0, noise=ba.Gaussian(1.0)),),
+            delta=0.1,
+            policy=self.policy,
+            order=self.order,
         )
-        ba.Study.create(problem, delta=0.1, policy=self.policy, storage=self._storage())
+        ba.Study.create(plan, storage=self._storage())
         for holder in ("ann", "bob"):
             self.reopen(holder)
 
@@ -103,11 +135,12 @@ class StudyMachine(RuleBasedStateMachine):
     @rule(holder=HOLDERS, count=st.integers(1, 6), lease=LEASES)
     def ask(self, holder: str, count: int, lease: float) -> None:
         study = self.studies[holder]
+        terms = {"days": math.inf} if lease == math.inf else {"lease": lease}
         if study.done:
-            assert study.ask(count, lease=lease) == []
+            assert study.ask(count, **terms) == []
             return
         free = self._free()[:count]
-        tests = study.ask(count, lease=lease)
+        tests = study.ask(count, **terms)
         # What nobody holds goes first; then come new tests, numbered in order.
         assert len(tests) <= count
         assert [test.id for test in tests[: len(free)]] == free
@@ -119,30 +152,34 @@ class StudyMachine(RuleBasedStateMachine):
         for test in tests:
             entry = self.model[test.id - 1]
             assert (entry.arm, entry.metric) == (test.arm, test.metric)
-            entry.holder, entry.expires = holder, self.now + lease
+            if entry.holder not in ("", holder):
+                entry.former.add(entry.holder)
+            entry.former.discard(holder)
+            entry.let_go()
+            entry.holder, entry.expires, entry.lease = holder, self.now + lease, lease
 
     @precondition(lambda self: self.model)
     @rule(holder=HOLDERS, pick=st.integers(0, 10**6), value=VALUES)
     def tell(self, holder: str, pick: int, value: float) -> None:
         number, entry = self._entry(pick)
-        if entry.is_settled and entry.outcomes[-1] != value:
+        if (entry.is_settled and entry.outcomes[-1] != value) or entry.is_lost_to(holder):
             with pytest.raises(ba.AlreadyTold):
                 self.studies[holder].tell(number, value)
         else:
             self.studies[holder].tell(number, value)
-            entry.outcomes = entry.outcomes or [value]
+            self._tell(number, value)
 
     @rule(holder=HOLDERS, picks=PICKS, value=VALUES)
     def tell_many(self, holder: str, picks: list[int], value: float) -> None:
         chosen = [self._entry(pick) for pick in picks] if self.model else []
         results = [(number, value) for number, _ in chosen]
-        if any(entry.is_settled and entry.outcomes[-1] != value for _, entry in chosen):
+        if any((e.is_settled and e.outcomes[-1] != value) or e.is_lost_to(holder) for _, e in chosen):
             with pytest.raises(ba.AlreadyTold):
                 self.studies[holder].tell_many(results)
         else:
             self.studies[holder].tell_many(results)
-            for _, entry in chosen:
-                entry.outcomes = entry.outcomes or [value]
+            for number, _ in chosen:
+                self._tell(number, value)
 
     @rule(holder=HOLDERS, value=VALUES)
     def tell_all_that_is_held(self, holder: str, value: float) -> None:
@@ -150,51 +187,59 @@ class StudyMachine(RuleBasedStateMachine):
         for k, entry in enumerate(self.model):
             if entry.holder == holder and not entry.is_settled:
                 self.studies[holder].tell(k + 1, value)
-                entry.outcomes = [value]
+                self._tell(k + 1, value)
 
     @rule(holder=HOLDERS)
     def tell_what_is_true(self, holder: str) -> None:
         """Everything pending, with values that lead to an answer."""
         for k, entry in enumerate(self.model):
-            if not entry.is_settled:
+            if not entry.is_settled and not entry.is_lost_to(holder):
                 value = -2.0 if entry.metric == "risk" else 5.0 if entry.arm == "a" else 0.0
                 self.studies[holder].tell(k + 1, value)
-                entry.outcomes = [value]
+                self._tell(k + 1, value)
 
     @precondition(lambda self: self.model)
     @rule(holder=HOLDERS, pick=st.integers(0, 10**6))
     def fail(self, holder: str, pick: int) -> None:
         number, entry = self._entry(pick)
         self.studies[holder].fail(number, "exit status 1")
-        if entry.holder == holder:
-            entry.expires = 0.0
+        if holder not in entry.former:
+            entry.let_go()
+
+    @precondition(lambda self: self.model)
+    @rule(holder=HOLDERS, pick=st.integers(0, 10**6), kind=st.sampled_from(["failed", "timed out", "refused"]))
+    def set_aside(self, holder: str, pick: int, kind: Literal["failed", "timed out", "refused"]) -> None:
+        number, entry = self._entry(pick)
+        self.studies[holder].set_aside(number, "out of ink", kind=kind)
+        if entry.holder == holder and entry.expires > 0.0:
+            entry.expires, entry.silent, entry.aside = math.inf, None, kind
 
     @precondition(lambda self: self.model)
     @rule(holder=HOLDERS, pick=st.integers(0, 10**6))
     def abandon(self, holder: str, pick: int) -> None:
         number, entry = self._entry(pick)
-        if entry.is_settled and entry.outcomes[-1] is not None:
+        if (entry.is_settled and entry.outcomes[-1] is not None) or entry.is_lost_to(holder):
             with pytest.raises(ba.AlreadyTold):
                 self.studies[holder].abandon(number, "broke")
         else:
             self.studies[holder].abandon(number, "broke")
-            entry.outcomes = entry.outcomes or [None]
+            self._tell(number, None)
 
     @rule(holder=HOLDERS, picks=PICKS)
     def release(self, holder: str, picks: list[int]) -> None:
         chosen = [self._entry(pick) for pick in picks] if self.model else []
         self.studies[holder].release([number for number, _ in chosen])
         for _, entry in chosen:
-            if entry.holder == holder:
-                entry.expires = 0.0
+            if holder not in entry.former:
+                entry.let_go()
 
-    @rule(holder=HOLDERS, picks=PICKS, lease=LEASES)
+    @rule(holder=HOLDERS, picks=PICKS, lease=LEASES.filter(math.isfinite))
     def renew(self, holder: str, picks: list[int], lease: float) -> None:
         chosen = [self._entry(pick) for pick in picks] if self.model else []
         self.studies[holder].renew([number for number, _ in chosen], lease)
         for _, entry in chosen:
-            if entry.holder == holder and entry.expires > self.now:
-                entry.expires = self.now + lease
+            if entry.holder == holder and entry.expires > 0.0 and entry.aside is None:
+                entry.expires, entry.lease, entry.silent = self.now + lease, lease, None
 
     @precondition(lambda self: self.model)
     @rule(holder=HOLDERS, pick=st.integers(0, 10**6), value=VALUES)
@@ -217,6 +262,7 @@ class StudyMachine(RuleBasedStateMachine):
         ids = self.studies[holder].add(results)
         assert ids == [len(self.model) + k for k in range(1, len(results) + 1)]
         self.model += [Entry(arm, metric, outcomes=[value]) for arm, metric, value in results]
+        self.arrived += ids
 
     # -------------------------------------------------------------------------------------------- invariants
 
@@ -230,9 +276,11 @@ class StudyMachine(RuleBasedStateMachine):
             ]
             assert [[told.value for told in row.outcomes] for row in history] == [t.outcomes for t in self.model]
             pending = [k for k, test in enumerate(self.model) if not test.is_settled]
-            assert [(row.id, row.holder, row.expires) for row in storage.pending(key)] == [
-                (k + 1, self.model[k].holder, self.model[k].expires) for k in pending
+            assert [(row.id, row.holder, row.expires, row.aside) for row in storage.pending(key)] == [
+                (k + 1, self.model[k].holder, self.model[k].expires, self.model[k].aside) for k in pending
             ]
+            by_arrival = [int(test) for part in storage.arrivals(key, 0) for test in part.ids]
+            assert by_arrival == (self.arrived if self.order == "arrival" else [])
             record = storage.find_study("study")
             assert record is not None
             assert record.revision == self.corrections
@@ -244,7 +292,7 @@ class StudyMachine(RuleBasedStateMachine):
         first_gap = next((k for k, test in enumerate(self.model) if not test.is_settled), len(self.model))
         counts = np.zeros((2, 2), int)
         totals = np.zeros((2, 2))
-        for test in self.model[:first_gap]:
+        for test in self.model[:first_gap] if self.order == "issue" else known:
             value = test.outcomes[-1]
             if value is not None:
                 counts[ARMS.index(test.arm), METRICS.index(test.metric)] += 1
@@ -253,7 +301,8 @@ class StudyMachine(RuleBasedStateMachine):
         for study in self.studies.values():
             answers.append((study.answer, study.confidence, study.done))
             decider = study._decider
-            assert decider.settled == first_gap
+            if self.order == "issue":
+                assert decider.entered == first_gap
             if decider.stop is None:
                 assert (decider.policy.streams.counts == counts).all()
                 means = decider.policy.streams.means[counts > 0]
@@ -275,6 +324,12 @@ class EpochMachine(StudyMachine):
     policy = "feasible-lucb"
 
 
+class ArrivalMachine(StudyMachine):
+    """The same with results that count as they arrive."""
+
+    order = "arrival"
+
+
 _settings = settings(
     max_examples=12,
     stateful_step_count=30,
@@ -287,3 +342,5 @@ TestStudy = StudyMachine.TestCase
 TestStudy.settings = _settings
 TestEpochs = EpochMachine.TestCase
 TestEpochs.settings = _settings
+TestArrivals = ArrivalMachine.TestCase
+TestArrivals.settings = _settings

@@ -21,9 +21,10 @@ import numpy as np
 import pytest
 
 import bestarm as ba
+from bestarm.study.failures import MeasurementFailed
 from bestarm.study.storage import StorageError
 from bestarm.study.study import AlreadyTold, Study, Test
-from bestarm.study.workers import MeasurementFailed, drive
+from bestarm.study.workers import drive
 from bestarm.web.client import Client, RemoteStudy
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
@@ -178,7 +179,7 @@ def test_errors_are_those_of_a_study(client: Client, storage: str) -> None:
         remote.tell_many([(1, 0.5)] * 10_001)
 
 
-def test_workers_drive_a_study_on_a_server(client: Client) -> None:
+def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None:
     remote, lots = client.create(plan()), random.Random(2)
     told: list[int] = []
     with ThreadPoolExecutor(4) as pool:
@@ -193,7 +194,14 @@ def test_workers_drive_a_study_on_a_server(client: Client) -> None:
     assert told
     failing = client.create(plan("failing"))
     with ThreadPoolExecutor(1) as pool, pytest.raises(MeasurementFailed, match="division"):
-        drive(failing, lambda test, _: pool.submit(lambda: 1 / 0), 1, retries=0)
+        drive(failing, lambda test, _: pool.submit(lambda: 1 / 0), 1)
+    # Nobody has said what a failure counts, so the test is not made again.
+    assert failing.ask(1)[0].id == 2
+    awaited = failing.awaited()
+    assert awaited is not None
+    assert (awaited.test, awaited.state, awaited.reason) == (1, "failed", "ZeroDivisionError: division by zero")
+    assert awaited == Study.open("failing", storage=storage).awaited()
+    failing.release(1)
     assert failing.ask(1)[0].id == 1
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.study import AlreadyTold, Status, Study, Test
     from bestarm.study.conclusion import conclusion
+    from bestarm.study.failures import MeasurementFailed
     from bestarm.study.storage import StorageError
-    from bestarm.study.workers import MeasurementFailed, identify
+    from bestarm.study.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
@@ -38,7 +39,7 @@ _HOME = {
     "Gaussian": "noise",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
-    "MeasurementFailed": "study.workers",
+    "MeasurementFailed": "study.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
     "Plan": "plan",

@@ -8,13 +8,15 @@ import math
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.validation import InvalidInput, Name, Positive, Probability, dump, parse, value
 
 DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
+
+Order = Literal["issue", "arrival"]
 
 
 @value
@@ -46,6 +48,9 @@ class Plan(Problem):
     policy: Name = DEFAULT_POLICY
     bound: Name = DEFAULT_BOUND
     budget: Budget | None = None
+    order: Order = "issue"
+    """Results count in the order in which their tests were issued, or, if how long a test takes has nothing to do with
+    its result, in the order in which they arrive."""
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
@@ -59,6 +64,7 @@ class Plan(Problem):
             policy: str = DEFAULT_POLICY,
             bound: str = DEFAULT_BOUND,
             budget: Budget | None = None,
+            order: Order = "issue",
         ) -> None: ...
 
     @property
@@ -130,7 +136,10 @@ class Plan(Problem):
 
     def to_data(self) -> dict[str, Any]:
         data = dump(self)
-        first = ("name", "delta", "policy", "bound", "budget", "objective", "constraints", "arms")
+        if self.order == "issue":
+            # As it is in all studies unless somebody says otherwise, and in those made before anybody could.
+            del data["order"]
+        first = ("name", "delta", "policy", "bound", "order", "budget", "objective", "constraints", "arms")
         return {key: data[key] for key in first if key in data}
 
     def to_toml(self) -> str:

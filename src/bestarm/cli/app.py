@@ -228,8 +228,8 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except RuntimeError as error:
+        from bestarm.study.failures import MeasurementFailed
         from bestarm.study.storage import StorageError
-        from bestarm.study.workers import MeasurementFailed
 
         if not isinstance(error, StorageError | MeasurementFailed):
             raise

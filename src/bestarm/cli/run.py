@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from bestarm.cli.app import print_json
 from bestarm.cli.opening import check_text
 from bestarm.cli.show import plain_console, shown
 from bestarm.study.command import Command
+from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
 from bestarm.study.outlook import Outlook
 from bestarm.study.status import Status
 from bestarm.study.storage import Storage, StorageError
@@ -37,6 +39,7 @@ class Display:
 
     def __init__(self, study: Study, console: Console) -> None:
         self._console = console
+        self._holder = study.holder
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         self._shown = 0.0
         self._history: deque[tuple[float, int]] = deque()
@@ -83,7 +86,15 @@ class Display:
         return (
             f"{status.headline}; {_open_questions(status)}; {status.tests:,} tests, cost "
             f"{status.cost:,.6g}, {self._rate():.1f} tests/s, {running} under way{self._left()}"
+            + (f"; waiting for {self._waits_for(status)}" if self._waits_for(status) else "")
         )
+
+    def _waits_for(self, status: Status) -> str:
+        """The test of somebody else's that keeps results from counting, once that is more than the usual moment."""
+        awaited = status.awaited
+        if awaited is None or awaited.holder == self._holder or not awaited.is_long_out:
+            return ""
+        return str(awaited) if status.waiting or awaited.needs_somebody else ""
 
     def _left(self) -> str:
         if self._outlook is None:
@@ -102,6 +113,8 @@ class Display:
             "tests": f"{status.tests:,}, cost {status.cost:,.6g}, {self._rate():.1f} a second, {running} under way",
             "to go": self._left().removeprefix("; ") or "not known yet",
         }
+        if waits := self._waits_for(status):
+            rows["waiting for"] = waits
         for key, text in rows.items():
             table.add_row(Text(key, style="bold"), Text(text))
         return table
@@ -121,8 +134,9 @@ def run(
     template: str,
     workers: int,
     timeout: float | None,
-    retries: int,
-    lease: float,
+    failed_as: Sequence[str],
+    timeout_as: Sequence[str],
+    retry: int,
     shell: bool,
     as_json: bool,
 ) -> None:
@@ -132,6 +146,15 @@ def run(
     # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
     study = Study.open(check_text("study", name), storage=db)
     command = Command(template, name, timeout=timeout, shell=shell)
+    if timeout_as and timeout is None:
+        raise InvalidInput("--timeout-as: goes with --timeout SECONDS")
+    declared = Declared.of(
+        study.plan,
+        read_declared(failed_as, "--failed-as"),
+        read_declared(timeout_as, "--timeout-as"),
+        retry,
+        ON_THE_COMMAND_LINE,
+    )
     pool = ThreadPoolExecutor(workers)
     try:
         with Display(study, Console(stderr=True)) as display:
@@ -139,8 +162,7 @@ def run(
                 study,
                 lambda test, _: pool.submit(command, test),
                 workers,
-                retries=retries,
-                lease=lease,
+                declared=declared,
                 watch=display,
             )
     except KeyboardInterrupt:

@@ -53,14 +53,14 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
     else:
         leads = "no arm looks feasible" if now.leader is None else f"{now.leader} leads"
         sure = f"confidence {percent(now.confidence)} ({100 * (1 - study.plan.delta):.6g} % needed)"
-        yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}"
+        without = f" (not counting {now.results_that_wait})" if now.waiting else ""
+        yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}{without}"
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
-    if now.waiting:
-        test, row = study.pending()[0]
-        yield (
-            f"{counted(now.waiting, 'result')} recorded but not counted yet: waiting for test {test.id} "
-            f"({test.metric} of {test.arm}), with {row.holder} until {moment(row.expires)}"
+    if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
+        counts = (
+            f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts yet"
         )
+        yield f"{counts}: waiting for {now.awaited}"
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:

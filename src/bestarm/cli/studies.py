@@ -52,15 +52,20 @@ def list_studies(
 def ask(
     study: Name,
     number: Annotated[int, typer.Option("-n", metavar="N", help="How many tests, at most.")] = 1,
-    lease: Annotated[float, typer.Option(metavar="SECONDS", help="How long they are yours alone.")] = 3600.0,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DAYS", help="In how many days you want to tell them; later, status says so.", show_default=False
+        ),
+    ] = None,
     worker: Worker = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Get the next tests to make."""
+    """Get the next tests to make. They are yours until you tell, fail or release them."""
     from bestarm.cli.study import ask
 
-    ask(study, number, lease, worker, db, as_json)
+    ask(study, number, days, worker, db, as_json)
 
 
 def tell(
@@ -90,10 +95,25 @@ def tell(
 
 
 def fail(study: Name, test: TestNumber, reason: Reason = "", worker: Worker = None, db: Database = None) -> None:
-    """Say that an attempt at a test failed: it is handed out again."""
+    """Say that an attempt at a test failed, for a reason that has nothing to do with its result: it is made again."""
     from bestarm.cli.study import fail
 
     fail(study, test, reason, worker, db)
+
+
+def release(
+    study: Name,
+    tests: Annotated[list[str] | None, typer.Argument(metavar="[TEST...]", help="The tests' numbers.")] = None,
+    held_by: Annotated[
+        str | None, typer.Option("--held-by", metavar="NAME", help="All tests that NAME holds.", show_default=False)
+    ] = None,
+    worker: Worker = None,
+    db: Database = None,
+) -> None:
+    """Free tests whose results will not come, whoever holds them: they are handed out again."""
+    from bestarm.cli.study import release
+
+    release(study, tests or [], held_by, worker, db)
 
 
 def abandon(study: Name, test: TestNumber, reason: Reason = "", worker: Worker = None, db: Database = None) -> None:
@@ -181,18 +201,36 @@ def run(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="End a command that takes longer.", show_default="never")
     ] = None,
-    retries: Annotated[int, typer.Option(metavar="N", help="How often to try a failed test again.")] = 2,
-    lease: Annotated[
-        float, typer.Option(metavar="SECONDS", help="When others may take over the tests of a run that died.")
-    ] = 60.0,
+    failed_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[METRIC=]VALUE",
+            help="Count a failure (another exit status than 0) as this value.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout_as: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[METRIC=]VALUE", help="Count a time-out as this value.", show_default=False),
+    ] = None,
+    retry: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Failures have nothing to do with results: make a failed test again, up to N times."
+        ),
+    ] = 0,
     shell: Annotated[bool, typer.Option("--shell", help="Run the command in a shell; names are quoted.")] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make the tests with a command of yours until the answer is certain."""
+    """Make the tests with a command of yours until the answer is certain.
+
+    A failure stops the run, unless you say what it counts (--failed-as, --timeout-as), or that it has nothing to do
+    with the result (--retry).
+    """
     from bestarm.cli.run import run
 
-    run(study, db, command, workers, timeout, retries, lease, shell, as_json)
+    run(study, db, command, workers, timeout, failed_as or [], timeout_as or [], retry, shell, as_json)
 
 
 def report(
@@ -215,6 +253,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "ask": ask,
     "tell": tell,
     "fail": fail,
+    "release": release,
     "abandon": abandon,
     "status": status,
     "log": log,

@@ -1,8 +1,9 @@
-"""`bestarm new`, `list`, `ask`, `tell`, `fail`, `abandon`, `archive`."""
+"""`bestarm new`, `list`, `ask`, `tell`, `fail`, `release`, `abandon`, `archive`."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import shlex
 import sys
 import time
@@ -12,12 +13,14 @@ from typing import Any
 from bestarm.cli.app import load_plan, print_json
 from bestarm.cli.exchange import read_file, recorded_words
 from bestarm.cli.opening import check_text, open_study
-from bestarm.cli.show import age, counted, moment, new_table, percent, plain_console, shown, state_words
-from bestarm.study import Status, Study
+from bestarm.cli.show import age, counted, new_table, percent, plain_console, shown, state_words
+from bestarm.study import Status, Study, Test
 from bestarm.study.exchange import iso_time, tell_results
 from bestarm.study.sheet import read_test, read_value
-from bestarm.study.storage import Storage, StudyRecord, open_storage
+from bestarm.study.storage import Pending, Storage, StudyRecord, open_storage
 from bestarm.validation import InvalidInput
+
+MOST_NAMED = 20
 
 
 def new(source: str, name: str | None, seed: int, db: str | None, as_json: bool) -> None:
@@ -97,9 +100,9 @@ def list_studies(show_all: bool, db: str | None, as_json: bool) -> None:
     console.print(table)
 
 
-def ask(name: str, number: int, lease: float, worker: str | None, db: str | None, as_json: bool) -> None:
+def ask(name: str, number: int, days: float | None, worker: str | None, db: str | None, as_json: bool) -> None:
     study = open_study(name, db, worker)
-    tests = study.ask(number, lease=lease)
+    tests = study.ask(number, days=math.inf if days is None else days)
     if as_json:
         print_json([dataclasses.asdict(test) for test in tests])
         if not tests:
@@ -121,7 +124,9 @@ def _nothing_to_do(study: Study) -> str:
     answer = study.answer
     if answer is not None:
         return f"Nothing to test any more. {shown(str(answer))}"
-    return f"Nothing to test now: wait for {counted(len(study.pending()), 'result')} that others are measuring."
+    awaited = study.awaited()
+    first = "" if awaited is None else f" First of all it waits for {awaited}."
+    return f"Nothing to test now: the study waits for {counted(len(study.pending()), 'result')}.{shown(first)}"
 
 
 def tell(
@@ -167,15 +172,45 @@ def tell(
 def fail(name: str, test: str, reason: str, worker: str | None, db: str | None) -> None:
     number = read_test(test)
     study = open_study(name, db, worker)
+    _, held = _pending(study, number)
     study.fail(number, check_text("reason", reason))
-    held = next((row for _, row in study.pending() if row.id == number), None)
     if held is None:
         said = f"Noted. Test {number} has its result already."
-    elif held.expires <= time.time():
-        said = f"Noted. Test {number} will be handed out again."
+    elif _pending(study, number)[1] == held and held.expires > 0.0:
+        said = f"Noted. Test {number} is with {held.holder} by now, and stays there."
     else:
-        said = f"Noted. Test {number} stays with {held.holder} until {moment(held.expires)} (see --worker)."
+        said = f"Noted. Test {number} will be handed out again."
     plain_console().print(shown(said), soft_wrap=True)
+
+
+def _pending(study: Study, number: int) -> tuple[Test | None, Pending | None]:
+    return next(((test, row) for test, row in study.pending() if test.id == number), (None, None))
+
+
+def release(name: str, tests: Sequence[str], held_by: str | None, worker: str | None, db: str | None) -> None:
+    if bool(tests) == (held_by is not None):
+        raise InvalidInput("release: give the numbers of tests, or --held-by NAME")
+    numbers = [read_test(test) for test in tests]
+    study = open_study(name, db, worker)
+    pending = {row.id: row for _, row in study.pending()}
+    if held_by is not None:
+        numbers = [row.id for row in pending.values() if row.holder == held_by and row.expires > 0.0]
+        if not numbers:
+            holders = sorted({row.holder for row in pending.values() if row.expires > 0.0})
+            there = f"tests are held by {', '.join(holders[:10])}" if holders else "nobody holds any"
+            raise InvalidInput(f"--held-by = {held_by!r}: holds no test of {name!r}; {there}")
+    for number in numbers:
+        if number not in pending:
+            raise InvalidInput(
+                f"test = {number}: is not waited for in study {name!r}; `bestarm status` says which tests are pending"
+            )
+    study.release(numbers)
+    for number in numbers[:MOST_NAMED]:
+        row = pending[number]
+        held = f", which {row.holder} held" if row.expires > 0.0 else ", which nobody held"
+        plain_console().print(shown(f"Test {number}{held}, will be handed out again."), soft_wrap=True)
+    if len(numbers) > MOST_NAMED:
+        plain_console().print(f"So will {len(numbers) - MOST_NAMED:,} more.")
 
 
 def abandon(name: str, test: str, reason: str, worker: str | None, db: str | None) -> None:

@@ -103,6 +103,11 @@ class Policy(abc.ABC):
         """
         return []
 
+    @classmethod
+    def plans_ahead(cls) -> bool:
+        """Whether further tests can be planned while results are out: else a round's results count together."""
+        return cls.propose_ahead is not Policy.propose_ahead
+
     def mean(self, arm: int, metric: int) -> float:
         return float(self.streams.means[arm, metric])
 

@@ -16,6 +16,9 @@ import numpy as np
 from bestarm.simulation.engine import Chunk, Job
 from bestarm.validation import InvalidInput
 
+RETRIES = 3
+"""A simulated run is the same whenever it is computed, so a call that was lost may be repeated."""
+
 _KINDS = "threads, processes, dask:ADDRESS or ray:ADDRESS"
 
 # Names of what Dask and Ray raise when a worker is gone, as opposed to when the work itself fails.
@@ -82,7 +85,7 @@ def _refuse_unreachable(kind: str, address: str) -> None:
         raise InvalidInput(f"executor = '{kind}:{address}': nothing answers there: {error}") from None
 
 
-def _dask(address: str) -> tuple[Callable[[], Executor], int]:
+def _dask(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
     try:
         distributed: Any = importlib.import_module("distributed")
         base: Any = importlib.import_module("distributed.cfexecutor").ClientExecutor
@@ -103,7 +106,7 @@ def _dask(address: str) -> tuple[Callable[[], Executor], int]:
             client.close()
 
     def make() -> Executor:
-        executor: Executor = DaskExecutor(client, retries=3)
+        executor: Executor = DaskExecutor(client, retries=retries)
         return executor
 
     return make, max(count, 1)
@@ -116,14 +119,16 @@ def _first_line(error: BaseException) -> str:
 class RayExecutor(Executor):
     """Ray behind the interface of an executor."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, retries: int = RETRIES) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray: Any = importlib.import_module("ray")
         self._ray = ray
         self._mine = not ray.is_initialized()
         if self._mine:
             ray.init(address=address or None, configure_logging=False, log_to_driver=False, include_dashboard=False)
-        self._call = ray.remote(max_retries=3)(lambda function, arguments, options: function(*arguments, **options))
+        self._call = ray.remote(max_retries=retries)(
+            lambda function, arguments, options: function(*arguments, **options)
+        )
 
     @property
     def workers(self) -> int:
@@ -138,21 +143,22 @@ class RayExecutor(Executor):
             self._ray.shutdown()
 
 
-def _ray(address: str) -> tuple[Callable[[], Executor], int]:
+def _ray(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
     if importlib.util.find_spec("ray") is None:
         raise InvalidInput("executor = 'ray:…' needs Ray: pip install 'bestarm[ray]'")
     _refuse_unreachable("ray", address)
     try:
-        executor = RayExecutor(address)
+        executor = RayExecutor(address, retries)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise InvalidInput(f"executor = 'ray:{address}': this is no Ray cluster: {_first_line(error)}") from None
     return lambda: executor, executor.workers
 
 
-def open_workers(executor: str | Executor | None, workers: int | None) -> Workers:
+def open_workers(executor: str | Executor | None, workers: int | None, *, retries: int = RETRIES) -> Workers:
     """Workers on the executor that is named or handed over; threads by default, one per core.
 
     `workers` limits threads and processes, and for any other executor says how many chunks to have under way.
+    `retries` is how often Dask and Ray may repeat a call by themselves.
     """
     count = (os.cpu_count() or 1) if workers is None else workers
     if isinstance(executor, Executor):
@@ -163,9 +169,9 @@ def open_workers(executor: str | Executor | None, workers: int | None) -> Worker
         return Workers(lambda: ProcessPoolExecutor(count, mp_context=get_context("spawn")), count)
     kind, _, address = str(executor).partition(":")
     if kind == "dask" and address:
-        make, count = _dask(address)
+        make, count = _dask(address, retries)
         return Workers(make, workers or count)
     if kind == "ray":
-        make, count = _ray(address)
+        make, count = _ray(address, retries)
         return Workers(make, workers or count)
     raise InvalidInput(f"executor = {executor!r}: must be {_KINDS}")

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import threading
 
+from bestarm.study.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
 from bestarm.study.study import Test
 from bestarm.study.values import read_number
-from bestarm.study.workers import MeasurementFailed
 from bestarm.validation import InvalidInput
 
 _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
@@ -60,19 +60,21 @@ class Command:
         output, errors, status = self._run(command, environment)
         if status != 0:
             how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-            raise MeasurementFailed(f"the command {how}{_end_of(errors)}")
+            # So a shell says that there is no such program, or that it may not be started.
+            kind = NotStarted if self._shell and status in (126, 127) else MeasurementFailed
+            raise kind(f"the command {how}{_end_of(errors)}")
         if len(output.split()) != 1:
             shown = output.strip()[:200]
-            raise MeasurementFailed(f"the command must print one number, and printed {shown!r}{_end_of(errors)}")
+            raise MeasurementRefused(f"the command must print one number, and printed {shown!r}{_end_of(errors)}")
         try:
             return read_number(output, "the command's output")
         except InvalidInput as error:
-            raise MeasurementFailed(f"{error}{_end_of(errors)}") from None
+            raise MeasurementRefused(f"{error}{_end_of(errors)}") from None
 
     def _run(self, command: str | list[str], environment: dict[str, str]) -> tuple[str, str, int]:
         with self._lock:
             if self._stopped:
-                raise MeasurementFailed("stopped before it began")
+                raise NotStarted("stopped before it began")
             try:
                 # A session of its own: a time-out ends everything it started, and Ctrl-C is ours to handle.
                 process = subprocess.Popen(
@@ -88,14 +90,14 @@ class Command:
                 )
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or str(error)
-                raise MeasurementFailed(f"the command cannot be started: {reason}") from None
+                raise NotStarted(f"the command cannot be started: {reason}") from None
             self._running.add(process)
         try:
             output, errors = process.communicate(timeout=self._timeout)
         except subprocess.TimeoutExpired:
             _end(process)
             _, errors = process.communicate()
-            raise MeasurementFailed(
+            raise MeasurementTimedOut(
                 f"the command took longer than {self._timeout:g} s and was stopped{_end_of(errors)}"
             ) from None
         finally:

@@ -1,7 +1,9 @@
 """The policy of one study, brought up to date with its record.
 
 Results enter in the order in which their tests were issued, over the whole study, so that how long a test takes cannot
-bias the answer; the policy decides at the end of each round. What is decided therefore depends on the record alone.
+bias the answer; the policy decides at the end of each round. In a study by arrival, whose plan says that durations have
+nothing to do with results, they enter as they come, and the policy decides after each. Either way what is decided
+depends on the record alone.
 """
 
 from __future__ import annotations
@@ -26,30 +28,37 @@ the first time ever it is compiled, which takes several: too long a pause for a 
 class Decider:
     """A study's policy, what it has been told, and its decision."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, *, by_arrival: bool = False) -> None:
         policy = find_policy(plan.policy)
         self.policy: Policy = policy(
             new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=seed
         )
-        self.settled = 0
-        """The outcomes of all tests up to this number have entered."""
+        self._by_arrival = by_arrival
+        self.entered = 0
+        """The number of the last test, in a study by arrival of the last arrival, that has entered."""
         self.stop: Stop | None = None
         """The policy's answer, once it has one; results that come after it do not enter."""
         self._signs = plan.normal_form().sign
         self._next: list[tuple[int, int]] | None = None
-        self._entered = 0
+        self._count = 0
+
+    @property
+    def settled(self) -> int:
+        """The outcomes of all tests up to this number have entered, as far as that is known."""
+        return 0 if self._by_arrival else self.entered
 
     def enter(self, entries: Entries) -> None:
-        """Take in the outcomes of the tests that follow number `settled`, in order."""
-        self.settled = int(entries.ids[-1])
+        """Take in the outcomes that follow number `entered`, in order."""
+        self.entered = int((entries.arrivals if self._by_arrival else entries.ids)[-1])
         if self.stop is not None:
             return
-        self._entered += len(entries.ids)
-        is_long = len(entries.ids) >= COMPILE_BACKLOG or self._entered >= COMPILE_RESULTS
+        self._count += len(entries.ids)
+        is_long = len(entries.ids) >= COMPILE_BACKLOG or self._count >= COMPILE_RESULTS
         if is_long or self.policy.streams.counts.size >= COMPILE_STREAMS:
             self._compile()
         tests = np.column_stack((entries.arms, entries.metrics))
-        self._take(self.policy.advance(tests, entries.values * self._signs[entries.metrics], entries.ends))
+        ends = np.ones_like(entries.ends) if self._by_arrival else entries.ends
+        self._take(self.policy.advance(tests, entries.values * self._signs[entries.metrics], ends))
 
     def _compile(self) -> None:
         if isinstance(self.policy, KernelPolicy) and not self.policy.is_compiled:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
@@ -16,6 +16,7 @@ from bestarm.study.standing import ArmStanding, standings
 from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Entries, Rounds, Storage, StudyRecord
 from bestarm.study.timeline import Progress, Timeline
+from bestarm.study.waiting import Awaited
 from bestarm.validation import InvalidInput
 
 
@@ -31,7 +32,7 @@ class Follower:
 
     def _start_afresh(self) -> None:
         """Before the first result has entered."""
-        self._decider = Decider(self.plan, self._record.seed)
+        self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
 
     @property
@@ -105,7 +106,26 @@ class Follower:
                 pending=len(self._storage.pending(self._record.key)),
                 waiting=0 if self._is_done else len(late),
                 arms=tuple(standings(self.plan, policy)),
+                awaited=None if self._is_done else self._awaited(),
             )
+
+    def awaited(self) -> Awaited | None:
+        """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
+        with self._lock:
+            self._sync()
+            return None if self._is_done else self._awaited()
+
+    def _awaited(self) -> Awaited | None:
+        first = self._storage.pending(self._record.key, limit=1)
+        if not first:
+            return None
+        arm, metric = self.plan.arm_names[first[0].arm], self.plan.metrics[first[0].metric]
+        return Awaited.of(first[0], arm, metric, study=self.name, url=self._address)
+
+    @property
+    def _address(self) -> str:
+        """Where the study is kept, for commands that are shown."""
+        return self._storage.url
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulation from here on with the means as they now seem to be.
@@ -141,8 +161,14 @@ class Follower:
     def _sync(self) -> None:
         """Take in what has been told since the last look, as far as it is complete."""
         self._look()
-        for entries in self._storage.entries(self._record.key, self._decider.settled):
+        for entries in self._new_entries():
             self._enter(entries)
+
+    def _new_entries(self) -> Iterator[Entries]:
+        """The outcomes that have not entered yet and may, in order."""
+        key, entered = self._record.key, self._decider.entered
+        by_arrival = self._record.by_arrival
+        return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
 
     def _enter(self, entries: Entries) -> None:
         self._decider.enter(entries)
@@ -157,6 +183,8 @@ class Follower:
 
     def _recorded_late(self) -> list[tuple[int, int, float]]:
         """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""
+        if self._record.by_arrival:
+            return []
         return [
             (arm, metric, value)
             for part in self._storage.entries(self._record.key, self._decider.settled, gaps=True)
@@ -167,7 +195,7 @@ class Follower:
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided inside the storage's lock on everything that has been told by then."""
         key, decider = self._record.key, self._decider
-        for entries in self._storage.entries(key, decider.settled):
+        for entries in self._new_entries():
             self._enter(entries)
         if self._is_done:
             return []

@@ -6,15 +6,16 @@ Everything here happens inside the transaction of a caller who has locked the st
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bestarm.study.reading import has_outcome
-from bestarm.study.schema import queue, rounds, tests
-from bestarm.study.storage import Issued, Rounds
+from bestarm.study.schema import events, former, queue, rounds, tests
+from bestarm.study.storage import EventKind, Issued, Rounds
 
 Planned = tuple[int, int, int]
 """Arm, metric, and 1 if the test ends a round."""
@@ -22,17 +23,25 @@ Planned = tuple[int, int, int]
 
 # Made once: to put a statement together takes longer than to run it.
 _OF_STUDY = queue.c.study == sa.bindparam("key")
+_OVERDUE = queue.c.expires <= sa.bindparam("now")
+_NOTICE_SILENCE = (
+    sa.update(queue)
+    .where(_OF_STUDY, _OVERDUE, queue.c.expires > 0.0, queue.c.silent.is_(None))
+    .values(silent=sa.bindparam("now"))
+)
+# Who was asleep, or could not reach the database, and is back has the time to be heard of.
+_IS_GONE = queue.c.silent + 0.5 * sa.func.coalesce(queue.c.lease, 0.0) <= sa.bindparam("now")
 _FREE = (
-    sa.select(queue.c.test, tests.c.arm, tests.c.metric)
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-    .where(_OF_STUDY, queue.c.expires <= sa.bindparam("now"), ~has_outcome)
+    .where(_OF_STUDY, _OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
     # The sum keeps SQLite from reading the whole queue in order instead of the few whose time is over.
     .order_by(queue.c.test + 0)
     .limit(sa.bindparam("count"))
 )
 # Two statements, so that each finds its rows by an index.
 _FORGET_SETTLED = sa.delete(queue).where(_OF_STUDY, queue.c.test <= sa.bindparam("settled"))
-_FORGET_TOLD = sa.delete(queue).where(_OF_STUDY, queue.c.expires <= sa.bindparam("now"), has_outcome)
+_FORGET_TOLD = sa.delete(queue).where(_OF_STUDY, has_outcome)
 _NEWEST = (
     sa.select(tests.c.test, tests.c.round)
     .where(tests.c.study == sa.bindparam("key"))
@@ -77,31 +86,85 @@ def issue(
     return [Issued(first + k, arm, metric) for k, (arm, metric, _) in enumerate(due)]
 
 
-def lease_new(connection: sa.Connection, key: int, new: Sequence[Issued], holder: str, expires: float) -> None:
-    rows = [{"study": key, "test": test.id, "holder": holder, "expires": expires, "attempts": 1} for test in new]
-    connection.execute(_LEASE, rows)
+class Terms(NamedTuple):
+    """Who is handed tests now, how long their silence is taken for life (for good, if None), and when they are due."""
+
+    holder: str
+    now: float
+    lease: float | None
+    due: float | None
+
+    def columns(self) -> dict[str, Any]:
+        """What the queue keeps of it."""
+        return {
+            "holder": self.holder,
+            "since": self.now,
+            "lease": self.lease,
+            "expires": math.inf if self.lease is None else self.now + self.lease,
+            "due": None if self.due is None else self.now + self.due,
+            "silent": None,
+        }
 
 
-def lease_again(
-    connection: sa.Connection, key: int, count: int, holder: str, now: float, expires: float
-) -> list[Issued]:
-    """Up to `count` tests that nobody holds any more go to `holder`."""
-    again = [Issued(*row) for row in connection.execute(_FREE, {"key": key, "now": now, "count": count})]
-    if again:
-        update = (
-            sa.update(queue)
-            .where(queue.c.study == key, queue.c.test == sa.bindparam("id"))
-            .values(holder=holder, expires=expires, attempts=queue.c.attempts + 1)
-        )
-        connection.execute(update, [{"id": test.id} for test in again])
-    return again
+def note(
+    connection: sa.Connection,
+    key: int,
+    kind: EventKind,
+    holder: str,
+    detail: str,
+    now: float,
+    test: int | None = None,
+) -> None:
+    """Add a line to the log."""
+    row = {"study": key, "kind": kind, "holder": text(holder), "detail": text(detail), "test": test, "time": now}
+    connection.execute(sa.insert(events).values(row))
 
 
-def forget_leases(connection: sa.Connection, key: int, settled: int, now: float) -> None:
-    """Clear the queue of tests that have an outcome, as far as that is known or could matter."""
-    if settled:
+def text(words: str) -> str:
+    """As the databases can keep it: a command's complaint may hold anything."""
+    if words.isascii() and "\0" not in words:
+        return words
+    return words.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def hand_new(connection: sa.Connection, key: int, new: Sequence[Issued], terms: Terms) -> None:
+    columns = terms.columns()
+    connection.execute(_LEASE, [{"study": key, "test": test.id, "attempts": 1, **columns} for test in new])
+
+
+def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) -> list[Issued]:
+    """Up to `count` tests that nobody holds any more go to a new holder; the former ones cannot tell them then."""
+    connection.execute(_NOTICE_SILENCE, {"key": key, "now": terms.now})
+    free = connection.execute(_FREE, {"key": key, "now": terms.now, "count": count}).all()
+    if not free:
+        return []
+    columns = terms.columns() | {"aside": None, "reason": None, "attempts": queue.c.attempts + 1}
+    update = sa.update(queue).where(queue.c.study == key, queue.c.test == sa.bindparam("id")).values(columns)
+    connection.execute(update, [{"id": row.test} for row in free])
+    mine = sa.delete(former).where(
+        former.c.study == key, former.c.test == sa.bindparam("id"), former.c.holder == terms.holder
+    )
+    connection.execute(mine, [{"id": row.test} for row in free])
+    for row in free:
+        if row.holder != terms.holder:
+            # They may have held it before, lost it and had it again.
+            known = sa.select(former).where(
+                former.c.study == key, former.c.test == row.test, former.c.holder == row.holder
+            )
+            if connection.execute(known).first() is None:
+                connection.execute(sa.insert(former).values(study=key, test=row.test, holder=row.holder))
+        if row.expires > 0.0:
+            detail = f"{row.holder} has been silent; the test goes to {terms.holder}"
+            note(connection, key, "handed on", row.holder, detail, terms.now, row.test)
+    return [Issued(row.test, row.arm, row.metric) for row in free]
+
+
+def forget_told(connection: sa.Connection, key: int, settled: int, *, by_arrival: bool) -> None:
+    """Clear the queue of tests that have an outcome, as far as that is known."""
+    if by_arrival:
+        connection.execute(_FORGET_TOLD, {"key": key})
+    elif settled:
         connection.execute(_FORGET_SETTLED, {"key": key, "settled": settled})
-    connection.execute(_FORGET_TOLD, {"key": key, "now": now})
 
 
 class Plans:

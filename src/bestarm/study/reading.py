@@ -22,7 +22,18 @@ PAGE = 5_000
 
 has_outcome = sa.exists().where(outcomes.c.study == queue.c.study, outcomes.c.test == queue.c.test)
 
-_ORDER = {"created": 0, "asked": 1, "given": 2, "failed": 3, "told": 4, "dropped": 4, "corrected": 5}
+_ORDER = {
+    "created": 0,
+    "asked": 1,
+    "given": 2,
+    "failed": 3,
+    "set aside": 3,
+    "released": 4,
+    "handed on": 4,
+    "told": 5,
+    "dropped": 5,
+    "corrected": 6,
+}
 
 
 def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None:
@@ -44,14 +55,18 @@ def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) ->
     return found
 
 
-def read_pending(connection: sa.Connection, key: int) -> list[Pending]:
-    return [Pending(*row) for row in connection.execute(_PENDING, {"key": key})]
+def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
+    query = _PENDING if limit is None else _PENDING.limit(limit)
+    return [Pending._make(row) for row in connection.execute(query, {"key": key, "after": after})]
 
 
 _PENDING = (
-    sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts)
+    sa.select(
+        *(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts),
+        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, "")),
+    )
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-    .where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+    .where(queue.c.study == sa.bindparam("key"), queue.c.test > sa.bindparam("after"), ~has_outcome)
     .order_by(queue.c.test)
 )
 
@@ -78,17 +93,43 @@ def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Ite
         size = CHUNK
 
 
+def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]:
+    """As `Storage.arrivals` says; no connection is held between the parts."""
+    while True:
+        with database.connect() as connection:
+            # A page ends between two numbers, so that no correction is torn from what it corrects.
+            page = connection.execute(_LAST_OF_PAGE, {"key": key, "after": after, "size": CHUNK})
+            last = page.scalar_one_or_none()
+            if last is None:
+                return
+            rows = connection.execute(_ARRIVALS, {"key": key, "after": after, "to": last}).cursor.fetchall()
+        yield _columns(rows)
+        after = last
+
+
 # From the outcomes, in the order of their key: then there is nothing to sort.
-_ENTRIES = (
-    sa.select(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told)
-    .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
-    .where(
-        outcomes.c.study == sa.bindparam("key"),
-        outcomes.c.test > sa.bindparam("after"),
-        outcomes.c.test <= sa.bindparam("to"),
+_OUTCOMES = (
+    sa.select(
+        *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
+        sa.func.coalesce(outcomes.c.arrival, 0),
     )
-    .order_by(outcomes.c.test, outcomes.c.correction)
+    .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
+    .where(outcomes.c.study == sa.bindparam("key"))
 )
+_ENTRIES = _OUTCOMES.where(outcomes.c.test > sa.bindparam("after"), outcomes.c.test <= sa.bindparam("to")).order_by(
+    outcomes.c.test, outcomes.c.correction
+)
+_ARRIVALS = _OUTCOMES.where(
+    outcomes.c.arrival > sa.bindparam("after"), outcomes.c.arrival <= sa.bindparam("to")
+).order_by(outcomes.c.arrival, outcomes.c.correction)
+_PAGE = (
+    sa.select(outcomes.c.arrival)
+    .where(outcomes.c.study == sa.bindparam("key"), outcomes.c.arrival > sa.bindparam("after"))
+    .order_by(outcomes.c.arrival)
+    .limit(sa.bindparam("size"))
+    .subquery()
+)
+_LAST_OF_PAGE = sa.select(sa.func.max(_PAGE.c.arrival))
 _LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam("key"))
 
 
@@ -99,7 +140,7 @@ def _columns(rows: Sequence[Any]) -> Entries:
     return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
 
 
-_COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i1", "told": "f8"}
+_COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i1", "told": "f8", "arrival": "i8"}
 _ROW = np.dtype(list(_COLUMNS.items()))
 
 

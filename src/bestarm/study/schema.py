@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-VERSION = 1
+VERSION = 2
 """Of the tables below. A database of an older version is brought up to date when it is opened."""
 
 APPLICATION_ID = 0x6241726D
@@ -43,6 +43,8 @@ studies = sa.Table(
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("archived", sa.Double),
     sa.Column("revision", sa.Integer, nullable=False),
+    # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
+    sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
 )
 
 tests = _table(
@@ -68,10 +70,23 @@ outcomes = _table(
     sa.Column("reason", sa.Text),
     sa.Column("holder", sa.Text, nullable=False),
     sa.Column("told", sa.Double, nullable=False),
+    # In studies by arrival: grows from one outcome to the next, not always by 1. A correction keeps the number.
+    sa.Column("arrival", sa.BigInteger),
     sa.ForeignKeyConstraint(["study", "test"], ["bestarm_tests.study", "bestarm_tests.test"]),
 )
 # For the end of a long log.
 sa.Index("bestarm_outcomes_by_time", outcomes.c.study, outcomes.c.told)
+_has_arrival = outcomes.c.arrival.is_not(None)
+by_arrival = sa.Index(
+    "bestarm_outcomes_by_arrival",
+    outcomes.c.study,
+    outcomes.c.arrival,
+    sqlite_where=_has_arrival,
+    postgresql_where=_has_arrival,
+)
+
+# The number of the last arrival, for studies by arrival on a server: who counts it up keeps the others waiting.
+arrivals = _table("arrivals", _key(), sa.Column("last", sa.BigInteger, nullable=False))
 
 events = sa.Table(
     "bestarm_events",
@@ -105,14 +120,50 @@ queue = _table(
     _key(),
     _test(),
     sa.Column("holder", sa.Text, nullable=False),
+    # 0 if nobody holds the test, infinite if it is its holder's until they tell, else when a heartbeat is overdue.
     sa.Column("expires", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
+    # When it was handed to its holder.
+    sa.Column("since", sa.Double, nullable=False, server_default="0"),
+    # Seconds of silence that a heartbeat allows.
+    sa.Column("lease", sa.Double),
+    # When the silence of its holder was first noticed.
+    sa.Column("silent", sa.Double),
+    # By when its holder wanted to tell it.
+    sa.Column("due", sa.Double),
+    # How an attempt ended of which nobody has said yet what it counts, and what was said of it.
+    sa.Column("aside", sa.Text),
+    sa.Column("reason", sa.Text),
 )
 sa.Index("bestarm_queue_by_time", queue.c.study, queue.c.expires)
 
+# Who held a test before it was handed to somebody else.
+former = _table("former_holders", _key(), _test(), sa.Column("holder", sa.Text, primary_key=True))
+
 Step = Callable[[sa.Connection], None]
 
-STEPS: dict[int, Step] = {}
+
+def _add_column(connection: sa.Connection, column: sa.Column[object]) -> None:
+    default: sa.DefaultClause | None = column.server_default  # type: ignore[assignment]
+    kind = column.type.compile(connection.dialect)
+    rest = "" if default is None else f" NOT NULL DEFAULT {default.arg}"
+    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}{rest}")
+
+
+def _from_1(connection: sa.Connection) -> None:
+    """Heartbeats and deadlines instead of leases of an hour, former holders, and studies by arrival."""
+    added = [studies.c.by_arrival, outcomes.c.arrival]
+    added += [queue.c[name] for name in ("since", "lease", "silent", "due", "aside", "reason")]
+    for column in added:
+        _add_column(connection, column)
+    for table in (arrivals, former):
+        table.create(connection)
+    by_arrival.create(connection)
+    issued = sa.select(tests.c.issued).where(tests.c.study == queue.c.study, tests.c.test == queue.c.test)
+    connection.execute(sa.update(queue).values(since=issued.scalar_subquery()))
+
+
+STEPS: dict[int, Step] = {1: _from_1}
 """STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
 
 

@@ -6,6 +6,7 @@ the test has an outcome.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -13,19 +14,23 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bestarm.study.database import Database
-from bestarm.study.issuing import Plans, flat, forget_leases, issue, lease_again, lease_new
+from bestarm.study.issuing import Plans, Terms, flat, forget_told, hand_again, hand_new, issue, note, text
 from bestarm.study.reading import (
+    has_outcome,
     issued_test,
     present_outcomes,
+    read_arrivals,
     read_entries,
     read_history,
     read_log,
     read_pending,
 )
-from bestarm.study.schema import events, outcomes, queue, sources, studies, tests
+from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
 from bestarm.study.storage import (
+    Aside,
     Entries,
     Event,
+    HandedOn,
     History,
     Issued,
     Outcome,
@@ -46,7 +51,42 @@ class _Refused(Exception):
 
 
 _BY_NAME = sa.select(studies).where(studies.c.name == sa.bindparam("name"))
-_LOCK = sa.select(studies.c.study).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
+_LOCK = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
+_FORMER = sa.exists().where(
+    former.c.study == sa.bindparam("study"),
+    former.c.test == sa.bindparam("test"),
+    former.c.holder == sa.bindparam("holder"),
+)
+
+
+def _settling(database: Database) -> Any:
+    """The statement that records an outcome, unless the test has one or its teller has lost it.
+
+    Compiled once and for all: to put it together would cost as much as to run it.
+    """
+    columns: dict[str, Any] = {
+        column.name: sa.cast(sa.bindparam(column.name, type_=column.type), column.type) for column in outcomes.c
+    }
+    key: Any = sa.bindparam("study")
+    one: Any = sa.literal_column("1")
+    insert: Any
+    if database.is_sqlite:
+        insert = sqlite.insert(outcomes)
+        # Only one connection writes at a time, so nobody else can have the same number.
+        last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key).scalar_subquery()
+        number = one + sa.func.coalesce(last, sa.literal_column("0"))
+        of_study = sa.select(sa.case((studies.c.by_arrival == one, number))).where(studies.c.study == key)
+        columns["arrival"] = of_study.scalar_subquery()
+    else:
+        insert = postgresql.insert(outcomes)
+        # One clock for all machines, the server's. Who counts up keeps the others waiting until the outcome is there.
+        counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + one)
+        counting = counted.returning(arrivals.c.last).cte("counted")
+        columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
+        columns["told"] = database.server_time
+    row = sa.select(*(column.label(name) for name, column in columns.items())).where(~_FORMER)
+    statement = insert.from_select(list(columns), row).on_conflict_do_nothing()
+    return statement.compile(dialect=database.engine.dialect)
 
 
 class SQLStorage(Storage):
@@ -55,14 +95,8 @@ class SQLStorage(Storage):
     def __init__(self, url: str, *, create: bool = False) -> None:
         self._database = Database(url, create=create)
         self.url = self._database.url
-        insert: Any = sqlite.insert if self._database.is_sqlite else postgresql.insert
-        # One clock for all machines, the server's, where there is a server.
-        told = sa.bindparam("told") if self._database.is_sqlite else self._database.server_time
-        row = {column.name: sa.bindparam(column.name, type_=column.type) for column in outcomes.c} | {"told": told}
-        # Compiled once and for all: it is half of what telling a result would else cost.
-        self._settle_row = (
-            insert(outcomes).values(row).on_conflict_do_nothing().compile(dialect=self._database.engine.dialect)
-        )
+        self.is_private = self._database.in_memory
+        self._settle_row: Any = _settling(self._database)
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
 
     def close(self) -> None:
@@ -70,28 +104,31 @@ class SQLStorage(Storage):
 
     # ----------------------------------------------------------------------------------------------- studies
 
-    def create_study(self, name: str, plan: str, seed: int) -> StudyRecord:
+    def create_study(self, name: str, plan: str, seed: int, *, by_arrival: bool = False) -> StudyRecord:
         try:
             with self._database.transaction() as connection:
                 now = self._database.time(connection)
                 values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
+                values["by_arrival"] = int(by_arrival)
                 key = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
                 assert key is not None
-                self._note(connection, key[0], "created", "", "", now)
+                if by_arrival:
+                    connection.execute(sa.insert(arrivals).values(study=key[0], last=0))
+                note(connection, key[0], "created", "", "", now)
         except sa.exc.IntegrityError:
             raise InvalidInput(f"name = {name!r}: a study of this name exists already in {self.url!r}") from None
-        return StudyRecord(key[0], name, plan, seed, now, None, 0)
+        return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
 
     def find_study(self, name: str) -> StudyRecord | None:
-        if name != _text(name):
+        if name != text(name):
             return None
         with self._database.connect() as connection:
             row = connection.execute(_BY_NAME, {"name": name}).first()
-        return None if row is None else StudyRecord(*row)
+        return None if row is None else _record(row)
 
     def studies(self) -> list[StudyRecord]:
         with self._database.connect() as connection:
-            return [StudyRecord(*row) for row in connection.execute(sa.select(studies).order_by(studies.c.study))]
+            return [_record(row) for row in connection.execute(sa.select(studies).order_by(studies.c.study))]
 
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         with self._database.transaction() as connection:
@@ -104,37 +141,37 @@ class SQLStorage(Storage):
                 .values(archived=None if undo else now)
             )
             if changed.rowcount:
-                self._note(connection, key, "restored" if undo else "archived", holder, "", now)
-
-    def _note(
-        self,
-        connection: sa.Connection,
-        key: int,
-        kind: str,
-        holder: str,
-        detail: str,
-        now: float,
-        test: int | None = None,
-    ) -> None:
-        row = {"study": key, "kind": kind, "holder": _text(holder), "detail": _text(detail), "test": test, "time": now}
-        connection.execute(sa.insert(events).values(row))
+                note(connection, key, "restored" if undo else "archived", holder, "", now)
 
     def _lock(self, connection: sa.Connection, key: int) -> float:
         """Keep everybody else from issuing tests of this study, though not from telling results; returns the time."""
-        if connection.execute(_LOCK, {"key": key}).first() is None:
+        return self._lock_and_look(connection, key)[0]
+
+    def _lock_and_look(self, connection: sa.Connection, key: int) -> tuple[float, bool]:
+        """As `_lock`; returns also whether results count in the order of arrival."""
+        row = connection.execute(_LOCK, {"key": key}).first()
+        if row is None:
             raise InvalidInput(f"study = {key}: no such study in {self.url!r}")
-        return self._database.time(connection)
+        return self._database.time(connection), bool(row.by_arrival)
 
     # ------------------------------------------------------------------------------------------------- tests
 
     def hand_out(
-        self, key: int, count: int, holder: str, lease: float, settled: int, plan_rounds: PlanRounds
+        self,
+        key: int,
+        count: int,
+        holder: str,
+        lease: float | None,
+        settled: int,
+        plan_rounds: PlanRounds,
+        *,
+        due: float | None = None,
     ) -> list[Issued]:
-        holder = _text(holder)
         with self._database.transaction() as connection:
-            now = self._lock(connection, key)
-            forget_leases(connection, key, settled, now)
-            handed = lease_again(connection, key, count, holder, now, now + lease)
+            now, by_arrival = self._lock_and_look(connection, key)
+            terms = Terms(text(holder), now, lease, due)
+            forget_told(connection, key, settled, by_arrival=by_arrival)
+            handed = hand_again(connection, key, count, terms)
             last, number, left = self._plans.rest(connection, key)
             while len(handed) < count:
                 if not left:
@@ -143,9 +180,9 @@ class SQLStorage(Storage):
                         break
                     number += 1
                     self._plans.put(connection, key, number, last + 1, left)
-                due, left = left[: count - len(handed)], left[count - len(handed) :]
-                new = issue(connection, key, last + 1, number, due, now)
-                lease_new(connection, key, new, holder, now + lease)
+                part, left = left[: count - len(handed)], left[count - len(handed) :]
+                new = issue(connection, key, last + 1, number, part, now)
+                hand_new(connection, key, new, terms)
                 handed += new
                 last += len(new)
         return handed
@@ -161,10 +198,10 @@ class SQLStorage(Storage):
         if not results:
             return []
         with self._database.transaction() as connection:
-            now = self._lock(connection, key)
+            now, by_arrival = self._lock_and_look(connection, key)
             if source:
                 try:
-                    connection.execute(sa.insert(sources).values(study=key, source=_text(source)))
+                    connection.execute(sa.insert(sources).values(study=key, source=text(source)))
                 except sa.exc.IntegrityError:
                     raise InvalidInput(f"{source}: has been recorded in this study already") from None
             last, number, _ = self._plans.rest(connection, key)
@@ -172,8 +209,20 @@ class SQLStorage(Storage):
             due = [(arm, metric, int(k in marked)) for k, (arm, metric, _) in enumerate(results)]
             new = issue(connection, key, last + 1, number + 1, due, now, given=True)
             rows = [_outcome(key, test.id, row[2], holder, now) for test, row in zip(new, results, strict=True)]
+            if by_arrival:
+                first = self._count_arrivals(connection, key, len(rows))
+                for k, row in enumerate(rows):
+                    row["arrival"] = first + k
             connection.execute(sa.insert(outcomes), rows)
         return [test.id for test in new]
+
+    def _count_arrivals(self, connection: sa.Connection, key: int, count: int) -> int:
+        """The first of `count` numbers for outcomes that arrive together."""
+        if self._database.is_sqlite:
+            last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key)
+            return 1 + (connection.execute(last).scalar() or 0)
+        counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + count)
+        return 1 + int(connection.execute(counted.returning(arrivals.c.last)).scalar_one()) - count
 
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
         with self._database.connect() as connection:
@@ -192,7 +241,7 @@ class SQLStorage(Storage):
         holder: str,
         reason: str | None = None,
     ) -> Outcome | None:
-        """Record an outcome, unless the test has one: then return that."""
+        """Record an outcome, unless the test has one: then return that. `HandedOn` if the holder has lost the test."""
         row = _outcome(key, test, value, holder, self._database.clock(), reason)
         positions = self._settle_row.positiontup
         values: Any = row if positions is None else tuple(row[name] for name in positions)
@@ -201,7 +250,11 @@ class SQLStorage(Storage):
                 return None
         except sa.exc.IntegrityError:
             raise _no_test(test) from None
-        return present_outcomes(connection, key, [test])[test]
+        present = present_outcomes(connection, key, [test]).get(test)
+        if present is None:
+            holds = sa.select(queue.c.holder).where(queue.c.study == key, queue.c.test == test)
+            raise HandedOn(test, connection.execute(holds).scalar() or "somebody else")
+        return present
 
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
         try:
@@ -228,10 +281,11 @@ class SQLStorage(Storage):
                 raise InvalidInput(f"test = {test}: has no result yet; there is nothing to correct")
             if old.value == value:
                 return old
-            number = sa.select(sa.func.max(outcomes.c.correction) + 1).where(
+            numbers = sa.select(sa.func.max(outcomes.c.correction) + 1, sa.func.max(outcomes.c.arrival)).where(
                 outcomes.c.study == key, outcomes.c.test == test
             )
-            row = _outcome(key, test, value, holder, now, reason, connection.execute(number).scalar_one())
+            number, arrival = connection.execute(numbers).one()
+            row = _outcome(key, test, value, holder, now, reason, number) | {"arrival": arrival}
             connection.execute(sa.insert(outcomes), row)
             connection.execute(sa.update(studies).where(studies.c.study == key).values(revision=studies.c.revision + 1))
         return old
@@ -241,21 +295,38 @@ class SQLStorage(Storage):
             now = self._lock(connection, key)
             if issued_test(connection, key, test) is None:
                 raise _no_test(test)
-            self._note(connection, key, "failed", holder, reason, now, test)
-            connection.execute(_held(key, [test], holder).values(expires=0.0))
+            note(connection, key, "failed", holder, reason, now, test)
+            connection.execute(_not_lost(key, [test], holder).values(_FREED))
+
+    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str) -> None:
+        with self._database.transaction() as connection:
+            now = self._lock(connection, key)
+            if issued_test(connection, key, test) is None:
+                raise _no_test(test)
+            note(connection, key, "set aside", holder, f"{kind}: {reason}" if reason else kind, now, test)
+            held = _of_tests(key, [test]).where(queue.c.holder == text(holder), queue.c.expires > 0.0)
+            connection.execute(held.values(expires=math.inf, silent=None, aside=kind, reason=text(reason)))
 
     def release(self, key: int, tests: Sequence[int], holder: str) -> None:
         with self._database.transaction() as connection:
-            self._lock(connection, key)
+            now = self._lock(connection, key)
             for start in range(0, len(tests), 500):
-                connection.execute(_held(key, tests[start : start + 500], holder).values(expires=0.0))
+                part = tests[start : start + 500]
+                others = sa.select(queue.c.test, queue.c.holder).where(
+                    *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
+                )
+                for test, other in connection.execute(others).all():
+                    note(connection, key, "released", holder, f"held by {other}", now, test)
+                connection.execute(_not_lost(key, part, holder).values(_FREED))
 
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
         with self._database.transaction() as connection:
             now = self._lock(connection, key)
             for start in range(0, len(tests), 500):
-                held = _held(key, tests[start : start + 500], holder).where(queue.c.expires > now)
-                connection.execute(held.values(expires=now + lease))
+                held = _of_tests(key, tests[start : start + 500]).where(
+                    queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None)
+                )
+                connection.execute(held.values(expires=now + lease, lease=lease, silent=None))
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -269,9 +340,17 @@ class SQLStorage(Storage):
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:
         return read_entries(self._database, key, after, gaps=gaps)
 
-    def pending(self, key: int) -> list[Pending]:
+    def arrivals(self, key: int, after: int) -> Iterator[Entries]:
+        return read_arrivals(self._database, key, after)
+
+    def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         with self._database.connect() as connection:
-            return read_pending(connection, key)
+            return read_pending(connection, key, after, limit)
+
+    def last_event(self, key: int) -> int:
+        query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)
+        with self._database.connect() as connection:
+            return connection.execute(query).scalar() or 0
 
     def issued(self, key: int) -> int:
         query = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key)
@@ -300,21 +379,35 @@ def _outcome(
         "test": test,
         "correction": correction,
         "value": value,
-        "reason": None if reason is None else _text(reason),
-        "holder": _text(holder),
+        "reason": None if reason is None else text(reason),
+        "holder": text(holder),
         "told": now,
+        "arrival": None,
     }
 
 
-def _held(key: int, ids: Sequence[int], holder: str) -> sa.Update:
-    return sa.update(queue).where(queue.c.study == key, queue.c.test.in_(ids), queue.c.holder == _text(holder))
+_FREED: dict[str, Any] = {"expires": 0.0, "silent": None, "due": None, "aside": None, "reason": None}
+"""What the queue says of a test that nobody holds."""
 
 
-def _text(text: str) -> str:
-    """As the databases can keep it: a command's complaint may hold anything."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+def _is_of(key: int, ids: Sequence[int]) -> tuple[Any, Any]:
+    return queue.c.study == key, queue.c.test.in_(ids)
+
+
+def _of_tests(key: int, ids: Sequence[int]) -> sa.Update:
+    return sa.update(queue).where(*_is_of(key, ids))
+
+
+def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
+    """Those of the tests that `holder` has not lost to somebody else."""
+    lost = sa.exists().where(
+        former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
+    )
+    return _of_tests(key, ids).where(~lost)
+
+
+def _record(row: Any) -> StudyRecord:
+    return StudyRecord._make([*row[:-1], bool(row[-1])])
 
 
 def _no_test(test: int) -> InvalidInput:

@@ -7,6 +7,7 @@ import math
 from typing import Any, Literal
 
 from bestarm.study.standing import ArmStanding
+from bestarm.study.waiting import Awaited
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -29,6 +30,8 @@ class Status:
     pending: int
     waiting: int
     arms: tuple[ArmStanding, ...]
+    awaited: Awaited | None = None
+    """The test whose result counts next, who holds it, and how to free it."""
 
     @property
     def headline(self) -> str:
@@ -45,8 +48,15 @@ class Status:
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:
-            return f"running: no arm looks feasible so far, confidence {sure}"
-        return f"running: {self.leader} leads, confidence {sure} so far"
+            said = f"running: no arm looks feasible so far, confidence {sure}"
+        else:
+            said = f"running: {self.leader} leads, confidence {sure} so far"
+        return f"{said} (not counting {self.results_that_wait})" if self.waiting else said
+
+    @property
+    def results_that_wait(self) -> str:
+        """How many results wait, in words."""
+        return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""

@@ -15,7 +15,7 @@ import abc
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.metadata import entry_points
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,8 @@ class StudyRecord(NamedTuple):
     archived: float | None
     revision: int
     """Grows when something in the past changes (a correction), so that readers start afresh."""
+    by_arrival: bool = False
+    """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
 
 
 class Issued(NamedTuple):
@@ -60,15 +62,38 @@ class Outcome(NamedTuple):
     holder: str
 
 
+Aside = Literal["failed", "timed out", "refused", "lost"]
+"""How an attempt ended: with an error, with a time-out, with a value that cannot be, with its process."""
+
+
 class Pending(NamedTuple):
-    """A test without an outcome, and who holds it until when (nobody, if that time is past)."""
+    """A test without an outcome, and who holds it."""
 
     id: int
     arm: int
     metric: int
     holder: str
+    """Who holds it, or held it last."""
     expires: float
+    """0 if nobody holds it, infinite if it is its holder's until they tell, else when the next heartbeat is overdue."""
     attempts: int
+    since: float = 0.0
+    """When it was handed to its holder, in seconds since 1970."""
+    due: float | None = None
+    """By when its holder wanted to tell it."""
+    aside: Aside | None = None
+    """How its attempt ended, as long as nobody has said what that counts; meanwhile nobody is asked to make it."""
+    reason: str = ""
+    """What was said of that attempt."""
+
+
+class HandedOn(InvalidInput):
+    """The test has been handed to somebody else, whose result counts and not the former holder's."""
+
+    def __init__(self, test: int, holder: str) -> None:
+        super().__init__(f"test = {test}: is with {holder} by now, whose result counts")
+        self.test = test
+        self.holder = holder
 
 
 class Entries(NamedTuple):
@@ -82,18 +107,13 @@ class Entries(NamedTuple):
     """1 where the last test of a round stands: there the policy decides."""
     told: npt.NDArray[np.float64]
     """When the outcome was told, in seconds since 1970."""
+    arrivals: npt.NDArray[np.int64]
+    """In a study by arrival: numbers that grow in the order in which outcomes were told; else 0."""
 
     def before(self, row: int) -> Entries:
         """Those above a row."""
-        first = slice(row)
-        return Entries(
-            self.ids[first],
-            self.arms[first],
-            self.metrics[first],
-            self.values[first],
-            self.ends[first],
-            self.told[first],
-        )
+        columns: list[Any] = [column[:row] for column in self]
+        return Entries(*columns)
 
 
 class Told(NamedTuple):
@@ -118,7 +138,20 @@ class History(NamedTuple):
     outcomes: tuple[Told, ...]
 
 
-EventKind = Literal["created", "asked", "given", "told", "dropped", "failed", "corrected", "archived", "restored"]
+EventKind = Literal[
+    "created",
+    "asked",
+    "given",
+    "told",
+    "dropped",
+    "failed",
+    "set aside",
+    "released",
+    "handed on",
+    "corrected",
+    "archived",
+    "restored",
+]
 
 
 class Event(NamedTuple):
@@ -146,8 +179,11 @@ class Storage(abc.ABC):
     url: str
     """Where it is, without a password."""
 
+    is_private: bool = False
+    """Whether no other process can reach it."""
+
     @abc.abstractmethod
-    def create_study(self, name: str, plan: str, seed: int) -> StudyRecord:
+    def create_study(self, name: str, plan: str, seed: int, *, by_arrival: bool = False) -> StudyRecord:
         """A new study. `InvalidInput` if the name is taken."""
 
     @abc.abstractmethod
@@ -162,11 +198,24 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def hand_out(
-        self, key: int, count: int, holder: str, lease: float, settled: int, plan_rounds: PlanRounds
+        self,
+        key: int,
+        count: int,
+        holder: str,
+        lease: float | None,
+        settled: int,
+        plan_rounds: PlanRounds,
+        *,
+        due: float | None = None,
     ) -> list[Issued]:
-        """Lease up to `count` tests to `holder` for `lease` seconds, no test to two holders at a time.
+        """Hand up to `count` tests to `holder`, no test to two holders at a time.
 
-        First come tests whose lease has run out or was given back, then what is planned already, then what
+        With a `lease`, they promise to `renew` before so many seconds have passed; without one the tests stay theirs
+        until they are told, failed or released. `due` is in how many seconds they want to tell them; nothing happens
+        when that is over.
+
+        First come tests that nobody holds, and those of holders who are gone: silent for longer than their lease when
+        somebody asked, and still silent half as long again after that. Then comes what is planned already, then what
         `plan_rounds` returns, and so on until it returns nothing. Every test up to `settled` has an outcome.
         """
 
@@ -190,7 +239,8 @@ class Storage(abc.ABC):
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
         """Record a test's value, unless it has an outcome: then that is returned and nothing changes.
 
-        `InvalidInput` if there is no such test.
+        Anybody may tell a test, except who held it before it was handed to somebody else: which of the two attempts
+        counts must not depend on which is quicker. That is `HandedOn`. `InvalidInput` if there is no such test.
         """
 
     @abc.abstractmethod
@@ -203,19 +253,32 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
-        """End a test without a value, unless it has an outcome: then that is returned and nothing changes."""
+        """End a test without a value, unless it has an outcome: then that is returned and nothing changes.
+
+        `HandedOn` as for `tell`.
+        """
 
     @abc.abstractmethod
     def fail(self, key: int, test: int, holder: str, reason: str) -> None:
-        """Note a failed attempt, and free the test at once if `holder` holds it."""
+        """Note a failed attempt, whoever made it, and free the test; of a former holder it is noted and no more."""
+
+    @abc.abstractmethod
+    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str) -> None:
+        """Note that the attempt of `holder`, who holds the test, ended so, and keep the test from being handed out.
+
+        It stays so until somebody tells, fails, releases or drops it.
+        """
 
     @abc.abstractmethod
     def release(self, key: int, tests: Sequence[int], holder: str) -> None:
-        """Give back, unmeasured, those of the tests that `holder` holds."""
+        """Free tests unmeasured, whoever holds them; those that `holder` has lost to somebody else stay with them.
+
+        To free what somebody else holds is noted in the log.
+        """
 
     @abc.abstractmethod
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
-        """Hold those of the tests that `holder` holds for `lease` more seconds from now."""
+        """A heartbeat: `holder` promises to be heard of again within `lease` seconds, for the tests they hold."""
 
     @abc.abstractmethod
     def test(self, key: int, test: int) -> tuple[Issued, Outcome | None] | None:
@@ -229,8 +292,19 @@ class Storage(abc.ABC):
         """
 
     @abc.abstractmethod
-    def pending(self, key: int) -> list[Pending]:
-        """The tests without an outcome, in order."""
+    def arrivals(self, key: int, after: int) -> Iterator[Entries]:
+        """In a study by arrival, the tests whose outcomes arrived after number `after`, in that order.
+
+        What was read once stays as it was: nothing ever arrives before it.
+        """
+
+    @abc.abstractmethod
+    def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
+        """The tests beyond number `after` without an outcome, in order; at most `limit`, if that is given."""
+
+    @abc.abstractmethod
+    def last_event(self, key: int) -> int:
+        """A number that grows with every line of the log that is neither of a test issued nor of an outcome."""
 
     @abc.abstractmethod
     def issued(self, key: int) -> int:

@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
+from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.study.following import Follower
+from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.show import html_view
-from bestarm.study.storage import Event, Issued, Outcome, Pending, Storage, StudyRecord, open_storage
+from bestarm.study.storage import (
+    Aside,
+    Event,
+    HandedOn,
+    Issued,
+    Outcome,
+    Pending,
+    Storage,
+    StudyRecord,
+    open_storage,
+)
 from bestarm.study.values import check_value
 from bestarm.validation import InvalidInput
 
-DEFAULT_LEASE = 3600.0
-"""Seconds for which a test that was handed out is not handed to anybody else."""
+DAY = 86400.0
+LONGEST_LEASE = 1e9
+MOST_DAYS = 10_000.0
 
 
 class AlreadyTold(InvalidInput):
-    """The test has another outcome. `Study.correct` replaces a result that was wrong."""
+    """The test has another outcome, which `Study.correct` replaces if it was wrong, or is somebody else's by now."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +78,7 @@ class Study(Follower):
         self._holder = holder
         self._holder_process = os.getpid()
         self._handed: dict[int, Issued] = {}
+        self._holds = Holds(self)
         self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
         self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
 
@@ -87,12 +102,11 @@ class Study(Follower):
         otherwise; `name` is what to open it by, and defaults to the plan's own; `seed` is for policies that draw lots.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
-        find_policy(plan.policy)
-        find_bound(plan.bound)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
             raise InvalidInput(f"seed = {seed!r}: must be a whole number from 0 to 2^63 - 1")
+        check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
-        return cls(kept, kept.create_study(plan.name, plan.to_json(), seed), holder=holder)
+        return cls(kept, new_record(kept, plan, seed), holder=holder)
 
     @classmethod
     def open(
@@ -126,23 +140,36 @@ class Study(Follower):
 
     # ------------------------------------------------------------------------------------------- ask and tell
 
-    def ask(self, n: int = 1, *, lease: float = DEFAULT_LEASE) -> list[Test]:
+    def ask(self, n: int = 1, *, days: float | None = None, lease: float | None = None) -> list[Test]:
         """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out.
 
-        Each is yours for `lease` seconds; then it is handed out again, and whoever tells it first is heard.
+        They are yours as long as this object lives: it keeps a heartbeat, and only if that falls silent for half a
+        minute are they handed to somebody else. With `days` they are yours without a heartbeat until they are told,
+        failed or released, for people who measure and come back; when the days are over, the study's status says so
+        (`math.inf`: never).
+        With `lease` they are yours for so many seconds, unless you `renew` them: a heartbeat of your own.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
-            raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
-        if not (isinstance(lease, int | float) and 0 < lease <= 10**9):
-            raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+        check_ask(n, days, lease)
         with self._lock:
             self._sync()
             self._check_open()
             if self._is_done:
                 return []
             key, settled = self._record.key, self._decider.settled
-            handed = self._storage.hand_out(key, n, self.holder, float(lease), settled, self._plan_rounds)
+            # Nobody else can take over what only this process can reach.
+            beats = days is None and lease is None and not self._storage.is_private
+            handed = self._storage.hand_out(
+                key,
+                n,
+                self.holder,
+                LEASE if beats else lease,
+                settled,
+                self._plan_rounds,
+                due=None if days is None or days == math.inf else days * DAY,
+            )
             self._handed.update((test.id, test) for test in handed)
+            if beats:
+                self._holds.add(test.id for test in handed)
             return [self._test(test) for test in handed]
 
     def tell(self, test: Test | int, value: float) -> None:
@@ -153,8 +180,12 @@ class Study(Follower):
         issued = self._issued(test)
         number = check_value(self._part(issued.metric), value)
         self._check_open()
-        outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
-        self._handed.pop(issued.id, None)
+        try:
+            outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
+        except HandedOn as error:
+            self._let_go([issued.id])
+            raise self._handed_on(error) from None
+        self._let_go([issued.id])
         if outcome is not None and outcome.value != number:
             raise self._already(issued, outcome)
 
@@ -165,9 +196,11 @@ class Study(Follower):
             issued = self._issued(test)
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
         self._check_open()
-        refused = self._storage.tell_many(self._record.key, checked, self.holder)
-        for test, _ in checked:
-            self._handed.pop(test, None)
+        try:
+            refused = self._storage.tell_many(self._record.key, checked, self.holder)
+        except HandedOn as error:
+            raise self._handed_on(error) from None
+        self._let_go(test for test, _ in checked)
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
@@ -195,10 +228,26 @@ class Study(Follower):
         self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
 
     def fail(self, test: Test | int, reason: str = "") -> None:
-        """Say that the attempt at a test failed: it is handed out again, and the reason kept in the log."""
+        """Say that an attempt at a test failed, yours or anybody's: the test is handed out again, the reason logged.
+
+        Fair only if failures have nothing to do with results. Otherwise tell what a failure counts.
+        """
         issued = self._issued(test)
         self._check_open()
         self._storage.fail(self._record.key, issued.id, self.holder, reason)
+        self._let_go([issued.id])
+
+    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
+        """Say that your attempt at a test failed, without saying what that counts.
+
+        The test is handed to nobody until somebody tells a value for it, fails, releases or abandons it.
+        """
+        if kind not in ASIDES:
+            raise InvalidInput(f"kind = {kind!r}: must be one of {', '.join(map(repr, ASIDES))}")
+        issued = self._issued(test)
+        self._check_open()
+        self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason)
+        self._let_go([issued.id])
 
     def abandon(self, test: Test | int, reason: str = "") -> None:
         """Give a test up: its result is no longer expected, and will be refused.
@@ -207,16 +256,27 @@ class Study(Follower):
         """
         issued = self._issued(test)
         self._check_open()
-        outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
+        try:
+            outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
+        except HandedOn as error:
+            raise self._handed_on(error) from None
+        self._let_go([issued.id])
         if outcome is not None and outcome.value is not None:
             raise self._already(issued, outcome)
 
-    def release(self, tests: Iterable[Test | int]) -> None:
-        """Give tests back unmeasured, for anybody to be asked again at once."""
-        self._storage.release(self._record.key, [_id(test) for test in tests], self.holder)
+    def release(self, tests: Iterable[Test | int] | Test | int) -> None:
+        """Free tests unmeasured, whoever holds them, for anybody to be asked again at once.
 
-    def renew(self, tests: Iterable[Test | int], lease: float = DEFAULT_LEASE) -> None:
-        """Hold tests longer: for `lease` seconds from now."""
+        To free what somebody else holds is fair only if you know that their result will not come, and that this has
+        nothing to do with what it would have been.
+        """
+        numbers = [_id(test) for test in ([tests] if isinstance(tests, Test | int) else tests)]
+        self._storage.release(self._record.key, numbers, self.holder)
+        self._let_go(numbers)
+
+    def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
+        """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
+        check_lease(lease)
         self._storage.renew(self._record.key, [_id(test) for test in tests], self.holder, lease)
 
     def archive(self, *, undo: bool = False) -> None:
@@ -272,6 +332,20 @@ class Study(Follower):
             )
         return issued
 
+    def _let_go(self, tests: Iterable[int]) -> None:
+        """Nothing more is to be done here with these."""
+        numbers = list(tests)
+        for number in numbers:
+            self._handed.pop(number, None)
+        self._holds.discard(numbers)
+
+    def _handed_on(self, error: HandedOn) -> AlreadyTold:
+        test = self._test(self._issued(error.test))
+        return AlreadyTold(
+            f"test = {test.id} ({test.metric!r} of {test.arm!r}): was handed to {error.holder} in the meantime, whose "
+            "result counts"
+        )
+
     def _test(self, issued: Issued) -> Test:
         return Test(issued.id, self.plan.arm_names[issued.arm], self.plan.metrics[issued.metric])
 
@@ -284,6 +358,43 @@ class Study(Follower):
         if outcome.value is None:
             return AlreadyTold(f"{where}: was abandoned{': ' + outcome.reason if outcome.reason else ''}")
         return AlreadyTold(f"{where}: has the result {outcome.value:g} already; use correct to replace it")
+
+
+ASIDES: tuple[Aside, ...] = get_args(Aside)
+
+
+def check_can_be_decided(plan: Plan) -> None:
+    """Complain of a plan whose policy or confidence bound is not to be had here."""
+    find_policy(plan.policy)
+    find_bound(plan.bound)
+
+
+def new_record(storage: Storage, plan: Plan, seed: int) -> StudyRecord:
+    """A new study in `storage`."""
+    # A policy that must see a round's results before the next takes them in together in any case.
+    by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
+    return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival)
+
+
+def check_ask(n: object, days: object, lease: object) -> None:
+    """Complain of a wish for tests that cannot be fulfilled."""
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
+        raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
+    if days is not None and lease is not None:
+        raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
+    if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
+        raise InvalidInput(f"days = {days!r}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
+    if lease is not None:
+        check_lease(lease)
+
+
+def check_lease(lease: object) -> None:
+    if not (_is_number(lease) and 0 < lease <= LONGEST_LEASE):  # type: ignore[operator]
+        raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _id(test: Test | int) -> int:

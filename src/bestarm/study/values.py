@@ -7,6 +7,10 @@ from bestarm.problem import Constraint, Objective
 from bestarm.validation import InvalidInput, finite_number
 
 
+class RefusedValue(InvalidInput):
+    """A value that a metric with the stated noise cannot take."""
+
+
 def check_value(part: Objective | Constraint, value: object) -> float:
     """The value as a number, if the metric can take it."""
     # True and False are natural results of a yes-or-no test, and so are NumPy's.
@@ -20,7 +24,7 @@ def check_value(part: Objective | Constraint, value: object) -> float:
         if not low <= number <= high:
             raise ValueError(f"must lie between {low:g} and {high:g}, the range of its values")
     except ValueError as error:
-        raise InvalidInput(f"value of {part.metric!r} = {value!r}: {error}") from None
+        raise RefusedValue(f"value of {part.metric!r} = {value!r}: {error}") from None
     return number
 
 

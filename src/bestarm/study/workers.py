@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -14,24 +15,22 @@ from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.simulation.executors import open_workers
-from bestarm.study.storage import Storage, StorageError, open_storage
+from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
+from bestarm.study.storage import Aside, Pending, Storage, StorageError, open_storage
 from bestarm.study.study import AlreadyTold, Study, Test
+from bestarm.study.values import RefusedValue
+from bestarm.study.waiting import SHOWN_AFTER, Awaited
 from bestarm.validation import InvalidInput
+
+_log = logging.getLogger("bestarm")
 
 Measure = Callable[[str, str], float]
 """Takes the names of an arm and a metric, makes one fresh measurement, and returns it."""
-
-LEASE = 60.0
-"""Seconds for which a worker holds its tests; it renews them as long as it lives."""
 
 PATIENCE = 120.0
 """Seconds for which a result in hand is offered to a database that is out of reach."""
 
 _POLL = 0.5
-
-
-class MeasurementFailed(RuntimeError):
-    """A test failed so often that it is no use to go on. The study is safe; mend the cause and go on with it."""
 
 
 class LiveStudy(Protocol):
@@ -43,15 +42,25 @@ class LiveStudy(Protocol):
     @property
     def answer(self) -> Answer | None: ...
 
-    def ask(self, n: int = 1, *, lease: float = LEASE) -> list[Test]: ...
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def holder(self) -> str: ...
+
+    def ask(self, n: int = 1) -> list[Test]: ...
 
     def tell(self, test: Test | int, value: float) -> None: ...
 
     def fail(self, test: Test | int, reason: str = "") -> None: ...
 
+    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None: ...
+
     def release(self, tests: Iterable[Test | int]) -> None: ...
 
-    def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None: ...
+    def awaited(self) -> Awaited | None: ...
+
+    def pending(self) -> list[tuple[Test, Pending]]: ...
 
 
 S = TypeVar("S", bound=LiveStudy)
@@ -79,7 +88,9 @@ def identify(
     storage: str | os.PathLike[str] | Storage | None = None,
     executor: str | Executor | None = None,
     workers: int | None = None,
-    retries: int = 2,
+    failed_as: Counted = None,
+    timeout_as: Counted = None,
+    retries: int = 0,
     seed: int = 0,
     watch: Watcher[Study] | None = None,
 ) -> Answer:
@@ -87,7 +98,12 @@ def identify(
 
     `executor` is any `concurrent.futures.Executor` (Dask's included), or "threads", "processes", "dask:ADDRESS" or
     "ray:ADDRESS"; by default one thread makes one test at a time. With `storage` the study is durable: called again
-    with the same problem and name it goes on where it ended. A call that raises is tried `retries` more times.
+    with the same problem and name it goes on where it ended.
+
+    A call that raises stops the work with `MeasurementFailed`, for what it counts is yours to say: `failed_as` is the
+    value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`; or `retries=N` says
+    that failures have nothing to do with results, and a call that raises is made again up to N times. A value that the
+    metric cannot take always stops the work: the noise stated for it is wrong.
 
     >>> import random
     >>> import bestarm as ba
@@ -100,8 +116,10 @@ def identify(
     """
     kept = open_storage(":memory:" if storage is None else storage, create=True)
     study = _create_or_open(problem, name, delta, policy, kept, seed)
+    declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
-    with contextlib.closing(open_workers(executor, 1 if alone else workers)) as pool:
+    # Executors that try again by themselves would make what is recorded depend on its value.
+    with contextlib.closing(open_workers(executor, 1 if alone else workers, retries=0)) as pool:
 
         def submit(test: Test, tries: int) -> Future[Any]:
             call = (_measure, function, test.arm, test.metric, (test.id, tries))
@@ -112,7 +130,7 @@ def identify(
                     raise
                 return pool.call(*call)
 
-        return drive(study, submit, pool.count, retries=retries, watch=watch)
+        return drive(study, submit, pool.count, declared=declared, watch=watch)
 
 
 def _create_or_open(
@@ -135,24 +153,23 @@ def drive(
     submit: Callable[[Test, int], Future[Any]],
     workers: int,
     *,
-    retries: int = 2,
-    lease: float = LEASE,
+    declared: Declared | None = None,
     watch: Watcher[S] | None = None,
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
     Interrupted, by an exception or by Ctrl-C, it gives back the tests that are not finished.
     """
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InvalidInput(f"retries = {retries!r}: must be a whole number from 0 on")
+    declared = declared or Declared()
     held: dict[int, Test] = {}
     running: dict[Future[Any], Test] = {}
     failures: dict[int, int] = {}
-    renewed = time.monotonic()
+    notice = Notice()
     try:
+        _settle_failures(study, declared)
         while True:
             room = workers - len(running)
-            tests = _patiently(functools.partial(study.ask, room, lease=lease)) if room else []
+            tests = _patiently(functools.partial(study.ask, room)) if room else []
             held.update((test.id, test) for test in tests)
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test
@@ -162,25 +179,16 @@ def drive(
             finished = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done if running else _pause()
             for future in finished:
                 test = running.pop(future)
-                reason = _tell(study, test, future)
                 del held[test.id]
-                if reason is not None:
-                    failures[test.id] = failures.get(test.id, 0) + 1
-                    if failures[test.id] > retries:
-                        raise MeasurementFailed(
-                            f"test {test.id} ({test.metric!r} of {test.arm!r}) failed {failures[test.id]} times, "
-                            f"the last time: {reason}"
-                        )
-            if running and time.monotonic() - renewed > lease / 3:
-                renewed = time.monotonic()
-                _patiently(lambda: study.renew(held.values(), lease))
+                _tell(study, test, future, declared, failures, alone=workers == 1)
+            notice.look(study, running=len(running))
             if watch is not None:
                 watch(study, len(running))
     finally:
         for future in running:
             future.cancel()
         if held:
-            # Without the database they come free by themselves, when their lease is over.
+            # Without the database they come free by themselves, when nothing is heard of us.
             with contextlib.suppress(StorageError):
                 study.release(held.values())
     answer = study.answer
@@ -188,31 +196,98 @@ def drive(
     return answer
 
 
+def _settle_failures(study: LiveStudy, declared: Declared) -> None:
+    """Apply what is declared to failures from before it was; complain of those of which nothing is."""
+    for test, row in _patiently(study.pending):
+        if row.aside is None:
+            continue
+        value = declared.value(test.metric, row.aside)
+        if value is not None:
+            _patiently(functools.partial(study.tell, test, value))
+        elif declared.may_retry(row.aside, 1):
+            _patiently(functools.partial(study.fail, test, f"{row.aside}; declared to be tried again"))
+        else:
+            raise _failed(study, test, row.aside, row.reason, declared, attempts=1)
+
+
 def _pause() -> set[Future[Any]]:
     time.sleep(_POLL)
     return set()
 
 
-def _tell(study: LiveStudy, test: Test, future: Future[Any]) -> str | None:
-    """Tell what came of a test; returns the reason if it failed."""
+def _tell(
+    study: LiveStudy, test: Test, future: Future[Any], declared: Declared, failures: dict[int, int], *, alone: bool
+) -> None:
+    """Tell what came of a test, or what its failure counts; if nobody has said, set it aside and stop."""
     try:
         value = future.result()
+    except NotStarted as error:
+        _patiently(lambda: study.release([test]))
+        raise MeasurementFailed(f"test {test.id} ({test.metric!r} of {test.arm!r}) was not made: {error}") from error
     except Exception as error:
-        reason = str(error) or type(error).__name__
-        if not isinstance(error, MeasurementFailed | InvalidInput):
-            reason = f"{type(error).__name__}: {error}"
-        _patiently(lambda: study.fail(test, reason))
-        return reason
+        kind, reason = _how(error, alone=alone)
+        counted = declared.value(test.metric, kind)
+        if counted is None:
+            failures[test.id] = failures.get(test.id, 0) + 1
+            if not declared.may_retry(kind, failures[test.id]):
+                _patiently(lambda: study.set_aside(test, reason, kind=kind))
+                raise _failed(study, test, kind, reason, declared, attempts=failures[test.id]) from error
+            _patiently(lambda: study.fail(test, reason))
+            return
+        value = counted
     try:
         _patiently(lambda: study.tell(test, value))
     except AlreadyTold:
-        # Its lease had run out and somebody else was quicker; one result a test is heard.
-        return None
-    except InvalidInput as error:
+        # While nothing was heard of us, somebody else was handed it, or told it; one result a test is heard.
+        return
+    except RefusedValue as error:
         reason = str(error)
-        _patiently(lambda: study.fail(test, reason))
-        return reason
-    return None
+        _patiently(lambda: study.set_aside(test, reason, kind="refused"))
+        raise _failed(study, test, "refused", reason, declared, attempts=1) from None
+
+
+def _how(error: Exception, *, alone: bool) -> tuple[Aside, str]:
+    """How an attempt ended, and what is to be said of it."""
+    if isinstance(error, MeasurementFailed):
+        return error.kind, str(error)
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, TimeoutError):
+        return "timed out", reason
+    # A pool that breaks takes all tests in it along, whichever of them broke it.
+    return "lost" if isinstance(error, BrokenExecutor) and not alone else "failed", reason
+
+
+def _failed(
+    study: LiveStudy, test: Test, kind: Aside, reason: str, declared: Declared, *, attempts: int
+) -> MeasurementFailed:
+    often = f" {attempts} times, the last time" if attempts > 1 else ""
+    how = {"failed": "failed", "timed out": "timed out", "refused": "gave a value that cannot be", "lost": "was lost"}
+    return MeasurementFailed(
+        f"test {test.id} ({test.metric!r} of {test.arm!r}) {how[kind]}{often}: {reason}. It is set aside, and no later "
+        f"result counts before it. {declared.advice(study.plan, test.metric, kind)}."
+    )
+
+
+class Notice:
+    """Says, once for each, which test of somebody else's everything waits for."""
+
+    def __init__(self) -> None:
+        self._looked = time.monotonic()
+        self._said: set[tuple[int, str]] = set()
+
+    def look(self, study: LiveStudy, *, running: int) -> None:
+        if time.monotonic() - self._looked < SHOWN_AFTER:
+            return
+        self._looked = time.monotonic()
+        try:
+            awaited = study.awaited()
+        except StorageError:
+            return
+        if awaited is None or not awaited.needs_somebody or awaited.holder == study.holder:
+            return
+        if (awaited.test, awaited.state) not in self._said:
+            self._said.add((awaited.test, awaited.state))
+            _log.warning("No result counts before that of %s", awaited)
 
 
 def _patiently(act: Callable[[], Any]) -> Any:

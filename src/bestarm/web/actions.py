@@ -10,7 +10,8 @@ from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
 from bestarm.study.exchange import tell_results
-from bestarm.study.study import DEFAULT_LEASE, Test
+from bestarm.study.heartbeat import LEASE
+from bestarm.study.study import Test
 from bestarm.web import models
 from bestarm.web.common import CHANGE, Key
 from bestarm.web.desk import Desk
@@ -50,7 +51,9 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     @router.post("/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, tags=["tests"])
     async def ask(study: Key, body: models.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
-        tests, done = await change(study, request, body.holder, lambda one: one.ask_or_end(body.n, body.lease))
+        tests, done = await change(
+            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease)
+        )
         made = [{"id": test.id, "arm": test.arm, "metric": test.metric} for test in tests]
         return json_response({"tests": made, "done": done})
 
@@ -101,8 +104,16 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
 
     @router.post("/studies/{study}/fail", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
-        """Say that an attempt failed: the test is handed out again."""
+        """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
         await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
+        return json_response({})
+
+    @router.post("/studies/{study}/set-aside", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    async def set_aside(study: Key, body: models.SetAside, request: Request) -> Response:
+        """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
+        await change(
+            study, request, body.holder, lambda one: one.set_aside(meant(one, body), body.reason, kind=body.kind)
+        )
         return json_response({})
 
     @router.post("/studies/{study}/abandon", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
@@ -113,14 +124,14 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
 
     @router.post("/studies/{study}/release", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def release(study: Key, body: models.HeldTests, request: Request) -> Response:
-        """Give tests back unmeasured."""
+        """Free tests unmeasured, whoever holds them."""
         await change(study, request, body.holder, lambda one: one.release(body.tests))
         return json_response({})
 
     @router.post("/studies/{study}/renew", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def renew(study: Key, body: models.HeldTests, request: Request) -> Response:
-        """Hold tests longer."""
-        lease = DEFAULT_LEASE if body.lease is None else body.lease
+        """A heartbeat: the holder promises to be heard of again within `lease` seconds."""
+        lease = LEASE if body.lease is None else body.lease
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
         return json_response({})
 

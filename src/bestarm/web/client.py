@@ -17,12 +17,15 @@ from typing import Any
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
+from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Event, Pending
-from bestarm.study.study import DEFAULT_LEASE, Test
+from bestarm.study.storage import Aside, Event, Pending
+from bestarm.study.study import AlreadyTold, Test, check_ask, check_lease
 from bestarm.study.timeline import Progress
+from bestarm.study.values import check_value
+from bestarm.study.waiting import Awaited
 from bestarm.validation import InvalidInput
 from bestarm.web.connection import Connection
 
@@ -137,6 +140,7 @@ class RemoteStudy:
         self._arms = {name: k for k, name in enumerate(plan.arm_names)}
         self._metrics = {name: k for k, name in enumerate(plan.metrics)}
         self._known: tuple[str, dict[str, Any]] | None = None
+        self._holds = Holds(self)
 
     @property
     def name(self) -> str:
@@ -160,17 +164,22 @@ class RemoteStudy:
 
     # ------------------------------------------------------------------------------------------- ask and tell
 
-    def ask(self, n: int = 1, *, lease: float = DEFAULT_LEASE) -> list[Test]:
-        """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out."""
-        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
-            raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
-        if isinstance(lease, bool) or not (isinstance(lease, int | float) and 0 < lease <= 10**9):
-            raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+    def ask(self, n: int = 1, *, days: float | None = None, lease: float | None = None) -> list[Test]:
+        """Up to `n` tests to make now, as `Study.ask` hands them out: by default with a heartbeat of this object."""
+        check_ask(n, days, lease)
+        beats = days is None and lease is None
+        terms: dict[str, Any] = {"lease": LEASE} if beats else {}
+        if lease is not None:
+            terms["lease"] = lease
+        elif days is not None and days != math.inf:
+            terms["days"] = days
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)
-            asked = self._post("ask", {"n": wanted, "lease": lease}, again=False)["tests"]
+            asked = self._post("ask", {"n": wanted, **terms}, again=False)["tests"]
             tests += [Test(**test) for test in asked]
+            if beats:
+                self._holds.add(test["id"] for test in asked)
             if len(asked) < wanted:
                 break
         return tests
@@ -181,8 +190,17 @@ class RemoteStudy:
 
     def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
         """Record several results, all or none; at most 10,000."""
-        rows = [_named(test) | {"value": _number(value)} for test, value in results]
-        self._post("tell", {"results": _few(rows)})
+        rows = []
+        for test, value in results:
+            if isinstance(test, Test):
+                check_value(self.plan.parts[self.metric_number(test.metric)], value)
+            rows.append(_named(test) | {"value": _number(value)})
+        try:
+            self._post("tell", {"results": _few(rows)})
+        except AlreadyTold:
+            self._holds.discard(row["test"] for row in rows[:1] if len(rows) == 1)
+            raise
+        self._holds.discard(row["test"] for row in rows)
 
     def add(
         self, results: Iterable[tuple[str, str, float]], *, source: str = "", ends: Collection[int] = ()
@@ -198,20 +216,32 @@ class RemoteStudy:
         self._post("correct", _named(test) | {"value": _number(value), "reason": reason})
 
     def fail(self, test: Test | int, reason: str = "") -> None:
-        """Say that the attempt at a test failed: it is handed out again, and the reason kept in the log."""
-        self._post("fail", _named(test) | {"reason": reason[:2000]}, again=False)
+        """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
+        self._end("fail", test, reason, again=False)
+
+    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
+        """Say that your attempt at a test failed, without saying what that counts."""
+        self._end("set-aside", test, reason, kind=kind)
 
     def abandon(self, test: Test | int, reason: str = "") -> None:
         """Give a test up: its result is no longer expected, and will be refused."""
-        self._post("abandon", _named(test) | {"reason": reason[:2000]})
+        self._end("abandon", test, reason)
 
-    def release(self, tests: Iterable[Test | int]) -> None:
-        """Give tests back unmeasured, for anybody to be asked again at once."""
-        for part in _parts([_named(test)["test"] for test in tests]):
+    def _end(self, how: str, test: Test | int, reason: str, *, again: bool = True, **more: str) -> None:
+        named = _named(test)
+        self._post(how, named | {"reason": reason[:2000], **more}, again=again)
+        self._holds.discard([named["test"]])
+
+    def release(self, tests: Iterable[Test | int] | Test | int) -> None:
+        """Free tests unmeasured, whoever holds them, for anybody to be asked again at once."""
+        numbers = [_named(test)["test"] for test in ([tests] if isinstance(tests, Test | int) else tests)]
+        for part in _parts(numbers):
             self._post("release", {"tests": part})
+        self._holds.discard(numbers)
 
-    def renew(self, tests: Iterable[Test | int], lease: float = DEFAULT_LEASE) -> None:
-        """Hold tests longer: for `lease` seconds from now."""
+    def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
+        """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
+        check_lease(lease)
         for part in _parts([_named(test)["test"] for test in tests]):
             self._post("renew", {"tests": part, "lease": lease})
 
@@ -260,7 +290,12 @@ class RemoteStudy:
         """Everything at a glance."""
         data = self._status()
         plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
-        return Status(**plain | {"arms": tuple(map(_arm, data["arms"]))})
+        awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
+        return Status(**plain | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited})
+
+    def awaited(self) -> Awaited | None:
+        """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
+        return self.status().awaited
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulation on the server; None when it cannot be said."""
@@ -279,8 +314,9 @@ class RemoteStudy:
         rows = []
         for row in self._get("pending"):
             test = Test(row["id"], row["arm"], row["metric"])
-            numbers = {"arm": self.arm_number(test.arm), "metric": self.metric_number(test.metric)}
-            rows.append((test, Pending(**row | numbers)))
+            row |= {"arm": self.arm_number(test.arm), "metric": self.metric_number(test.metric)}
+            row["expires"] = math.inf if row["expires"] is None else row["expires"]
+            rows.append((test, Pending(**row)))
         return rows
 
     def log(self, last: int | None = None) -> list[Event]:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
 from bestarm.study.storage import Storage, StorageError, StudyRecord
+from bestarm.study.study import check_can_be_decided, new_record
 from bestarm.validation import InvalidInput
 from bestarm.web.problems import NotThere, Taken
 from bestarm.web.pulse import Pulse
@@ -149,10 +148,9 @@ class Desk:
         """A new study."""
 
         def make() -> SharedStudy:
-            find_policy(plan.policy)
-            find_bound(plan.bound)
+            check_can_be_decided(plan)
             try:
-                record = self.storage.create_study(plan.name, plan.to_json(), seed)
+                record = new_record(self.storage, plan, seed)
             except InvalidInput as error:
                 if self.storage.find_study(plan.name) is not None:
                     raise Taken(str(error)) from None
@@ -214,7 +212,7 @@ class Desk:
                 if study is None:
                     study = self._keep(await self.do(lambda: SharedStudy(self.storage, record)))
                 snapshot = await self.snapshot(key)
-                self._rows[key] = snapshot.version, study.settled, snapshot.row
+                self._rows[key] = snapshot.version, study.entered, snapshot.row
             if time.monotonic() - start > LIST_PATIENCE:
                 self.computed += 1
 

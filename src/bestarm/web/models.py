@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from bestarm.answer import State
 from bestarm.study.standing import Verdict
 from bestarm.study.status import StudyState
+from bestarm.study.storage import Aside
+from bestarm.study.study import LONGEST_LEASE, MOST_DAYS
+from bestarm.study.waiting import AwaitedState
 from bestarm.validation import LONGEST_NAME
 
 MOST_RESULTS = 10_000
@@ -25,7 +28,8 @@ Holder = Annotated[
     Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
 ]
 Reason = Annotated[str, Field(max_length=2000)]
-Lease = Annotated[float, Field(gt=0, le=1e9, strict=True, allow_inf_nan=False, description="Seconds.")]
+Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
+Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
@@ -42,9 +46,14 @@ class NewStudy(_Taken):
 
 
 class Ask(_Taken):
-    """A wish for tests to make; each is the holder's for `lease` seconds."""
+    """A wish for tests to make. They are the holder's until they are told, failed or released.
+
+    With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
+    `renew` before so many seconds have passed, and loses them by silence.
+    """
 
     n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
+    days: Days | None = None
     lease: Lease | None = None
     holder: Holder
 
@@ -105,8 +114,14 @@ class OneTest(_OfTest):
     holder: Holder
 
 
+class SetAside(OneTest):
+    """A test whose attempt ended so, when nobody has said yet what that counts."""
+
+    kind: Aside = "failed"
+
+
 class HeldTests(_Taken):
-    """Tests that `holder` holds, to be given back or held for `lease` more seconds."""
+    """Tests to be freed, whoever holds them, or that `holder` holds for `lease` more seconds."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
     holder: Annotated[str, Field(max_length=200)]
@@ -201,6 +216,21 @@ class Conclusion(BaseModel):
     cost: float | None
 
 
+class Awaited(BaseModel):
+    """The test whose result counts next, who holds it, since when, and how to free it; times in epoch seconds."""
+
+    test: int
+    arm: str
+    metric: str
+    holder: str
+    since: float
+    due: float | None
+    state: AwaitedState
+    reason: str
+    command: str
+    count_command: str | None
+
+
 class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded."""
 
@@ -216,6 +246,7 @@ class StudyStatus(BaseModel):
     pending: int
     waiting: int
     arms: list[Arm]
+    awaited: Awaited | None
     plan: dict[str, Any]
     question: str
     answer_text: str | None
@@ -260,14 +291,22 @@ class Added(BaseModel):
 
 
 class PendingTest(BaseModel):
-    """A test without a result, who holds it, and until when (epoch seconds; nobody, if that is past)."""
+    """A test without a result, and who holds it; times in epoch seconds.
+
+    `expires` is 0 if nobody holds it, null if it is its holder's until they tell it, else when their next heartbeat is
+    overdue. `aside` says how its attempt ended, as long as nobody has said what that counts.
+    """
 
     id: int
     arm: str
     metric: str
     holder: str
-    expires: float
+    expires: float | None
     attempts: int
+    since: float
+    due: float | None
+    aside: Aside | None
+    reason: str
 
 
 class LogEntry(BaseModel):

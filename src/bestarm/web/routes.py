@@ -103,19 +103,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     async def pending(study: Key) -> Response:
         """The tests whose results are out, and who holds them."""
         rows = await desk.with_study(study, SharedStudy.pending)
-        return json_response(
-            [
-                {
-                    "id": test.id,
-                    "arm": test.arm,
-                    "metric": test.metric,
-                    "holder": row.holder,
-                    "expires": row.expires,
-                    "attempts": row.attempts,
-                }
-                for test, row in rows
-            ]
-        )
+        return json_response([row._asdict() | {"arm": test.arm, "metric": test.metric} for test, row in rows])
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(

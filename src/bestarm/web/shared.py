@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from typing import Any, NamedTuple
 
 from bestarm.plan import Plan
 from bestarm.study.outlook import Outlook
-from bestarm.study.storage import Event, Issued, Storage, StudyRecord
-from bestarm.study.study import DEFAULT_LEASE, Study, Test
+from bestarm.study.storage import Event, Issued, Storage, StudyRecord, default_url
+from bestarm.study.study import Study, Test
 from bestarm.study.words import question
 from bestarm.validation import InvalidInput
 from bestarm.web.problems import NotThere, json_bytes
@@ -39,18 +40,23 @@ class Version(NamedTuple):
     archived: float | None
     issued: int
     told: int
+    noted: int
 
     def __str__(self) -> str:
         archived = "" if self.archived is None else f"a{self.archived:.3f}"
-        return f"{self.revision}.{self.issued}.{self.told}{archived}"
+        return f"{self.revision}.{self.issued}.{self.told}.{self.noted}{archived}"
 
 
-def version_of(storage: Storage, record: StudyRecord, settled: int = 0) -> Version:
-    """The version of a study of which the tests up to `settled` are known to have an outcome."""
-    issued, told = storage.issued(record.key), settled
-    if issued > settled:
-        told += sum(len(part.ids) for part in storage.entries(record.key, settled, gaps=True))
-    return Version(record.revision, record.archived, issued, told)
+def version_of(storage: Storage, record: StudyRecord, entered: int = 0) -> Version:
+    """The version of a study of which the results up to number `entered` are known."""
+    key, told = record.key, entered
+    issued = storage.issued(key)
+    if record.by_arrival:
+        for part in storage.arrivals(key, entered):
+            told = int(part.arrivals[-1])
+    elif issued > entered:
+        told += sum(len(part.ids) for part in storage.entries(key, entered, gaps=True))
+    return Version(record.revision, record.archived, issued, told, storage.last_event(key))
 
 
 class Snapshot(NamedTuple):
@@ -95,13 +101,18 @@ class SharedStudy(Study):
         self._looked = time.monotonic()
 
     @property
-    def settled(self) -> int:
-        """The tests up to this one are known to have an outcome."""
-        return self._decider.settled
+    def entered(self) -> int:
+        """The results up to this number are known."""
+        return self._decider.entered
 
     @property
     def holder(self) -> str:
         return getattr(self._client, "holder", None) or "service"
+
+    @property
+    def _address(self) -> str:
+        # Where the database is, is nobody's business.
+        return default_url()
 
     def _issued(self, test: Test | int) -> Issued:
         try:
@@ -118,9 +129,10 @@ class SharedStudy(Study):
         here = self._test(self._issued(number))
         return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric)
 
-    def ask_or_end(self, n: int, lease: float | None) -> tuple[list[Test], bool]:
+    def ask_or_end(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
-        tests = self.ask(n, lease=DEFAULT_LEASE if lease is None else lease)
+        # This process lives on when its clients do not: it must not keep their tests for them.
+        tests = self.ask(n, days=math.inf if days is None and lease is None else days, lease=lease)
         if len(self._handed) > _MOST_HANDED:
             with self._lock:
                 settled = self._decider.settled
@@ -136,7 +148,7 @@ class SharedStudy(Study):
             if known is not None and self._present_version() == known.version:
                 return known
             self._sync()
-            self._snapshot = self._take_snapshot(version_of(self._storage, self._record, self._decider.settled))
+            self._snapshot = self._take_snapshot(version_of(self._storage, self._record, self._decider.entered))
             return self._snapshot
 
     def _present_version(self) -> Version | None:
@@ -144,7 +156,7 @@ class SharedStudy(Study):
         record = self._storage.find_study(self.name)
         if record is None or record.revision != self._record.revision:
             return None
-        return version_of(self._storage, record, self._decider.settled)
+        return version_of(self._storage, record, self._decider.entered)
 
     def _take_snapshot(self, version: Version) -> Snapshot:
         start = time.perf_counter()

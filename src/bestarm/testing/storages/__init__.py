@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bestarm.testing.storages import giving, leases, reading, studies, telling, threads
+from bestarm.testing.storages import arriving, giving, leases, reading, studies, telling, threads
 from bestarm.testing.storages.common import MakeStorage
 
 __all__ = ["STORAGE_CHECKS", "MakeStorage"]
@@ -29,12 +29,19 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     leases.check_tests_are_issued_in_order,
     leases.check_planning_sees_what_was_handed_out,
     leases.check_a_failing_plan_changes_nothing,
-    leases.check_a_lease_that_ran_out_is_handed_out_again,
+    leases.check_tests_of_who_falls_silent_are_handed_on,
+    leases.check_silence_is_given_a_second_chance,
+    leases.check_tests_without_a_heartbeat_stay_with_their_holder,
+    leases.check_what_is_set_aside_waits_for_a_word,
     leases.check_a_live_lease_has_one_holder,
-    leases.check_only_the_holder_can_let_go,
+    leases.check_anybody_can_let_go_and_only_the_holder_can_hold_on,
+    leases.check_pending_tests_can_be_read_in_pieces,
     leases.check_outcomes_end_leases,
     giving.check_given_results_withdraw_the_plan,
     giving.check_a_source_is_taken_once,
+    arriving.check_arrivals_are_in_the_order_of_telling,
+    arriving.check_arrivals_keep_their_place,
+    arriving.check_arrivals_of_many_threads,
     reading.check_entries_stop_at_the_first_gap,
     reading.check_entries_have_the_last_correction_wherever_they_are_cut,
     reading.check_the_log_is_in_order,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import time
 from collections.abc import Callable, Iterator
 
 from bestarm.study.storage import Issued, PlanRounds, Rounds, Storage, StudyRecord
@@ -12,7 +13,7 @@ from bestarm.validation import InvalidInput
 MakeStorage = Callable[[], Storage]
 
 ANN, BOB = "ann", "bob"
-LONG = 1000.0
+LONG = 100_000.0
 SHORT = 0.05
 """Seconds of lease: longer than a check takes, and short enough to wait for."""
 
@@ -59,8 +60,18 @@ def endless(count: int) -> Rounds:
     return [[(0, 0), (1, 1)]]
 
 
-def ask(storage: Storage, study: StudyRecord, count: int, holder: str = ANN, lease: float = LONG) -> list[Issued]:
+def ask(
+    storage: Storage, study: StudyRecord, count: int, holder: str = ANN, lease: float | None = LONG
+) -> list[Issued]:
     return storage.hand_out(study.key, count, holder, lease, 0, endless)
+
+
+def fall_silent(storage: Storage, study: StudyRecord, lease: float = SHORT) -> None:
+    """Wait until nobody can doubt that whoever holds tests with such a lease is gone."""
+    time.sleep(2 * lease)
+    # Somebody asks, for no test, and so notices the silence.
+    storage.hand_out(study.key, 0, "somebody", LONG, 0, no_rounds)
+    time.sleep(2 * lease)
 
 
 def ids(storage: Storage, study: StudyRecord, *, gaps: bool = False, after: int = 0) -> list[int]:

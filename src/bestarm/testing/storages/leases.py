@@ -1,10 +1,10 @@
-"""Checks of handing out: order, leases, and who may let go."""
+"""Checks of handing out: order, who holds what, for how long, and who may let go."""
 
 from __future__ import annotations
 
-import time
+import math
 
-from bestarm.study.storage import Issued, Outcome, Rounds
+from bestarm.study.storage import HandedOn, Issued, Outcome, Rounds, Storage, StudyRecord
 from bestarm.testing.storages.common import (
     ANN,
     BOB,
@@ -12,6 +12,8 @@ from bestarm.testing.storages.common import (
     SHORT,
     MakeStorage,
     ask,
+    endless,
+    fall_silent,
     ids,
     new_study,
     no_rounds,
@@ -69,7 +71,7 @@ def check_a_failing_plan_changes_nothing(make_storage: MakeStorage) -> None:
 
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 2, lease=SHORT)
-        time.sleep(2 * SHORT)
+        fall_silent(storage, study)
         before = storage.log(study.key), storage.pending(study.key)
         try:
             storage.hand_out(study.key, 5, BOB, LONG, 0, plan)
@@ -81,11 +83,30 @@ def check_a_failing_plan_changes_nothing(make_storage: MakeStorage) -> None:
         assert [test.id for test in ask(storage, study, 3, holder=BOB)] == [1, 2, 3]
 
 
-def check_a_lease_that_ran_out_is_handed_out_again(make_storage: MakeStorage) -> None:
+def _refused(storage: Storage, study: StudyRecord, test: int, holder: str) -> str:
+    """Who has the test now, of which `holder` can neither tell nor drop the outcome."""
+    present = ""
+    for act in (
+        lambda: storage.tell(study.key, test, 9.0, holder),
+        lambda: storage.tell_many(study.key, [(test, 9.0)], holder),
+        lambda: storage.drop(study.key, test, holder, ""),
+    ):
+        said = None
+        try:
+            act()
+        except HandedOn as error:
+            said = error
+        assert said is not None, "a former holder's result must be refused"
+        assert said.test == test
+        present = said.holder
+    return present
+
+
+def check_tests_of_who_falls_silent_are_handed_on(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 4, holder=ANN, lease=SHORT)
         storage.tell(study.key, 2, 2.0, ANN)
-        time.sleep(2 * SHORT)
+        fall_silent(storage, study)
         again = storage.hand_out(study.key, 2, BOB, LONG, 0, no_rounds)
         assert [test.id for test in again] == [1, 3]
         assert [(test.id, test.holder, test.attempts) for test in storage.pending(study.key)] == [
@@ -93,14 +114,91 @@ def check_a_lease_that_ran_out_is_handed_out_again(make_storage: MakeStorage) ->
             (3, BOB, 2),
             (4, ANN, 1),
         ]
-        # The first holder is late, and welcome once; then the second is.
-        assert storage.tell(study.key, 1, 1.0, ANN) is None
-        assert storage.tell(study.key, 1, 9.0, BOB) == Outcome(1.0, None, ANN)
-        assert storage.tell(study.key, 3, 3.0, BOB) is None
-        assert storage.tell(study.key, 3, 9.0, ANN) == Outcome(3.0, None, BOB)
-        # What is left goes before anything new.
-        assert [test.id for test in ask(storage, study, 2, holder=BOB)] == [4, 5]
-        assert values(storage, study) == [1.0, 2.0, 3.0]
+        assert [(e.test, e.holder) for e in storage.log(study.key) if e.kind == "handed on"] == [(1, ANN), (3, ANN)]
+        # Which of two attempts counts was decided when the second began, not by which is quicker.
+        assert _refused(storage, study, 1, ANN) == BOB
+        storage.release(study.key, [1], ANN)
+        storage.fail(study.key, 1, ANN, "too late")
+        storage.renew(study.key, [1], ANN, LONG)
+        storage.set_aside(study.key, 1, ANN, "failed", "too late")
+        assert storage.hand_out(study.key, 1, "carl", LONG, 0, no_rounds)[0].id == 4
+        assert storage.tell(study.key, 1, 1.0, BOB) is None
+        assert storage.tell(study.key, 1, 9.0, ANN) == Outcome(1.0, None, BOB)
+        # What she has not lost is hers to tell, and what she gets again.
+        storage.release(study.key, [3], BOB)
+        assert [test.id for test in storage.hand_out(study.key, 1, ANN, LONG, 0, no_rounds)] == [3]
+        assert _refused(storage, study, 3, BOB) == ANN
+        assert storage.tell(study.key, 3, 3.0, ANN) is None
+        # Others may tell for the holder.
+        assert storage.tell(study.key, 4, 4.0, "dora") is None
+        assert values(storage, study) == [1.0, 2.0, 3.0, 4.0]
+
+
+def check_silence_is_given_a_second_chance(make_storage: MakeStorage) -> None:
+    """Somebody who was asleep, or could not reach the database, and is back when others ask keeps their tests."""
+    with new_study(make_storage) as (storage, study):
+        ask(storage, study, 2, holder=ANN, lease=LONG)
+        storage.renew(study.key, [1, 2], ANN, SHORT)
+        fall_silent(storage, study)
+        # Heard of at the last moment, before anybody was handed her tests.
+        storage.renew(study.key, [1], ANN, LONG)
+        assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [2]
+        # To ask for nothing hands nothing on, and one look is not enough.
+        ask(storage, study, 1, holder="carl", lease=SHORT)
+        assert storage.hand_out(study.key, 0, BOB, LONG, 0, no_rounds) == []
+        assert {test.id: test.holder for test in storage.pending(study.key)} == {1: ANN, 2: BOB, 3: "carl"}
+
+
+def check_tests_without_a_heartbeat_stay_with_their_holder(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        storage.hand_out(study.key, 2, ANN, None, 0, endless, due=SHORT)
+        [first, second] = storage.pending(study.key)
+        assert (first.holder, first.expires, first.aside) == (ANN, math.inf, None)
+        assert first.due is not None
+        assert 0 < first.due - first.since <= 1.0
+        assert second.since >= storage.log(study.key)[0].time
+        fall_silent(storage, study)
+        assert storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds) == []
+        # Until somebody says that the result will not come.
+        storage.release(study.key, [1], BOB)
+        storage.fail(study.key, 2, BOB, "the power is out")
+        assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [1, 2]
+        log = [(e.kind, e.test, e.holder) for e in storage.log(study.key) if e.kind in ("released", "failed")]
+        assert log == [("released", 1, BOB), ("failed", 2, BOB)]
+        assert _refused(storage, study, 1, ANN) == BOB
+
+
+def check_what_is_set_aside_waits_for_a_word(make_storage: MakeStorage) -> None:
+    """A failed attempt of which nobody has said what it counts is not made again behind everybody's back."""
+    with new_study(make_storage) as (storage, study):
+        ask(storage, study, 4, holder=ANN, lease=SHORT)
+        storage.set_aside(study.key, 1, ANN, "failed", "exit status 3")
+        storage.set_aside(study.key, 2, ANN, "timed out", "")
+        storage.set_aside(study.key, 3, ANN, "refused", "7 is not a rate")
+        # Only whose attempt it was can say how it ended.
+        storage.set_aside(study.key, 4, BOB, "lost", "")
+        fall_silent(storage, study)
+        storage.renew(study.key, [1, 2, 3], ANN, SHORT)
+        assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [4]
+        said = [(test.id, test.aside, test.reason, test.holder) for test in storage.pending(study.key)]
+        assert said == [
+            (1, "failed", "exit status 3", ANN),
+            (2, "timed out", "", ANN),
+            (3, "refused", "7 is not a rate", ANN),
+            (4, None, "", BOB),
+        ]
+        noted = [(e.test, e.detail) for e in storage.log(study.key) if e.kind == "set aside" and e.holder == ANN]
+        assert noted == [(1, "failed: exit status 3"), (2, "timed out"), (3, "refused: 7 is not a rate")]
+        assert storage.tell(study.key, 1, 1.0, BOB) is None
+        storage.fail(study.key, 2, BOB, "unrelated")
+        storage.release(study.key, [3], BOB)
+        again = storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)
+        assert [test.id for test in again] == [2, 3]
+        assert [(test.id, test.aside, test.reason) for test in storage.pending(study.key)] == [
+            (2, None, ""),
+            (3, None, ""),
+            (4, None, ""),
+        ]
 
 
 def check_a_live_lease_has_one_holder(make_storage: MakeStorage) -> None:
@@ -110,7 +208,7 @@ def check_a_live_lease_has_one_holder(make_storage: MakeStorage) -> None:
         assert storage.hand_out(study.key, 5, BOB, LONG, 0, no_rounds) == []
 
 
-def check_only_the_holder_can_let_go(make_storage: MakeStorage) -> None:
+def check_anybody_can_let_go_and_only_the_holder_can_hold_on(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 6, holder=ANN)
         before = {test.id: test.expires for test in storage.pending(study.key)}
@@ -119,22 +217,27 @@ def check_only_the_holder_can_let_go(make_storage: MakeStorage) -> None:
         gained = [test.expires - before[test.id] for test in storage.pending(study.key)]
         assert min(gained[:2]) > 0.9 * LONG
         assert gained[2:] == [0.0] * 4
-        # From now on, for so long: that may also be sooner than before.
-        storage.renew(study.key, [5, 6], ANN, SHORT)
-        time.sleep(2 * SHORT)
-        # Who has lost a test cannot renew it.
-        storage.renew(study.key, [5], ANN, LONG)
-        assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [5, 6]
-        storage.release(study.key, [1, 2, 3, 4, 10**6], BOB)
+        storage.release(study.key, [1, 10**6], BOB)
         storage.fail(study.key, 3, BOB, "no")
-        storage.fail(study.key, 5, ANN, "too late")
-        storage.release(study.key, [5, 6], ANN)
-        assert storage.hand_out(study.key, 9, "carl", LONG, 0, no_rounds) == []
-        storage.release(study.key, [1, 2], ANN)
-        storage.fail(study.key, 3, ANN, "exit status 1")
+        storage.release(study.key, [2], ANN)
+        # What nobody holds cannot be held on to.
+        storage.renew(study.key, [1, 2, 3], ANN, LONG)
         assert [test.id for test in storage.hand_out(study.key, 9, "carl", LONG, 0, no_rounds)] == [1, 2, 3]
         failed = [(e.test, e.holder, e.detail) for e in storage.log(study.key) if e.kind == "failed"]
-        assert failed == [(3, BOB, "no"), (5, ANN, "too late"), (3, ANN, "exit status 1")]
+        assert failed == [(3, BOB, "no")]
+        # To give back what is one's own is nothing to note.
+        assert [(e.test, e.holder) for e in storage.log(study.key) if e.kind == "released"] == [(1, BOB)]
+
+
+def check_pending_tests_can_be_read_in_pieces(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        ask(storage, study, 7)
+        storage.tell(study.key, 2, 1.0, ANN)
+        everything = storage.pending(study.key)
+        assert [test.id for test in everything] == [1, 3, 4, 5, 6, 7]
+        assert storage.pending(study.key, limit=1) == everything[:1]
+        assert storage.pending(study.key, after=3, limit=2) == everything[2:4]
+        assert storage.pending(study.key, after=7) == []
 
 
 def check_outcomes_end_leases(make_storage: MakeStorage) -> None:

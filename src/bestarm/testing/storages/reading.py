@@ -37,7 +37,9 @@ def check_entries_stop_at_the_first_gap(make_storage: MakeStorage) -> None:
         storage.drop(study.key, 3, ANN, "")
         assert np.array_equal(values(storage, study, after=1), [2.0, math.nan, 4.0], equal_nan=True)
         part = next(storage.entries(study.key, 0))
-        assert [str(column.dtype) for column in part] == ["int64", "int64", "int64", "float64", "int8", "float64"]
+        assert [str(column.dtype) for column in part] == [
+            *("int64", "int64", "int64", "float64", "int8", "float64", "int64")
+        ]
 
 
 def check_entries_have_the_last_correction_wherever_they_are_cut(make_storage: MakeStorage) -> None:

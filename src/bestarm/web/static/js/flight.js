@@ -1,12 +1,15 @@
-// What is in flight: who holds which test until when, a box for each result, and asking for more.
+// What is in flight: who holds which test since when, a box for each result, and asking for more.
 
 import { post } from "./api.js";
 import { announce, h, named, newId, replace, setText } from "./dom.js";
 import { askReason } from "./dialogs.js";
 import { holder, setHolder } from "./holder.js";
-import { count, duration, plural, time, valueHint } from "./words.js";
+import { count, duration, plural, valueHint } from "./words.js";
 
 const AT_ONCE = 50;
+
+/** How an attempt ended of which nobody has said what it counts. */
+export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
 
 /** What was typed as a number, or as it stands for the service to complain about. */
 export function typed(text) {
@@ -25,10 +28,12 @@ export function flightPanel(context) {
   const number = h("input", { id: newId("n"), type: "number", min: 1, max: 1000, value: "1", class: "tiny" });
   const who = h("input", { id: newId("who"), value: holder(), autocomplete: "name", maxlength: 100 });
   who.addEventListener("change", () => setHolder(who.value));
+  const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
   const ask = h("button", { class: "primary" }, "Ask for tests");
   const asking = h("form", { class: "inline" },
     h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
     h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),
+    h("div", { class: "field" }, h("label", { for: days.id }, "Back in (days)"), days),
     ask);
   const problem = h("p", { class: "error", role: "alert" });
   const list = h("ul", { class: "flight" });
@@ -48,7 +53,8 @@ export function flightPanel(context) {
     setHolder(who.value);
     ask.disabled = true;
     try {
-      const answer = await post(`${context.base}/ask`, { n: typed(number.value), holder: holder() });
+      const terms = days.value.trim() ? { days: typed(days.value) } : {};
+      const answer = await post(`${context.base}/ask`, { n: typed(number.value), holder: holder(), ...terms });
       if (answer.tests.length) announce(`${plural(answer.tests.length, "test")} to make`);
       else if (answer.done) announce("The study is done: no more tests are needed");
       else announce("Nothing to test now: wait for results that are out");
@@ -118,12 +124,8 @@ export function flightPanel(context) {
           held),
         input,
         h("div", { class: "buttons" },
-          h("button", { type: "button", class: "small", onclick: () => {
-            const free = row.test.holder === holder() || row.test.expires < Date.now() / 1000;
-            end("fail", `Test ${test.id} failed`, free ? "The attempt is noted in the log and the test is handed out again."
-              : "The attempt is noted in the log. The test stays with its holder until the time is up.", `The failure of test ${test.id} is noted`);
-          } },
-            "Failed", h("span", { class: "sr" }, what)),
+          h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise type what a failure counts as its result.", `Test ${test.id} will be handed out again`) },
+            "Make again", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
             "Give up", h("span", { class: "sr" }, what))),
         wrong),
@@ -145,11 +147,13 @@ export function flightPanel(context) {
 
   function since(test) {
     const now = Date.now() / 1000;
-    const left = test.expires - now;
+    const who = named(test.holder || "nobody");
     const again = test.attempts > 1 ? `, attempt ${test.attempts}` : "";
-    const until = left > 0 ? [named(test.holder || "nobody"), ` until ${time(test.expires)} (${duration(left)} left${again})`]
-      : [`free: last held by `, named(test.holder || "nobody"), again];
-    return [`Test ${test.id} · `, until];
+    const ago = `${duration(now - test.since)}${again}`;
+    if (test.expires === 0) return [`Test ${test.id} · free: last held by `, who, again];
+    if (test.aside) return [`Test ${test.id} · set aside: the attempt of `, who, ` ${ENDED[test.aside]} ${ago} ago`, test.reason ? [": ", h("bdi", {}, test.reason)] : ""];
+    const late = test.due && test.due < now ? `; wanted to tell it ${duration(now - test.due)} ago` : "";
+    return [`Test ${test.id} · `, who, ` for ${ago}${test.expires === null ? "" : ", at work"}${late}`];
   }
 
   function draw() {

@@ -2,8 +2,10 @@
 
 import { download, post } from "./api.js";
 import { announce, h, named, replace } from "./dom.js";
+import { ENDED } from "./flight.js";
+import { holder } from "./holder.js";
 import { meter } from "./meter.js";
-import { about, count, date, headline, number, plural, promised, requirement, STATES } from "./words.js";
+import { about, count, date, duration, headline, number, plural, promised, requirement, STATES } from "./words.js";
 
 /** A file name that any system takes. */
 function fileName(status, ending) {
@@ -93,9 +95,40 @@ export function summaryPanel(context) {
         ? fact("Begun", date(status.created))
         : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
     replace(notes,
-      status.waiting ? h("p", { class: "note" }, `${plural(status.waiting, "result")} ${status.waiting === 1 ? "is" : "are"} recorded and ${status.waiting === 1 ? "waits" : "wait"} for tests issued earlier; they count once those are in.`) : null,
+      awaitedNote(status),
+      plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that how long a test takes has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
     archive.textContent = status.archived ? "Bring back" : "Archive";
+  }
+
+  /** What everything waits for, and the means to free it. */
+  function awaitedNote(status) {
+    const test = status.awaited;
+    const asleep = test && !["measuring", "free"].includes(test.state);
+    if (!test || !(status.waiting || asleep)) return null;
+    const now = Date.now() / 1000;
+    const wait = status.waiting
+      ? `${plural(status.waiting, "result")} recorded but not counted yet, here or below: waiting for test ${test.test} (`
+      : `The next result to count is that of test ${test.test} (`;
+    const ago = duration(now - test.since);
+    const held = test.state === "free" ? ["nobody holds it"]
+      : ENDED[test.state] ? ["the attempt of ", named(test.holder), ` ${ENDED[test.state]} ${ago} ago`, test.reason ? [": ", h("bdi", {}, test.reason)] : ""]
+        : [named(test.holder), ` has held it for ${ago}`, test.state === "overdue" ? ` and wanted to tell it ${duration(now - test.due)} ago` : ""];
+    const act = !asleep || status.archived ? null : [
+      ENDED[test.state] ? [" Type below what that counts, or, if it has nothing to do with results, have the test made again: "]
+        : [" If its result will not come: "],
+      h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
+    return h("p", { class: "note" }, wait, named(test.metric), " of ", named(test.arm), "); ", held, ".", act);
+  }
+
+  async function free(test) {
+    try {
+      await post(`${context.base}/release`, { tests: [test], holder: holder() });
+      announce(`Test ${test} will be handed out again`);
+      await context.refresh();
+    } catch (error) {
+      announce(error.message);
+    }
   }
 
   function forecastWords() {

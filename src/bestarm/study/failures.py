@@ -1,0 +1,146 @@
+"""What a failed attempt at a test counts. That must be fixed before results are seen, so it is for the user to say.
+
+To try a failed test again until it succeeds would record results on the condition that they succeed: a program that
+crashes on every third input would look safe. So unless something is declared, a failure stops the worker.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from bestarm.plan import Plan
+from bestarm.study.storage import Aside
+from bestarm.study.values import check_value
+from bestarm.validation import InvalidInput
+
+Counted = float | Mapping[str, float] | None
+"""A value for every metric, values by metric, or nothing."""
+
+
+class MeasurementFailed(RuntimeError):
+    """A test could not be measured, and nobody has said what that counts. The study is safe: say it, and go on."""
+
+    kind: ClassVar[Aside] = "failed"
+
+
+class MeasurementTimedOut(MeasurementFailed, TimeoutError):
+    """A test took longer than it may."""
+
+    kind = "timed out"
+
+
+class MeasurementRefused(MeasurementFailed):
+    """What came out is not a value at all."""
+
+    kind = "refused"
+
+
+class NotStarted(MeasurementFailed):
+    """Nothing was measured, because what measures cannot be started."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """How a front end has its users declare what failures count."""
+
+    failed: str
+    timed_out: str
+    retries: str
+
+
+IN_PYTHON = Words("failed_as=VALUE", "timeout_as=VALUE", "retries=N")
+ON_THE_COMMAND_LINE = Words("--failed-as VALUE", "--timeout-as VALUE", "--retry N")
+
+
+@dataclasses.dataclass(frozen=True)
+class Declared:
+    """What was declared of failures: values to count, by metric, or how often to try again."""
+
+    failed_as: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    timeout_as: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    retries: int = 0
+    words: Words = IN_PYTHON
+
+    @classmethod
+    def of(
+        cls, plan: Plan, failed_as: Counted, timeout_as: Counted, retries: int, words: Words = IN_PYTHON
+    ) -> Declared:
+        """Checked against the plan: every value must be one that its metric can take."""
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            name = words.retries.partition("=")[0].partition(" ")[0]
+            raise InvalidInput(f"{name} = {retries!r}: must be a whole number from 0 on")
+        failed = _by_metric(plan, failed_as, words.failed)
+        return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
+
+    def value(self, metric: str, kind: Aside) -> float | None:
+        """What an attempt that ended so counts; None if nobody has said."""
+        return {"failed": self.failed_as, "timed out": self.timeout_as}.get(kind, {}).get(metric)
+
+    def may_retry(self, kind: Aside, failures: int) -> bool:
+        """Whether a test that failed so often may be tried again. A value that was refused never is."""
+        return kind != "refused" and failures <= self.retries
+
+    def advice(self, plan: Plan, metric: str, kind: Aside) -> str:
+        """What can be declared of such a failure."""
+        if kind == "refused":
+            return (
+                "A value that cannot be is never measured again: the noise that the study states for "
+                f"{metric!r} is wrong, or what measures it is. Start a study that states what is true of its values"
+            )
+        again = f"or {self.words.retries}, if failures have nothing to do with results, to try again"
+        if kind == "lost":
+            return (
+                "The processes of a pool end together, so nobody knows whose measurement ended this one: let each test "
+                f"have a process of its own (workers=1, or `bestarm run`); {again}"
+            )
+        how = self.words.timed_out if kind == "timed out" else self.words.failed
+        part = plan.parts[plan.metrics.index(metric)]
+        low, high = part.noise.range
+        range_words = f" (from {low:g} to {high:g})" if low > -float("inf") else ""
+        return f"Declare what it counts: {how}{range_words} to record that value; {again}"
+
+
+def _by_metric(plan: Plan, counted: Counted, words: str) -> dict[str, float]:
+    name = words.partition("=")[0].partition(" ")[0]
+    if counted is None:
+        return {}
+    given = counted if isinstance(counted, Mapping) else dict.fromkeys(plan.metrics, counted)
+    parts = dict(zip(plan.metrics, plan.parts, strict=True))
+    checked: dict[str, float] = {}
+    for metric, value in given.items():
+        if metric not in parts:
+            raise InvalidInput(f"{name}: no metric {metric!r}; there are {', '.join(map(repr, parts))}")
+        try:
+            checked[metric] = check_value(parts[metric], value)
+        except InvalidInput as error:
+            if isinstance(counted, Mapping):
+                raise InvalidInput(f"{name}: {error}") from None
+            raise InvalidInput(f"{name}: {error}; values can be given for each metric by name") from None
+    return checked
+
+
+def read_declared(options: Sequence[str], name: str) -> Counted:
+    """Values from the command line: VALUE for every metric, or METRIC=VALUE, several times.
+
+    >>> read_declared(["1"], "--failed-as")
+    1.0
+    >>> read_declared(["crash=1", "latency=60"], "--failed-as")
+    {'crash': 1.0, 'latency': 60.0}
+    """
+    found: dict[str, float] = {}
+    for option in options:
+        metric, equals, text = option.rpartition("=")
+        try:
+            value = float(text)
+        except ValueError:
+            raise InvalidInput(f"{name} = {option!r}: must be VALUE or METRIC=VALUE") from None
+        if not equals:
+            if len(options) > 1:
+                raise InvalidInput(f"{name} = {option!r}: stands for every metric and must stand alone")
+            return value
+        if metric in found:
+            raise InvalidInput(f"{name} = {option!r}: {metric!r} is given twice")
+        found[metric] = value
+    return found or None

@@ -1,0 +1,77 @@
+"""Heartbeats: as long as a program lives, the tests it holds are not handed to anybody else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import weakref
+from collections.abc import Iterable
+from typing import Protocol
+
+from bestarm.study.storage import StorageError
+from bestarm.validation import InvalidInput
+
+LEASE = 20.0
+"""Seconds without a heartbeat after which a holder is suspected to be gone. If nothing is heard for half as long again,
+half a minute in all, their tests go to somebody else."""
+
+_EVERY = 5.0
+
+
+class Renewing(Protocol):
+    """Who can say that tests are still held: a study, here or on a server."""
+
+    def renew(self, tests: Iterable[int], lease: float) -> None: ...
+
+
+class Holds:
+    """The tests that `owner` holds in this process, renewed by a thread while there are any.
+
+    The thread does not keep its owner alive: when a study is let go of, its tests are too.
+    """
+
+    def __init__(self, owner: Renewing) -> None:
+        self._owner = weakref.ref(owner)
+        self._tests: set[int] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+
+    def add(self, tests: Iterable[int]) -> None:
+        """Hold further tests."""
+        with self._lock:
+            if self._process != os.getpid():
+                # A child process has neither the thread nor the tests of its parent.
+                self._process, self._thread, self._tests = os.getpid(), None, set()
+            self._tests.update(tests)
+            if self._tests and self._thread is None:
+                self._thread = threading.Thread(target=_beat, args=(weakref.ref(self),), daemon=True)
+                self._thread.start()
+
+    def discard(self, tests: Iterable[int]) -> None:
+        """Hold tests no more."""
+        with self._lock:
+            self._tests.difference_update(tests)
+
+    def beat(self) -> bool:
+        """Renew what is held; returns whether to go on."""
+        owner = self._owner()
+        with self._lock:
+            tests = sorted(self._tests)
+            if owner is None or not tests or self._process != os.getpid():
+                self._thread = None
+                return False
+        # Out of reach now, it may be back before the next.
+        with contextlib.suppress(StorageError, InvalidInput):
+            owner.renew(tests, LEASE)
+        return True
+
+
+def _beat(holds: weakref.ref[Holds]) -> None:
+    pause = threading.Event()
+    while not pause.wait(_EVERY):
+        here = holds()
+        if here is None or not here.beat():
+            return
+        del here
