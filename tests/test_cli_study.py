@@ -161,7 +161,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     }
     assert (purity["low"], purity["high"], purity["threshold"]) == (0, 100, 20)
     table = works(bestarm, "status", "second")
-    assert "1 result recorded but not counted yet: waiting for test 2 (harm of 25 mg), with" in table
+    assert "1 result recorded but not counted yet: waiting for test 2 (harm of 25 mg), which" in table
     assert "at most 0.5" in table
     assert "at least 20" in table
     assert "No forecast yet" in works(bestarm, "status", "second", "--forecast")

@@ -249,7 +249,7 @@ def operations() -> list[tuple[str, str]]:
 
 def test_the_description_has_every_route(service: httpx.Client) -> None:
     found = {f"{method} {path.removeprefix('/api')}" for method, path in operations()}
-    verbs = ["ask", "tell", "add", "csv", "correct", "fail", "abandon", "release", "renew", "archive"]
+    verbs = ["ask", "tell", "add", "csv", "correct", "fail", "set-aside", "abandon", "release", "renew", "archive"]
     looks = ["pending", "history", "forecast", "done", "log", "export", "report", "events"]
     assert found == {
         "get /health",
@@ -765,7 +765,7 @@ def test_results_of_another_process_arrive(database_url: str) -> None:
         one.wait(lambda events: len(events) == 1)
         everything.wait(lambda events: len(events) == 1)
         assert one.events[0][1] == "change"
-        assert one.events[0][2] == {"version": "0.1.0", "state": "running", "tests": 0, "confidence": 0.0}
+        assert one.events[0][2] == {"version": "0.1.0.1", "state": "running", "tests": 0, "confidence": 0.0}
         subprocess.run([sys.executable, "-c", TELL, database_url], check=True)
         one.wait(lambda events: events[-1][2]["tests"] == 1)
         everything.wait(lambda events: len(events) >= 2)

@@ -119,9 +119,12 @@ def test_the_smaller_operations(client: Client, storage: str) -> None:
     assert all(new[1].expires > 4000 + test.id for new, test in zip(remote.pending(), tests, strict=True))
     remote.fail(tests[0], "broke")
     remote.release(tests[1:2])
-    assert [test.id for test in client.open("trial", holder="you").ask(2)] == [1, 2]
+    you = client.open("trial", holder="you")
+    assert [test.id for test in you.ask(2)] == [1, 2]
     remote.abandon(tests[3], "spilled")
-    remote.tell(tests[1], True)
+    with pytest.raises(AlreadyTold, match="was handed to you in the meantime, whose result counts"):
+        remote.tell(tests[1], True)
+    you.tell(tests[1], True)
     remote.correct(tests[1], np.float64(0.0), "misread")
     assert remote.add([("a", "gain", 0.5), ("b", "harm", True)], source="file 1") == [5, 6]
     assert remote.log() == local.log()
@@ -131,9 +134,15 @@ def test_the_smaller_operations(client: Client, storage: str) -> None:
     assert [line.name for line in client.studies()] == []
     assert [line.name for line in client.studies(archived=True)] == ["trial"]
     with pytest.raises(ba.InvalidInput, match="is archived"):
-        remote.tell(tests[0], 1.0)
+        you.tell(tests[0], 1.0)
     remote.archive(undo=True)
-    remote.tell(tests[0], 1.0)
+    you.tell(tests[0], 1.0)
+    assert remote.pending() == local.pending()
+    remote.set_aside(tests[2], "out of ink", kind="timed out")
+    assert [(row.aside, row.reason, row.expires) for _, row in remote.pending()] == [
+        ("timed out", "out of ink", math.inf)
+    ]
+    assert remote.pending() == local.pending()
     assert (remote.arm_number("b"), remote.metric_number("harm")) == (1, 1)
 
 
@@ -200,7 +209,14 @@ def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None
     awaited = failing.awaited()
     assert awaited is not None
     assert (awaited.test, awaited.state, awaited.reason) == (1, "failed", "ZeroDivisionError: division by zero")
-    assert awaited == Study.open("failing", storage=storage).awaited()
+    # Where the service keeps it is not told.
+    here = Study.open("failing", storage=storage).awaited()
+    assert here is not None
+    assert awaited.command == "bestarm release failing 1"
+    assert here.command == f"bestarm release failing 1 --db {storage}"
+    assert dataclasses.replace(here, command="", count_command="") == dataclasses.replace(
+        awaited, command="", count_command=""
+    )
     failing.release(1)
     assert failing.ask(1)[0].id == 1
 

@@ -58,7 +58,17 @@ def assumptions(plan: Plan) -> list[str]:
         "Every measurement is fresh: what one shows does not depend on the others.",
         "The mean of each metric of each arm stays the same for the whole study.",
         *(noise_in_words(part) + "." for part in plan.parts),
-        "Every result was recorded, whatever it was; tests were given up only for reasons that have nothing to do with "
-        "their results.",
+        "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
+        "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
+        *_order(plan),
         "The answer is about these arms and metrics, as they were measured, and about no others.",
+    ]
+
+
+def _order(plan: Plan) -> list[str]:
+    if plan.order == "issue":
+        return []
+    return [
+        "How long a test takes has nothing to do with its result: results count in the order in which they arrive, as "
+        "the plan declares."
     ]

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from bestarm.study.storage import StorageError
 from bestarm.study.study import AlreadyTold
+from bestarm.study.values import RefusedValue
 from bestarm.validation import InvalidInput
 
 _MOST_IDLE = 64
@@ -104,14 +105,16 @@ class Connection:
             answer = json.loads(data)
             if 200 <= status < 300:
                 return answer
-            reason = answer["error"]["reason"]
+            reason, field = answer["error"]["reason"], answer["error"]["field"]
         except (ValueError, KeyError, TypeError):
             raise StorageError(
                 f"service = {self.url!r}: answered with status {status} and not as bestarm does"
             ) from None
         if status in (408, 429) or status >= 500:
             raise StorageError(f"service = {self.url!r}: {reason}")
-        raise (taken if status == 409 else InvalidInput)(reason)
+        if status == 409:
+            raise taken(reason)
+        raise (RefusedValue if field == "value" else InvalidInput)(reason)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, float, bytes]:
         connection = self._take()
