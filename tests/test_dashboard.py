@@ -343,15 +343,62 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     visitor.check()
 
 
+def test_what_everything_waits_for_is_said_and_can_be_freed(visit: Visit, server: Server) -> None:
+    study, path = new_study(server, "forgotten", doses(0.5))
+    study.ask(2, days=1e-9)
+    for test in study.ask(4):
+        study.tell(test, 0.5)
+    visitor = visit()
+    page = visitor.go(path)
+    note = page.locator(".notes .note", has_text="4 results recorded but not counted")
+    note.wait_for()
+    said = note.inner_text()
+    assert "waiting for test 1 (" in said
+    assert "bench" in said
+    assert "and wanted to tell it" in said
+    assert "bestarm release forgotten 1" in said
+    visitor.check()
+    note.get_by_role("button", name="Free test 1").click()
+    page.locator(".flight li", has_text="free: last held by").wait_for()
+    # An attempt that failed, of which nobody has said what it counts.
+    page.get_by_label("Your name").fill("bench")
+    study.set_aside(2, "exit status 3")
+    page.locator(".flight li", has_text="failed").first.wait_for()
+    assert "exit status 3" in page.locator(".flight").inner_text()
+    for number in (1, 2):
+        page.locator(f"#result-{number}").fill("0.25")
+    page.get_by_role("button", name="Save results").click()
+    note.wait_for(state="detached")
+    assert study.status().waiting == 0
+    visitor.check()
+
+
+def test_asking_for_days(visit: Visit, server: Server) -> None:
+    study, path = new_study(server, "field work", doses(0.5))
+    visitor = visit()
+    page = visitor.go(path)
+    page.get_by_label("Your name").fill("ann")
+    page.get_by_label("Back in (days)").fill("soon")
+    page.get_by_role("button", name="Ask for tests").click()
+    page.get_by_role("alert").get_by_text("days").wait_for()
+    page.get_by_label("Back in (days)").fill("2.5")
+    page.get_by_role("button", name="Ask for tests").click()
+    page.locator(".flight li").first.wait_for()
+    [(_, row)] = study.pending()
+    assert row.due is not None
+    assert row.due - row.since == pytest.approx(2.5 * 86400)
+    assert row.holder == "ann"
+
+
 def test_give_up_fail_correct_upload_download_and_archive(visit: Visit, server: Server, tmp_path: Path) -> None:
     study, path = new_study(server, "desk work", doses(0.5))
     visitor = visit()
     page = visitor.go(path)
     study.ask(3)
     page.locator(".flight li").nth(2).wait_for()
-    assert "bench until" in page.locator(".flight li").first.inner_text()
+    assert re.search(r"Test 1 · .?bench.? for \d+ seconds?, at work", page.locator(".flight li").first.inner_text())
 
-    page.get_by_role("button", name="Failed test 1").click()
+    page.get_by_role("button", name="Make again test 1").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("the vial broke")
     page.get_by_role("button", name="Confirm").click()
     page.locator("#log td", has_text="the vial broke").wait_for()

@@ -7,6 +7,8 @@ import { holder } from "./holder.js";
 import { meter } from "./meter.js";
 import { about, count, date, duration, headline, number, plural, promised, requirement, STATES } from "./words.js";
 
+const SHOWN_AFTER = 4;
+
 /** A file name that any system takes. */
 function fileName(status, ending) {
   const stem = status.study.normalize("NFKC").replace(/[^\p{L}\p{N} ._-]+/gu, "").trim().slice(0, 60);
@@ -94,21 +96,31 @@ export function summaryPanel(context) {
       decided || status.state === "budget_spent"
         ? fact("Begun", date(status.created))
         : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
+    drawNotes(status);
+    archive.textContent = status.archived ? "Bring back" : "Archive";
+  }
+
+  function drawNotes(status) {
+    const { plan } = status;
     replace(notes,
       awaitedNote(status),
       plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that how long a test takes has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
-    archive.textContent = status.archived ? "Bring back" : "Archive";
   }
+
+  // Times grow without anything being recorded.
+  setInterval(() => { if (!document.hidden && !notes.contains(document.activeElement)) drawNotes(context.status); }, 2000);
 
   /** What everything waits for, and the means to free it. */
   function awaitedNote(status) {
     const test = status.awaited;
-    const asleep = test && !["measuring", "free"].includes(test.state);
-    if (!test || !(status.waiting || asleep)) return null;
+    if (!test) return null;
     const now = Date.now() / 1000;
+    // What was asked for a moment ago needs nobody's attention yet.
+    const asleep = !["measuring", "free"].includes(test.state);
+    if (!status.waiting && !(asleep && (ENDED[test.state] || now - test.since > SHOWN_AFTER))) return null;
     const wait = status.waiting
-      ? `${plural(status.waiting, "result")} recorded but not counted yet, here or below: waiting for test ${test.test} (`
+      ? `${plural(status.waiting, "result")} recorded but not counted in what this page shows: waiting for test ${test.test} (`
       : `The next result to count is that of test ${test.test} (`;
     const ago = duration(now - test.since);
     const held = test.state === "free" ? ["nobody holds it"]
