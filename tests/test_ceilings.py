@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bestarm as ba
+from bestarm.evidence.bounded import TILTS, bounded_ceiling, bounded_evidence
 from bestarm.evidence.ceilings import (
     add_logs_ceiling,
     ceiling_above,
@@ -54,6 +55,67 @@ def test_a_sum_of_logarithms_without_a_logarithm(a: float, b: float) -> None:
 def test_a_sum_with_nothing() -> None:
     assert add_logs_ceiling(-math.inf, 1.5) == pytest.approx(1.5)
     assert add_logs_ceiling(-math.inf, -math.inf) == -math.inf
+
+
+def test_a_sum_with_all_there_can_be() -> None:
+    assert add_logs_ceiling(math.inf, 1.5) == math.inf
+    assert add_logs_ceiling(math.inf, math.inf) == math.inf
+    assert rival_ceiling(3, 1.5, math.inf) == math.inf
+
+
+def least_cost(divergence: float) -> float:
+    """By how much the evidence of values in [0, 1] falls short of n times the divergence, at the least.
+
+    The least is in the limit of c toward 1, as `bounded_ceiling` proves; there it depends on the best tilt alone.
+    """
+    tilts = 0.05 * 1.5 ** np.arange(-8.0, 14.0)
+    weights = np.repeat([0.1 / 8, 0.9 / 14], [8, 14])
+    assert len(tilts) == TILTS
+    best = np.linspace(0.01, 40.0, 40_000)[:, None]
+    gain = -np.expm1(-tilts) - tilts * np.exp(-best)
+    most = -np.expm1(-best) - best * np.exp(-best)
+    costs = -np.log((weights * np.exp(divergence * (gain / most - 1.0))).sum(axis=1))
+    return float(costs.min())
+
+
+def test_what_the_tilts_cost() -> None:
+    assert least_cost(1.0 / 0.28) == pytest.approx(1.032, abs=0.001)
+    assert least_cost(3.0) == pytest.approx(0.949, abs=0.001)  # less than 1: a step down by 1 at 3 is no ceiling
+    for divergence in np.linspace(0.001, 30.0, 200):
+        assert least_cost(divergence) > min(0.28 * divergence, 1.0)
+
+
+def test_of_values_in_a_range_where_the_tilts_cost_least() -> None:
+    """With c near 1, and a mean that the tilt `best` makes of it."""
+    for n in (100, 10_000, 1_000_000):
+        for divergence in np.linspace(0.05, 8.0, 60):
+            for best in (3.8, 4.5, 4.87, 5.0, 5.3, 6.0, 40.0):
+                gap = divergence / (n * (1.0 - (1.0 + best) * math.exp(-best)))
+                total, c = n * (1.0 - gap * math.exp(-best)), 1.0 - gap
+                assert bounded_ceiling(n, total, c) >= bounded_evidence(n, total, c)
+
+
+def test_of_values_in_a_range() -> None:
+    """Everywhere: few and many values, c near the ends of the range, totals from n c to n."""
+    near = [10.0**power for power in range(-12, 0)]
+    limits = [0.0, *near, *np.linspace(0.1, 0.9, 17), *(1.0 - x for x in near), 1.0]
+    for n in (1, 2, 3, 10, 100, 3_000, 65_536, 1_000_000):
+        for c in limits:
+            # From below n c, where the ceiling is flat, to n.
+            for share in (-1e-6, 0.0, *near, *np.linspace(0.1, 1.0, 10)):
+                total = min(max(n * (c + share * (1.0 - c)), 0.0), float(n))
+                assert bounded_ceiling(n, total, c) >= bounded_evidence(n, total, c)
+
+
+@pytest.mark.parametrize("sigma", [1e-6, 0.3, 1e6])
+def test_of_more_evidence_than_rounding_keeps(sigma: float) -> None:
+    setting, rng = setting_of(ba.Gaussian(sigma), ba.Bernoulli()), np.random.default_rng(8)
+    for _ in range(1_000):
+        n = int(rng.choice([1, 7, 300, 65_535, 3_000_000]))
+        total = n * sigma * float(rng.normal()) * 10.0 ** float(rng.uniform(0.0, 8.0))
+        s = stream_of(setting, Streams(np.array([[n]]), np.array([[total / n]]), np.array([[total]])), 0, 0)
+        assert ceiling_above(setting, 0, n, total, 0.4) >= evidence_above(*s, 0.4)
+        assert ceiling_below(setting, 0, n, total, 0.4) >= evidence_below(*s, 0.4)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=repr)

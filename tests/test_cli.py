@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from bestarm.cli.app import app
+from bestarm.cli.arguments import Command
 
 
 def bestarm(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -31,6 +38,71 @@ def test_help_needs_no_heavy_module() -> None:
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "simulate" in result.stdout
+
+
+def commands() -> dict[str, Any]:
+    group: Any = get_command(app)
+    found: dict[str, Any] = group.commands
+    return found
+
+
+def options(**wanted: bool) -> list[tuple[str, str]]:
+    """Every option with these properties, by command and name."""
+    return [
+        (command, name)
+        for command, found in commands().items()
+        for option in found.params
+        if option.param_type_name == "option" and all(getattr(option, key) == value for key, value in wanted.items())
+        for name in option.opts
+    ]
+
+
+def words(output: str) -> str:
+    """The message, without the frame and the line breaks of a terminal."""
+    return re.sub(r"[\s\u2500-\u257f]+", " ", output)
+
+
+def test_every_command_refuses_repeated_options() -> None:
+    assert all(isinstance(command, Command) for command in commands().values())
+
+
+@pytest.mark.parametrize(("command", "option"), options(multiple=False, is_flag=False))
+def test_an_option_given_twice_is_refused(command: str, option: str) -> None:
+    ended = CliRunner().invoke(app, [command, option, "first", option, "second"])
+    assert ended.exit_code == 2
+    longest = max((n for c in commands()[command].params if option in c.opts for n in c.opts), key=len)
+    values = "" if option == "--token" else ": 'first' and 'second'"
+    assert f"{longest} is given twice{values}. It takes one value." in words(ended.output)
+
+
+def test_in_whatever_way_it_is_given() -> None:
+    for arguments, message in (
+        (["ask", "study", "-n", "1", "-n2", "-n3"], "-n is given 3 times: '1', '2' and '3'"),
+        (["export", "study", "-o", "a", "--out=b"], "--out is given twice: 'a' and 'b'"),
+        (["tell", "study", "--arm", "a", "3", "--arm", "a"], "--arm is given twice: 'a' and 'a'"),
+        (["report", "study", "--forecast", "--no-forecast"], "--forecast and --no-forecast are given together"),
+    ):
+        ended = CliRunner().invoke(app, arguments)
+        assert (ended.exit_code, message in words(ended.output)) == (2, True), ended.output
+
+
+def test_what_may_be_given_twice(tmp_path: Path) -> None:
+    assert options(multiple=True) == [
+        *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
+        *(("serve", name) for name in ("--allow-host", "--proxy")),
+    ]
+    # A flag, a list, a word that only looks like an option, and help whatever else is said.
+    assert bestarm("theory", "exp1-a", "--json", "--json").returncode == 0
+    result = bestarm(
+        *("campaign", "exp1-a", "--out", str(tmp_path), "--policy", "racing", "--policy", "tf-lucb"),
+        *("--delta", "0.1", "--delta", "0.2", "--runs", "1", "--json"),
+    )
+    assert [(row["policy"], row["delta"]) for row in json.loads(result.stdout)] == [
+        *(("racing", 0.1), ("racing", 0.2), ("tf-lucb", 0.1), ("tf-lucb", 0.2))
+    ]
+    asked = bestarm("status", "--db", "nowhere.db", "--", "--db", cwd=tmp_path)
+    assert "is given twice" not in asked.stderr
+    assert bestarm("simulate", "--policy", "a", "--policy", "b", "--help").returncode == 0
 
 
 def test_policies_load_without_numba() -> None:

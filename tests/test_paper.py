@@ -11,7 +11,7 @@ import pytest
 import bestarm as ba
 from bestarm.analysis import drawing
 from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.page import Block, Figure, Grid, Heading, Items, Text, to_html, to_markdown
+from bestarm.analysis.page import Block, Figure, Grid, Heading, Items, Text, from_json, to_html, to_json, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES
 from bestarm.paper.reproduce import reproduce
 from bestarm.theory import analyze
@@ -70,6 +70,34 @@ def test_reproducing_again_computes_nothing_and_changes_nothing(everything: Path
     assert after == before
 
 
+@pytest.mark.parametrize("order", [("table1", "figure2"), ("figure2", "table1")])
+def test_one_experiment_after_the_other_gives_one_page(order: tuple[str, str], tmp_path: Path) -> None:
+    for runs, name in enumerate(order, start=1):
+        reproduce(name, tmp_path, runs=runs, seed=runs)
+    page, html = ((tmp_path / f"paper.{kind}").read_text(encoding="utf-8") for kind in ("md", "html"))
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert headings == ["## Experiment 1", "## Experiment 2", "## Where we depart from the paper"]
+    assert html.count("<h2>") == 3
+    # Each says how it was computed.
+    assert [line[:19] for line in page.splitlines() if "runs each" in line] == [
+        f"{order.index(name) + 1} runs each, seed {order.index(name) + 1}" for name in ("table1", "figure2")
+    ]
+    # Computed again, its part is replaced, and the others stay.
+    reproduce("table1", tmp_path, runs=3, seed=order.index("table1") + 1)
+    page = (tmp_path / "paper.md").read_text(encoding="utf-8")
+    assert page.count("## Experiment") == 2
+    assert "3 runs each" in page
+
+
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    reproduce("table1", tmp_path, runs=1)
+    (tmp_path / "campaigns" / "table1.json").write_text("{")
+    with pytest.raises(ba.InvalidInput, match=r"table1\.json is damaged: run `bestarm paper table1` again"):
+        reproduce("bounds", tmp_path, runs=1)
+    reproduce("table1", tmp_path, runs=1)
+    assert "## Confidence bounds" in (tmp_path / "paper.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ba.instance_names())
 def test_algorithm_1_lies_between_the_theorems(name: str) -> None:
     """The mean of 20 runs; Theorem 1 is some 40 times below it and Theorem 2 more than 10 times above."""
@@ -117,6 +145,12 @@ def test_a_chart_shows_its_data_in_the_right_form() -> None:
     importlib.import_module("matplotlib.pyplot").close(figure)
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "3", '[{"kind": "Poem"}]', '[{"kind": "Text", "verse": "a"}]', "[[]]"])
+def test_what_is_no_page_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_json(text)
+
+
 def test_a_page_in_both_forms() -> None:
     blocks: list[Block] = [
         Heading("T"),
@@ -125,6 +159,7 @@ def test_a_page_in_both_forms() -> None:
         Grid(("h", "n"), (("r", "1"),)),
         Figure("f", "cap"),
     ]
+    assert from_json(to_json(blocks)) == blocks
     markdown = to_markdown(blocks)
     assert "| h | n |\n| --- | ---: |\n| r | 1 |" in markdown
     assert "![cap](f.png)" in markdown

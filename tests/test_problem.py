@@ -259,6 +259,15 @@ def test_files_by_their_ending(tmp_path: Path) -> None:
     assert ba.Plan.load(str(tmp_path / "drug.json")) == plan
 
 
+def test_a_field_given_twice_is_refused() -> None:
+    with pytest.raises(ba.InvalidInput, match=r"^delta is given twice$"):
+        ba.Plan.from_json('{"delta": 0.1, "arms": [], "delta": 0.2}')
+    with pytest.raises(ba.InvalidInput, match=r"^cost is given several times$"):
+        ba.Plan.from_json('{"objective": {"cost": 1, "cost": 1, "cost": 2}}')
+    with pytest.raises(ba.InvalidInput, match="not valid TOML"):
+        ba.Plan.from_toml("delta = 0.1\ndelta = 0.2\n")
+
+
 def test_unreadable_files_are_refused_in_one_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.toml"
     for content, message in [

@@ -166,25 +166,3 @@ def test_the_timeline_keeps_a_bounded_number_of_points() -> None:
     for column in made:
         assert (np.diff(column) >= 0).all()
     assert Timeline([1.0]).progress() == ([], [], [])
-
-
-def test_plots(needs: Callable[[str], None]) -> None:
-    needs("matplotlib")
-    import matplotlib.pyplot as plt
-
-    study = finished(problem())
-    try:
-        figure = ba.plot.intervals(study)
-        assert [axes.get_title() for axes in figure.axes] == ["latency", "crash", "score"]
-        assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["slow", "fast", "harmful"]
-        assert {text.get_text() for text in figure.legends[0].get_texts()} == {row.verdict for row in study.state}
-        progress = ba.plot.progress(study)
-        assert progress.axes[0].lines[0].get_ydata()[-1] == study.status().tests
-        costs = ba.plot.costs(study)
-        answer = study.answer
-        assert answer is not None
-        assert sum(bar.get_width() for bar in costs.axes[0].patches) == pytest.approx(answer.cost)
-        for drawn in (figure, progress, costs):
-            drawn.canvas.draw()
-    finally:
-        plt.close("all")

@@ -114,7 +114,7 @@ class Plan(Problem):
     @classmethod
     def from_json(cls, text: str) -> Plan:
         try:
-            data = json.loads(text)
+            data = json.loads(text, object_pairs_hook=_once)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"not valid JSON: {error}") from None
         return cls.from_data(data)
@@ -149,3 +149,13 @@ class Plan(Problem):
 
     def to_json(self) -> str:
         return json.dumps(self.to_data(), indent=2, ensure_ascii=False)
+
+
+def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object none of whose fields is given twice: Python's reader would take the last."""
+    data = dict(fields)
+    if len(data) < len(fields):
+        names = [name for name, _ in fields]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"{twice} is given {'twice' if names.count(twice) == 2 else 'several times'}")
+    return data

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from bestarm.analysis.chart import Chart, Panel, Series
+from bestarm.study.intervals import short
 from bestarm.validation import InvalidInput
 
 # The palette of Okabe and Ito.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+_LETTERS_ACROSS = 40
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 
 
@@ -27,6 +29,11 @@ def _pyplot() -> Any:
         raise InvalidInput("figures need matplotlib: pip install 'bestarm[plot]'") from None
     matplotlib.use("Agg")
     return importlib.import_module("matplotlib.pyplot")
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib shows as it is, where it would set what is between two dollars as mathematics."""
+    return text.replace("$", r"\$")
 
 
 def require_plots() -> None:
@@ -42,7 +49,7 @@ def _styles(chart: Chart) -> dict[str, int]:
 
 def _line(axes: Any, series: Series, style: int) -> None:
     if series.reference:
-        axes.plot(series.x, series.y, "--", color="#222222", linewidth=1.2, label=series.label)
+        axes.plot(series.x, series.y, "--", color="#222222", linewidth=1.2, label=plain(series.label))
         return
     y = np.array(series.y)
     # On a logarithmic axis a bar must not reach zero.
@@ -57,7 +64,7 @@ def _line(axes: Any, series: Series, style: int) -> None:
         markersize=5,
         linewidth=1.5,
         capsize=2.5,
-        label=series.label,
+        label=plain(series.label),
     )
 
 
@@ -76,12 +83,17 @@ def _bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
             color=_COLORS[style],
             edgecolor="white",
             hatch=_HATCHES[style],
-            label=series.label,
+            label=plain(series.label),
         )
     for series in (s for s in panel.series if s.reference):
-        axes.hlines(series.y, places - 0.42, places + 0.42, colors="#222222", linestyles="--", label=series.label)
+        axes.hlines(
+            series.y, places - 0.42, places + 0.42, colors="#222222", linestyles="--", label=plain(series.label)
+        )
     if len(places) > 1:
-        axes.set_xticks(places, measured[0].x)
+        names = [plain(short(str(x))) for x in measured[0].x]
+        # Names that would run into each other are slanted.
+        slant = {"rotation": 30, "horizontalalignment": "right"} if sum(map(len, names)) > _LETTERS_ACROSS else {}
+        axes.set_xticks(places, names, **slant)
     else:
         axes.set_xticks([])  # a panel of one group is named by its title
 
@@ -111,16 +123,16 @@ def draw(chart: Chart) -> Any:
             axes.set_yscale("log")
         else:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.set_title(panel.title, fontsize=11)
-        axes.set_xlabel(panel.x_label)
-        axes.set_ylabel(panel.y_label)
+        axes.set_title(plain(panel.title), fontsize=11)
+        axes.set_xlabel(plain(panel.x_label))
+        axes.set_ylabel(plain(panel.y_label))
         axes.grid(axis="y", color="#dddddd", linewidth=0.7)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
     handles: dict[str, Any] = {}
     for axes in grid[0]:
         handles.update({label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)})
-    references = {s.label for panel in chart.panels for s in panel.series if s.reference}
+    references = {plain(s.label) for panel in chart.panels for s in panel.series if s.reference}
     handles = dict(sorted(handles.items(), key=lambda item: item[0] in references))
     figure.legend(
         handles.values(),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from collections.abc import Sequence
 from html import escape
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +49,28 @@ class Figure:
 
 
 Block = Heading | Text | Items | Grid | Figure
+
+_KINDS: dict[str, type[Block]] = {kind.__name__: kind for kind in (Heading, Text, Items, Grid, Figure)}
+
+
+def to_json(blocks: Sequence[Block]) -> str:
+    """The blocks to be kept in a file, until they are put on a page with others."""
+    return json.dumps([{"kind": type(block).__name__, **dataclasses.asdict(block)} for block in blocks], indent=1)
+
+
+def from_json(text: str) -> list[Block]:
+    """What `to_json` wrote; anything else is a `ValueError`."""
+    try:
+        return [
+            _KINDS[entry.pop("kind")](**{field: _frozen(value) for field, value in entry.items()})
+            for entry in json.loads(text)
+        ]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"not blocks of a page: {error}") from None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _markdown(block: Block) -> str:

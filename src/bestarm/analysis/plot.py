@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import importlib
 import math
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bestarm.study.intervals import COLORS
+from bestarm.analysis.drawing import plain
+from bestarm.analysis.selection import charted
+from bestarm.study.intervals import COLORS, limits, short, short_names
+from bestarm.study.standing import ArmStanding, Verdict
 from bestarm.study.study import Study
 from bestarm.validation import InvalidInput
 
 __all__ = ["costs", "intervals", "progress"]
 
-_MARKERS = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "$\u25cb$"}
+_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
+_ACROSS = 4
+"""So many panels stand side by side, and so many entries of a legend."""
 
 
 def _pyplot() -> Any:
@@ -26,69 +32,129 @@ def _pyplot() -> Any:
         raise InvalidInput("plots need matplotlib: pip install 'bestarm[plot]'") from None
 
 
+def _height(rows: Sequence[ArmStanding]) -> float:
+    """In inches, of a panel with a line for each arm."""
+    return 0.8 + 0.3 * len(rows)
+
+
+def _name_rows(axes: Any, rows: Sequence[ArmStanding]) -> None:
+    """The arms from top to bottom, whether any of them has results or not."""
+    axes.set_yticks(range(len(rows)), [plain(name) for name in short_names([row.name for row in rows])])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
+    first, last = limits([row.metrics[column] for row in rows])
+    for place, row in enumerate(rows):
+        metric = row.metrics[column]
+        if not metric.tests:
+            continue
+        color = COLORS[row.verdict]
+        ends = [max(metric.low, first), min(metric.high, last)]
+        axes.plot(ends, [place, place], color=color, linewidth=2.5, solid_capstyle="round")
+        inside = "white" if row.verdict == "open" else color
+        axes.plot(
+            metric.mean,
+            place,
+            color=color,
+            marker=_MARKERS[row.verdict],
+            markerfacecolor=inside,
+            markeredgewidth=2.0,
+            markersize=7,
+            linestyle="none",
+            label=row.verdict,
+        )
+    threshold = rows[0].metrics[column].threshold
+    if threshold is not None:
+        axes.axvline(threshold, color="#222222", linewidth=1.2, linestyle="--", label="threshold")
+    axes.set_xlim(first, last)
+    axes.locator_params(axis="x", nbins=5)
+    axes.set_title(plain(short(rows[0].metrics[column].metric)), fontsize=11)
+    axes.tick_params(left=False)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
 def intervals(study: Study) -> Any:
-    """Every arm's interval against the threshold, a panel a metric; colour and marker tell the verdict."""
+    """Every arm's interval against the threshold, a panel a metric; color and marker tell the verdict.
+
+    Of very many arms the best are shown.
+    """
     plt = _pyplot()
-    rows, metrics = study.state, study.plan.metrics
-    height = 1.2 + 0.3 * len(rows)
-    figure, grid = plt.subplots(
-        1, len(metrics), figsize=(3.4 * len(metrics) + 1, height), sharey=True, squeeze=False, layout="constrained"
-    )
-    for column, axes in enumerate(grid[0]):
-        for place, row in enumerate(rows):
-            metric = row.metrics[column]
-            if not metric.tests:
-                continue
-            color = COLORS[row.verdict]
-            ends = [end for end in (metric.low, metric.high) if math.isfinite(end)]
-            axes.plot(ends, [place] * len(ends), color=color, linewidth=2.5, solid_capstyle="round")
-            label = row.verdict if column == 0 else None
-            axes.plot(metric.mean, place, _MARKERS[row.verdict], color=color, markersize=8, label=label)
-        threshold = rows[0].metrics[column].threshold
-        if threshold is not None:
-            axes.axvline(threshold, color="#222222", linewidth=1.2, linestyle="--")
-        axes.set_title(metrics[column], fontsize=11)
-        axes.grid(axis="x", color="#dddddd", linewidth=0.7)
-        axes.spines[["top", "right", "left"]].set_visible(False)
-    grid[0][0].set_yticks(range(len(rows)), [row.name for row in rows])
-    grid[0][0].invert_yaxis()
-    handles = dict(zip(*reversed(grid[0][0].get_legend_handles_labels()), strict=True))
+    rows, about = charted(study.plan, study.status())
+    panels = len(study.plan.metrics)
+    across = min(panels, _ACROSS)
+    down = math.ceil(panels / across)
+    size = (3.4 * across + 1, _height(rows) * down + 0.5)
+    figure, grid = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.1)
+    for column, axes in enumerate(grid.flat):
+        if column < panels:
+            _panel(axes, rows, column)
+        else:
+            axes.remove()
+    _name_rows(grid[0][0], rows)
+    if about:
+        figure.suptitle(plain(about), fontsize=10)
+    handles: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     if handles:
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+        shown = [label for label in (*COLORS, "threshold") if label in handles]
+        figure.legend(
+            [handles[label] for label in shown], shown, loc="outside lower center", ncols=len(shown), frameon=False
+        )
     return figure
 
 
 def progress(study: Study) -> Any:
     """Tests and cost over time."""
     plt = _pyplot()
+    dates = importlib.import_module("matplotlib.dates")
     made = study.progress()
     times = [datetime.fromtimestamp(time, UTC) for time in made.time]
     figure, grid = plt.subplots(1, 2, figsize=(9, 3.4), squeeze=False, layout="constrained")
     for axes, values, label in zip(grid[0], (made.tests, made.cost), ("tests", "cost"), strict=True):
-        axes.plot(times, values, color=COLORS["feasible"])
+        # A line through one point is invisible.
+        axes.plot(times, values, color=COLORS["feasible"], marker="o" if len(times) == 1 else None)
         axes.set_title(label, fontsize=11)
-        axes.set_ylim(bottom=0)
-        axes.tick_params(axis="x", rotation=30)
+        axes.set_ylim(bottom=0, top=None if times else 1)
+        axes.set_xlabel("time, UTC")
+        if times:
+            if times[0] == times[-1]:
+                # Else matplotlib shows years around it.
+                axes.set_xlim(times[0] - timedelta(minutes=1), times[0] + timedelta(minutes=1))
+            locator = dates.AutoDateLocator()
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        else:
+            axes.set_xticks([])
         axes.grid(color="#dddddd", linewidth=0.7)
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def costs(study: Study) -> Any:
-    """What the tests of each arm have cost, metric by metric."""
+    """What the tests of each arm have cost, metric by metric. Of very many arms the best are shown."""
     plt = _pyplot()
-    rows, plan = study.state, study.plan
-    figure, axes = plt.subplots(figsize=(7, 1.2 + 0.3 * len(rows)), layout="constrained")
+    plan = study.plan
+    rows, about = charted(plan, study.status())
+    height = _height(rows) + 0.5 + 0.25 * math.ceil(len(plan.metrics) / _ACROSS)
+    figure, axes = plt.subplots(figsize=(9, height), layout="constrained")
     left = [0.0] * len(rows)
+    labels = map(plain, short_names(plan.metrics))
     shades = plt.get_cmap("viridis")
-    for column, (metric, cost) in enumerate(zip(plan.metrics, plan.costs, strict=True)):
+    for column, (label, cost) in enumerate(zip(labels, plan.costs, strict=True)):
         spent = [cost * row.metrics[column].tests for row in rows]
         shade = shades(column / max(len(plan.metrics) - 1, 1))
-        axes.barh(range(len(rows)), spent, left=left, color=shade, edgecolor="white", label=metric)
+        axes.barh(range(len(rows)), spent, left=left, color=shade, edgecolor="white", label=label)
         left = [before + more for before, more in zip(left, spent, strict=True)]
-    axes.set_yticks(range(len(rows)), [row.name for row in rows])
-    axes.invert_yaxis()
+    _name_rows(axes, rows)
+    axes.set_xlim(left=0, right=None if any(left) else 1)
     axes.set_xlabel("cost")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    if about:
+        figure.suptitle(plain(about), fontsize=10)
+    figure.legend(loc="outside lower center", ncols=_ACROSS, frameon=False)
     return figure

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from bestarm import __version__
+from bestarm.analysis.selection import charted
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.policies.certify import Certify
@@ -20,10 +21,9 @@ from bestarm.study.study import Study
 from bestarm.study.timeline import Progress
 from bestarm.study.words import assumptions, guarantee, question
 
-_MOST_IN_CHART = 60
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;
-       background: #fff }
+       background: #fff; overflow-wrap: break-word }
 h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem }
 .answer { font-size: 1.4rem; font-weight: 600; border-left: .4rem solid #0072b2; padding-left: .8rem }
 .answer.not { border-color: #e69f00 }
@@ -98,24 +98,14 @@ def _remaining(outlook: Outlook | None) -> str:
 
 
 def _charts(plan: Plan, status: Status, progress: Progress) -> str:
-    rows = status.arms
-    about = ""
-    if len(rows) > _MOST_IN_CHART:
-        sign = 1.0 if plan.objective.goal == "maximize" else -1.0
-        kept = sorted(rows, key=lambda row: (row.name != status.leader, -sign * _or_last(row.metrics[0].mean, sign)))
-        rows = tuple(kept[:_MOST_IN_CHART])
-        about = f"The {_MOST_IN_CHART} arms with the best {plan.objective.metric} of {len(status.arms)}; all are below."
+    rows, about = charted(plan, status)
     return (
         "<h2>Where every arm stands</h2>\n"
         + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
-        + (_p(about, "small") if about else "")
+        + (_p(f"{about}; all are below.", "small") if about else "")
         + _p(_about_intervals(plan), "small")
         + _growth(progress)
     )
-
-
-def _or_last(mean: float, sign: float) -> float:
-    return mean if mean == mean else -sign * float("inf")
 
 
 def _about_intervals(plan: Plan) -> str:

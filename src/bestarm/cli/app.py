@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bestarm.cli import studies
-from bestarm.cli.arguments import DashCommand
+from bestarm.cli.arguments import Command, DashCommand
 from bestarm.cli.serve import serve
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _options(
     """Find the best option that is also safe, with as few tests as possible, and prove it."""
 
 
-@app.command()
+@app.command(cls=Command)
 def simulate(
     source: Annotated[
         str,
@@ -98,7 +98,7 @@ def simulate(
     run(load_plan(source), policy, bound, runs, delta, seed, max_tests, executor, workers, device, as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def theory(
     source: Annotated[str, typer.Argument(metavar="INSTANCE|FILE", help="A built-in instance or a study file.")],
     delta: Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")] = None,
@@ -110,7 +110,7 @@ def theory(
     run(load_plan(source), delta, as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def forecast(
     source: Annotated[
         str, typer.Argument(metavar="INSTANCE|FILE", help="A study file with guessed means or ranges of them.")
@@ -133,7 +133,7 @@ def forecast(
     run(load_plan(source), policy, bound, delta, runs, seed, max_tests, executor, workers, device, plot, as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def campaign(
     sources: Annotated[list[str], typer.Argument(metavar="INSTANCE|FILE...", help="Instances or study files.")],
     out: Annotated[Path, typer.Option(help="Folder for results; an interrupted campaign there continues.")],
@@ -155,7 +155,7 @@ def campaign(
     run(plans, out, policy, bound, delta, runs, seed, max_tests, executor, workers, device, as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def paper(
     experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
@@ -175,7 +175,7 @@ def paper(
     run(experiment, out, runs, seed, executor, workers, device, with_performance_first, as_json)
 
 
-@app.command()
+@app.command(cls=Command)
 def demo(
     report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("bestarm-demo.html"),
     db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
@@ -190,7 +190,7 @@ def demo(
     run(report, db, policy, delta, seed, rate)
 
 
-@app.command()
+@app.command(cls=Command)
 def doctor(db: studies.Database = None, as_json: AsJson = False) -> None:
     """Say what is installed, what works, and how to get what is missing; status 1 if something is broken."""
     from bestarm.cli.doctor import run
@@ -200,7 +200,7 @@ def doctor(db: studies.Database = None, as_json: AsJson = False) -> None:
 
 for _name, _command in studies.COMMANDS.items():
     app.command(_name, cls=DashCommand, rich_help_panel="Live studies")(_command)
-app.command("serve", rich_help_panel="Live studies")(serve)
+app.command("serve", cls=Command, rich_help_panel="Live studies")(serve)
 
 
 def main() -> None:

@@ -1,14 +1,58 @@
-"""Command lines on which a value may be negative and a name may begin with a dash."""
+"""How command lines are read: no option twice; a value may be negative and a name may begin with a dash."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
 
 
-class DashCommand(TyperCommand):
+class Command(TyperCommand):
+    """A command that refuses an option given twice, where the last would silently win.
+
+    Options declared as lists may be repeated. So may a flag, but not together with its opposite.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        self._refuse_repeats(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _refuse_repeats(self, ctx: Any, args: Sequence[str]) -> None:
+        options: list[Any] = [param for param in self.get_params(ctx) if param.param_type_name == "option"]
+        parser: Any = self.make_parser(ctx)
+        for option in options:
+            # The same options once more, but every value is kept, and a flag as the name that it was given by.
+            if not option.is_flag and not option.count and not option.multiple:
+                parser.add_option(obj=option, opts=option.opts, dest=option.name, action="append", nargs=option.nargs)
+            elif option.secondary_opts:
+                for name in (*option.opts, *option.secondary_opts):
+                    parser.add_option(obj=option, opts=[name], dest=option.name, action="append_const", const=name)
+        given, _, _ = parser.parse_args(list(args))
+        if given.get("help"):
+            return
+        for option in options:
+            values = given.get(option.name)
+            name = max(option.opts, key=len)
+            if not isinstance(values, list) or len(values) == 1 or option.multiple:
+                continue
+            if not option.is_flag:
+                shown = "" if option.hide_input else f": {_listed(map(repr, values))}"
+                ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
+            elif {value in option.opts for value in values} == {True, False}:
+                ctx.fail(f"{_listed(dict.fromkeys(values))} are given together. Choose one.")
+
+
+def _times(number: int) -> str:
+    return "twice" if number == 2 else f"{number} times"
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+class DashCommand(Command):
     """A command whose own options are options, wherever they stand; anything else is an argument, dash or not.
 
     After `--` everything is an argument.

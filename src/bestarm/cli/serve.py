@@ -19,7 +19,9 @@ def serve(
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="What clients must present; better in BESTARM_TOKEN, where ps does not see it."
+            metavar="TEXT",
+            help="What clients must present; better in BESTARM_TOKEN, where ps does not see it.",
+            hide_input=True,
         ),
     ] = None,
     allow_host: Annotated[
@@ -30,7 +32,11 @@ def serve(
     ] = None,
     proxy: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="A proxy to believe for whom it asks.", show_default=False),
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy to believe for whom it asks; may be given several times.",
+            show_default=False,
+        ),
     ] = None,
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
 ) -> None:

@@ -21,6 +21,9 @@ from bestarm.kernel.tables import slot, tabulate
 ROUNDING = 1e-9
 """What keeps a ceiling from falling below what it bounds for rounding alone."""
 
+_SHARE = 1e-13
+"""The same for evidence so large that its own rounding exceeds `ROUNDING`: a share of it."""
+
 _LOG_2 = math.log(2.0)
 
 _FAR = 30.0
@@ -28,9 +31,9 @@ _FAR = 30.0
 
 
 def mixture_table() -> Floats:
-    """[slot]: log(2 sqrt(RHO / (n + RHO))), what the Gaussian mixture costs, and 1 / (2 (n + RHO))."""
+    """[slot]: log(2 sqrt(RHO / (n + RHO))), what the Gaussian mixture costs, and 1 / (2 (n + RHO)), rounded up."""
     cost = tabulate(lambda n: 0.5 * np.log(4.0 * RHO / (n + RHO)) + ROUNDING)
-    return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: 0.5 / (n + RHO))], axis=1))
+    return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: (0.5 + _SHARE) / (n + RHO))], axis=1))
 
 
 @kernel
@@ -71,8 +74,9 @@ def ceiling_below(setting: Setting, metric: int, n: int, total: float, c: float)
 @kernel
 def add_logs_ceiling(a: float, b: float) -> float:
     """Of log(e^a + e^b), at most 0.007 above it."""
-    if a == -math.inf or b == -math.inf:
-        return max(a, b)
+    if a == b:
+        # Among them two equal infinities, whose difference is not a number.
+        return a + (_LOG_2 + ROUNDING)
     apart = abs(a - b)
     if apart > _FAR:
         return max(a, b) + ROUNDING

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 from bestarm.analysis.drawing import require_plots
-from bestarm.analysis.page import Block, Heading, Items, Text, to_html, to_markdown
+from bestarm.analysis.page import Block, Heading, Items, Text, from_json, to_html, to_json, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES, page_part
 from bestarm.paper.published import DEPARTURES
 from bestarm.simulation.campaign import CampaignResult, Progress, replacing
@@ -41,6 +41,8 @@ def reproduce(
 ) -> dict[str, CampaignResult]:
     """Compute one experiment ("table1", "figure2", "drug", "bounds") or "all", and write figures and page to `folder`.
 
+    The page holds every experiment that was ever computed in `folder`.
+
     Parameters
     ----------
     slow_drug_policies
@@ -53,10 +55,6 @@ def reproduce(
     require_plots()
     folder = Path(folder)
     results: dict[str, CampaignResult] = {}
-    blocks: list[Block] = [
-        Heading(TITLE, level=1),
-        Text("T. Cai and K. Kandasamy, AAAI 2026. Every figure is printed by `bestarm paper`; δ = 0.1 unless stated."),
-    ]
     for name in names:
         policies: Sequence[str] = POLICIES
         if name == "drug" and not slow_drug_policies:
@@ -69,12 +67,36 @@ def reproduce(
             device=device,
             progress=progress(name) if progress else None,
         )
-        blocks += page_part(EXPERIMENTS[name], results[name], folder)
-    blocks += [Heading("Where we depart from the paper"), Items(DEPARTURES)]
-    for file, text in (("paper.md", to_markdown(blocks)), ("paper.html", to_html(blocks, TITLE))):
-        with replacing(folder / file) as page:
-            page.write(text)
+        part = page_part(EXPERIMENTS[name], results[name], folder)
+        with replacing(_part_file(folder, name)) as file:
+            file.write(to_json(part))
+        # After each, so that what is done is on the page when the next is interrupted.
+        _write_page(folder)
     return results
+
+
+def _part_file(folder: Path, name: str) -> Path:
+    """Where an experiment's part of the page is kept, for the pages of later calls."""
+    return folder / "campaigns" / f"{name}.json"
+
+
+def _write_page(folder: Path) -> None:
+    """Put every part there is on the page, in the paper's order."""
+    blocks: list[Block] = [
+        Heading(TITLE, level=1),
+        Text("T. Cai and K. Kandasamy, AAAI 2026. Every figure is printed by `bestarm paper`; δ = 0.1 unless stated."),
+    ]
+    for name in EXPERIMENTS:
+        kept = _part_file(folder, name)
+        if kept.exists():
+            try:
+                blocks += from_json(kept.read_text(encoding="utf-8"))
+            except ValueError:
+                raise InvalidInput(f"{kept} is damaged: run `bestarm paper {name}` again, or remove it") from None
+    blocks += [Heading("Where we depart from the paper"), Items(DEPARTURES)]
+    for page, text in (("paper.md", to_markdown(blocks)), ("paper.html", to_html(blocks, TITLE))):
+        with replacing(folder / page) as file:
+            file.write(text)
 
 
 def _campaign_folder(name: str, policies: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 
@@ -13,26 +14,36 @@ COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "w
 
 _ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
 _LONGEST_NAME = 28
+_NARROWEST = 1e-9
+"""How wide a panel is at least, as a share of what it shows: what lies closer cannot be told apart by its labels."""
 
 
-def _limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
+def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
     """A range that shows every mean and the threshold; the widest intervals may run out of it."""
     points = [m.mean for m in column if m.tests]
     points += [m.threshold for m in column if m.threshold is not None]
-    widths = sorted(m.high - m.low for m in column if m.tests)
-    margin = widths[len(widths) // 2] * 0.7 if widths else 1.0
-    low, high = min(points, default=0.0) - margin, max(points, default=1.0) + margin
-    return low, high
+    low, high = min(points, default=0.0), max(points, default=1.0)
+    widths = sorted(m.high - m.low for m in column if m.tests and math.isfinite(m.high - m.low))
+    # Without any results, as wide as what is asked.
+    margin = widths[len(widths) // 2] * 0.7 if widths else high - low or abs(low)
+    margin = max(margin, _NARROWEST * max(abs(low), abs(high))) or 1.0
+    return low - margin, high + margin
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    step = 10.0 ** math.floor(math.log10((high - low) / 2))
+def ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Two to five round numbers in a range, each with its label."""
+    power = math.floor(math.log10((high - low) / 2))
     for factor in (5, 2, 1):
-        if (high - low) / (step * factor) >= 2:
-            step *= factor
+        if (high - low) / (factor * 10.0**power) >= 2:
             break
-    first = math.ceil(low / step)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]
+    step = factor * 10.0**power
+    chosen = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    # As many digits as tell one step from the next; labels of many digits need room.
+    largest = max([step, *map(abs, chosen)])
+    digits = max(math.floor(math.log10(largest)) - power + 1, 6)
+    if digits > 6 and len(chosen) > 3:
+        chosen = chosen[::2]
+    return [(tick, f"{tick:.{digits}g}") for tick in chosen]
 
 
 def _mark(verdict: Verdict, x: float, y: float) -> str:
@@ -51,17 +62,17 @@ def _mark(verdict: Verdict, x: float, y: float) -> str:
 
 def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
     metrics = [row.metrics[column] for row in rows]
-    low, high = _limits(metrics)
+    low, high = limits(metrics)
     bottom = _TOP + _ROW * len(rows)
 
     def x(value: float) -> float:
         return left + _WIDTH * (min(max(value, low), high) - low) / (high - low)
 
-    middle, title = left + _WIDTH / 2, escape(metrics[0].metric)
+    middle, title = left + _WIDTH / 2, escape(short(metrics[0].metric))
     parts = [f'<text x="{middle:.0f}" y="24" text-anchor="middle" class="title">{title}</text>']
-    for tick in _ticks(low, high):
+    for tick, label in ticks(low, high):
         parts.append(f'<path d="M{x(tick):.1f} {_TOP - 8}V{bottom}" class="grid"/>')
-        parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle" class="tick">{tick:g}</text>')
+        parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle" class="tick">{label}</text>')
     threshold = metrics[0].threshold
     if threshold is not None:
         parts.append(f'<path d="M{x(threshold):.1f} {_TOP - 12}V{bottom + 2}" class="threshold"/>')
@@ -76,14 +87,23 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
     return parts
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+def short(name: str) -> str:
+    """A name as a chart shows it. Long names often differ at their ends, so it is the middle that is left out."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 10]}…{name[-9:]}"
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Names as a chart shows them. Those that look the same once they are short get a number."""
+    shown = [short(name) for name in names]
+    seen = Counter(shown)
+    return [label if seen[label] == 1 else f"{k}: {label}" for k, label in enumerate(shown, start=1)]
 
 
 def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
     """The chart of a study's standings, as an SVG element."""
     panels = len(rows[0].metrics)
-    left = 30 + 8 * max(len(_short(row.name)) for row in rows)
+    names = short_names([row.name for row in rows])
+    left = 30 + 8 * max(map(len, names))
     width = max(left + panels * (_WIDTH + _GAP), left + 540)
     height = _TOP + _ROW * len(rows) + 62
     size = f'viewBox="0 0 {width} {height}"'
@@ -93,9 +113,9 @@ def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
         ".grid{stroke:#ddd}.threshold{stroke:#222;stroke-width:1.5;stroke-dasharray:5 3}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
     ]
-    for k, row in enumerate(rows):
+    for k, name in enumerate(names):
         y = _TOP + _ROW * k + _ROW / 2 + 4
-        parts.append(f'<text x="{left - 14}" y="{y}" text-anchor="end">{escape(_short(row.name))}</text>')
+        parts.append(f'<text x="{left - 14}" y="{y}" text-anchor="end">{escape(name)}</text>')
     for column in range(panels):
         parts += _panel(rows, column, left + column * (_WIDTH + _GAP))
     x = float(left)

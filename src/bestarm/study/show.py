@@ -18,6 +18,6 @@ def html_view(plan: Plan, status: Status) -> str:
     chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
     more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
     return (
-        f"<div><p><strong>{escape(status.study)}</strong>: {escape(question(plan))}</p><p>{escape(status.headline)}; "
-        f"{status.tests:,} tests, cost {status.cost:,.6g}</p>{chart}{more}</div>"
+        f'<div style="overflow-wrap:anywhere"><p><strong>{escape(status.study)}</strong>: {escape(question(plan))}</p>'
+        f"<p>{escape(status.headline)}; {status.tests:,} tests, cost {status.cost:,.6g}</p>{chart}{more}</div>"
     )

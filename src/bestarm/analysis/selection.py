@@ -1,0 +1,26 @@
+"""Which arms a chart shows: all, or the best of very many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bestarm.plan import Plan
+from bestarm.study.standing import ArmStanding
+from bestarm.study.status import Status
+
+MOST_IN_CHART = 60
+
+
+def charted(plan: Plan, status: Status) -> tuple[Sequence[ArmStanding], str]:
+    """The arms to show, and a sentence that says which they are if they are not all."""
+    if len(status.arms) <= MOST_IN_CHART:
+        return status.arms, ""
+    sign = 1.0 if plan.objective.goal == "maximize" else -1.0
+
+    def rank(row: ArmStanding) -> tuple[bool, float]:
+        mean = row.metrics[0].mean
+        return row.name != status.leader, math.inf if math.isnan(mean) else -sign * mean
+
+    rows = sorted(status.arms, key=rank)[:MOST_IN_CHART]
+    return rows, f"The {MOST_IN_CHART} arms with the best {plan.objective.metric} of {len(status.arms)}"
