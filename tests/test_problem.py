@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -304,3 +305,22 @@ def test_the_papers_instances() -> None:
     assert len(ba.instance_names()) == 17
     with pytest.raises(ba.InvalidInput, match="instance = 'exp9': no such instance; there are exp1-a"):
         ba.instance("exp9")
+
+
+@pytest.mark.parametrize("name", ["parts", "arm_names", "metrics", "noises", "costs"])
+def test_what_is_looked_up_for_every_test_is_made_once(name: str) -> None:
+    plan = ba.Plan.from_toml(DOSE)
+    assert getattr(plan, name) is getattr(plan, name)
+
+
+def test_what_was_looked_up_leaves_no_trace() -> None:
+    used, fresh = ba.Plan.from_toml(DOSE), ba.Plan.from_toml(DOSE)
+    names = ("parts", "arm_names", "metrics", "noises", "costs")
+    assert [len(getattr(used, name)) for name in names] == [4, 2, 4, 4, 4]
+    assert used == fresh
+    assert repr(used) == repr(fresh)
+    assert used.to_data() == fresh.to_data()
+    assert pickle.loads(pickle.dumps(used)) == fresh
+    changed = dataclasses.replace(used, arms=(ba.Arm("x"),), constraints=())
+    assert (changed.arm_names, changed.metrics, changed.costs) == (("x",), ("efficacy",), (1.0,))
+    assert len(changed.parts) == len(changed.noises) == 1

@@ -347,7 +347,7 @@ def test_a_database_out_of_reach_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
 
     assert workers.drive(study, submit, 2).arm == "high"
     monkeypatch.setattr(workers, "PATIENCE", 0.0)
-    monkeypatch.setattr(study.storage, "find_study", troubled)
+    monkeypatch.setattr(study.storage, "look", troubled)
     troubles = iter(range(99))
     with pytest.raises(StorageError):
         workers.drive(study, submit, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -177,25 +178,26 @@ class Problem:
                 if not low <= ends[0] <= ends[1] <= high:
                     raise ValueError(f"{where}: must lie between {low:g} and {high:g}, the range of its values")
 
-    @property
-    def parts(self) -> list[Objective | Constraint]:
+    # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
+    @functools.cached_property
+    def parts(self) -> tuple[Objective | Constraint, ...]:
         """The objective and the constraints, in the order of the metrics."""
-        return [self.objective, *self.constraints]
+        return (self.objective, *self.constraints)
 
-    @property
+    @functools.cached_property
     def arm_names(self) -> tuple[str, ...]:
         return tuple(arm.name for arm in self.arms)
 
-    @property
+    @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics, the objective first."""
         return tuple(part.metric for part in self.parts)
 
-    @property
+    @functools.cached_property
     def noises(self) -> tuple[Noise, ...]:
         return tuple(part.noise for part in self.parts)
 
-    @property
+    @functools.cached_property
     def costs(self) -> tuple[float, ...]:
         """The cost of one test, by metric."""
         return tuple(part.cost for part in self.parts)
@@ -232,7 +234,8 @@ class Problem:
 
     def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
         """The same problem with true means (arm → metric → mean), for simulation."""
-        if unknown := [name for name in means if name not in self.arm_names]:
+        known = set(self.arm_names)
+        if unknown := [name for name in means if name not in known]:
             raise InvalidInput(
                 f"means of {unknown[0]!r}: no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
             )

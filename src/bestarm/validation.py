@@ -147,7 +147,8 @@ def _name(data: object) -> str:
         raise ValueError("must not begin or end with white space")
     if len(data) > LONGEST_NAME:
         raise ValueError(f"must have at most {LONGEST_NAME} characters, not {len(data)}")
-    if any(unicodedata.category(character) in ("Cc", "Cs") for character in data):
+    # What is printable has none of them, and is known at once.
+    if not data.isprintable() and any(unicodedata.category(character) in ("Cc", "Cs") for character in data):
         raise ValueError("must not contain control characters such as line breaks, or halves of characters")
     return data
 

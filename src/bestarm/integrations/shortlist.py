@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -65,10 +66,13 @@ class Shortlist(Problem):
 
     def candidate(self, arm: str) -> Candidate:
         """The candidate that became this arm."""
-        for candidate in self.candidates:
-            if candidate.arm == arm:
-                return candidate
+        if arm in self._by_arm:
+            return self._by_arm[arm]
         raise InvalidInput(f"arm = {arm!r}: no such arm; the arms are {', '.join(map(repr, self.arm_names))}")
+
+    @functools.cached_property
+    def _by_arm(self) -> dict[str, Candidate]:
+        return {candidate.arm: candidate for candidate in self.candidates}
 
     def params(self, arm: str) -> dict[str, Any]:
         """The parameters of this arm."""

@@ -75,7 +75,7 @@ class Decider:
         Until every stream has a result, they are those of the streams without one: policies count on that.
         """
         if self.policy.untested:
-            return [(int(arm), int(metric)) for arm, metric in np.argwhere(self.policy.streams.counts == 0)]
+            return [(arm, metric) for arm, metric in np.argwhere(self.policy.streams.counts == 0).tolist()]
         return self._next or []
 
     def rounds_ahead(

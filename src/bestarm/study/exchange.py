@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import json
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -151,6 +152,8 @@ def tell_results(study: Study, data: bytes, name: str, *, once: bool = True) -> 
 # ------------------------------------------------------------------------------------------------------- writing
 
 
+# Tests of a round, and results of a file, bear the same time.
+@functools.lru_cache(maxsize=1024)
 def iso_time(seconds: float) -> str:
     """A time as ISO 8601, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -182,7 +185,7 @@ def write_csv(study: Study, out: TextIO) -> int:
 
 def write_json(study: Study, out: TextIO) -> int:
     """The study's plan and seed, and every test with all that was told of it, the present outcome last."""
-    record = study.record
+    record, arms, metrics = study.record, study.plan.arm_names, study.plan.metrics
     head = {
         "study": study.name,
         "created": iso_time(record.created),
@@ -191,18 +194,19 @@ def write_json(study: Study, out: TextIO) -> int:
         "plan": study.plan.to_data(),
     }
     out.write(json.dumps(head, ensure_ascii=False, indent=2).removesuffix("\n}") + ',\n  "tests": [')
+    encode = json.JSONEncoder(ensure_ascii=False).encode
     count, number, separator = 0, 1, "\n    "
     for test in study.storage.history(record.key):
         row = {
             "test": test.id,
-            "arm": study.plan.arm_names[test.arm],
-            "metric": study.plan.metrics[test.metric],
+            "arm": arms[test.arm],
+            "metric": metrics[test.metric],
             "round": number,
             "asked": not test.given,
             "issued": iso_time(test.issued),
             "outcomes": [_outcome(told) for told in test.outcomes],
         }
-        out.write(separator + json.dumps(row, ensure_ascii=False))
+        out.write(separator + encode(row))
         count, number, separator = count + 1, number + test.ends, ",\n    "
     out.write("\n  ]\n}\n")
     return count

@@ -150,7 +150,7 @@ class Follower:
 
     def _look(self) -> None:
         """Read the study's entry, and start afresh if something in its past has changed."""
-        record = self._storage.find_study(self.name)
+        record = self._storage.look(self._record)
         if record is None:
             raise InvalidInput(f"study = {self.name!r}: is no longer in {self._storage.url!r}")
         changed = record.revision != self._record.revision
@@ -178,6 +178,8 @@ class Follower:
     def _is_done(self) -> bool:
         if self._decider.stop is not None:
             return True
+        if self.plan.budget is None:
+            return False
         tests, cost = self._decider.policy.spent
         return tests >= self.plan.max_tests or cost >= self.plan.max_cost
 

@@ -182,17 +182,18 @@ class Plans:
         row = {"study": key, "round": number, "first": first, "tests": json.dumps(plan)}
         connection.execute(self._upsert, row)
 
-    def rest(self, connection: sa.Connection, key: int) -> tuple[int, int, list[Planned]]:
-        """The last test's id, the number of its plan, and what that plan still has to hand out."""
+    def rest(self, connection: sa.Connection, key: int, count: int) -> tuple[int, int, list[Planned]]:
+        """The last test's id, the number of its plan, and what that plan still has to hand out, up to `count`."""
         row = connection.execute(_NEWEST, {"key": key}).first()
         if row is None:
             return 0, 0, []
         last, number = row
         present = connection.execute(_PRESENT, {"key": key}).first()
         # Results measured without asking have a number of their own, which withdraws the rest of the plan before.
-        if present is None or present.round != number:
+        if not count or present is None or present.round != number:
             return last, number, []
-        return last, number, self._plan(connection, key, number, present.first)[last + 1 - present.first :]
+        done = last + 1 - present.first
+        return last, number, self._plan(connection, key, number, present.first)[done : done + count]
 
     def _plan(self, connection: sa.Connection, key: int, number: int, first: int) -> list[Planned]:
         # A plan once committed never changes, and parsing a long one at every test would take milliseconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,7 +58,8 @@ def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) ->
 
 def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
     query = _PENDING if limit is None else _PENDING.limit(limit)
-    return [Pending._make(row) for row in connection.execute(query, {"key": key, "after": after})]
+    # The driver's own rows: in the first round of a large problem there are hundreds of thousands.
+    return [*map(Pending._make, connection.execute(query, {"key": key, "after": after}).cursor.fetchall())]
 
 
 _PENDING = (
@@ -144,6 +146,9 @@ _COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i
 _ROW = np.dtype(list(_COLUMNS.items()))
 
 
+_FIRST = operator.itemgetter(0)
+
+
 def read_history(database: Database, key: int) -> Iterator[History]:
     """As `Storage.history` says."""
     query = (
@@ -157,12 +162,15 @@ def read_history(database: Database, key: int) -> Iterator[History]:
     )
     for after in itertools.count(0, PAGE):
         with database.connect() as connection:
-            rows = connection.execute(query, {"after": after, "to": after + PAGE}).all()
+            rows = connection.execute(query, {"after": after, "to": after + PAGE}).cursor.fetchall()
         if not rows:
             return
-        for (test, arm, metric, ends, given, issued), told in itertools.groupby(rows, lambda row: row[:6]):
-            recorded = tuple(Told(row.value, row.reason, row.holder, row.told) for row in told if row.told is not None)
-            yield History(test, arm, metric, bool(ends), bool(given), issued, recorded)
+        for _, of_test in itertools.groupby(rows, _FIRST):
+            recorded = [*of_test]
+            test, arm, metric, ends, given, issued = recorded[0][:6]
+            # Without an outcome there is one row, without a time.
+            told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
+            yield History(test, arm, metric, bool(ends), bool(given), issued, told)
 
 
 def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:

@@ -38,13 +38,14 @@ studies = sa.Table(
     metadata,
     sa.Column("study", sa.Integer, primary_key=True),
     sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("plan", sa.Text, nullable=False),
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("archived", sa.Double),
     sa.Column("revision", sa.Integer, nullable=False),
     # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
+    # It can be megabytes, and SQLite reads a row up to the last column that is wanted. In older files it is the third.
+    sa.Column("plan", sa.Text, nullable=False),
 )
 
 tests = _table(
@@ -101,8 +102,10 @@ events = sa.Table(
 )
 
 # The present round of each study: its number, the id of its first test, and all its tests.
-rounds = _table(
-    "rounds",
+# With row ids: without them SQLite would read the whole round, which can be long, to find its number.
+rounds = sa.Table(
+    "bestarm_rounds",
+    metadata,
     _key(),
     sa.Column("round", sa.BigInteger, nullable=False),
     sa.Column("first", sa.BigInteger, nullable=False),

@@ -50,7 +50,15 @@ class _Refused(Exception):
         self.outcomes = outcomes
 
 
-_BY_NAME = sa.select(studies).where(studies.c.name == sa.bindparam("name"))
+_STUDIES = sa.select(*(studies.c["study" if name == "key" else name] for name in StudyRecord._fields))
+_BY_NAME = _STUDIES.where(studies.c.name == sa.bindparam("name"))
+# The plan of a large study is megabytes of text, and whoever asks or tells looks first.
+_PRESENT = sa.select(
+    *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
+).where(studies.c.name == sa.bindparam("name"))
+_TOLD = sa.select(sa.func.count()).where(
+    outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
+)
 _LOCK = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
 _FORMER = sa.exists().where(
     former.c.study == sa.bindparam("study"),
@@ -126,9 +134,14 @@ class SQLStorage(Storage):
             row = connection.execute(_BY_NAME, {"name": name}).first()
         return None if row is None else _record(row)
 
+    def look(self, record: StudyRecord) -> StudyRecord | None:
+        with self._database.connect() as connection:
+            row = connection.execute(_PRESENT, {"name": record.name}).first()
+        return None if row is None else _record((row[0], record.name, record.plan, *row[1:]))
+
     def studies(self) -> list[StudyRecord]:
         with self._database.connect() as connection:
-            return [_record(row) for row in connection.execute(sa.select(studies).order_by(studies.c.study))]
+            return [_record(row) for row in connection.execute(_STUDIES.order_by(studies.c.study))]
 
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         with self._database.transaction() as connection:
@@ -172,7 +185,7 @@ class SQLStorage(Storage):
             terms = Terms(text(holder), now, lease, due)
             forget_told(connection, key, settled, by_arrival=by_arrival)
             handed = hand_again(connection, key, count, terms)
-            last, number, left = self._plans.rest(connection, key)
+            last, number, left = self._plans.rest(connection, key, count)
             while len(handed) < count:
                 if not left:
                     left = flat(plan_rounds(count - len(handed)))
@@ -204,7 +217,7 @@ class SQLStorage(Storage):
                     connection.execute(sa.insert(sources).values(study=key, source=text(source)))
                 except sa.exc.IntegrityError:
                     raise InvalidInput(f"{source}: has been recorded in this study already") from None
-            last, number, _ = self._plans.rest(connection, key)
+            last, number, _ = self._plans.rest(connection, key, 0)
             marked = {*ends, len(results) - 1}
             due = [(arm, metric, int(k in marked)) for k, (arm, metric, _) in enumerate(results)]
             new = issue(connection, key, last + 1, number + 1, due, now, given=True)
@@ -356,6 +369,10 @@ class SQLStorage(Storage):
         query = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key)
         with self._database.connect() as connection:
             return connection.execute(query).scalar() or 0
+
+    def told(self, key: int, after: int) -> int:
+        with self._database.connect() as connection:
+            return int(connection.execute(_TOLD, {"key": key, "after": after}).scalar_one())
 
     def log(self, key: int, last: int | None = None) -> list[Event]:
         with self._database.connect() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any, Literal
 
@@ -60,15 +61,21 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""
-        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        plain: dict[str, Any] = _plain(self)
         return plain
 
 
 def _plain(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _plain(item) for key, item in data.items()}
-    if isinstance(data, list | tuple):
+    # Of a large study there are millions of entries, which `dataclasses.asdict` would copy one by one.
+    kind: Any = type(data)
+    if kind is float:
+        return data if math.isfinite(data) else None
+    if kind is tuple:
         return [_plain(item) for item in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
+    names = _fields(kind)
+    return {name: _plain(getattr(data, name)) for name in names} if names else data
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()

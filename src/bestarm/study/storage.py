@@ -189,6 +189,10 @@ class Storage(abc.ABC):
     @abc.abstractmethod
     def find_study(self, name: str) -> StudyRecord | None: ...
 
+    def look(self, record: StudyRecord) -> StudyRecord | None:
+        """The entry of `record`'s study as it is now. Its plan never changes, so a storage need not read it again."""
+        return self.find_study(record.name)
+
     @abc.abstractmethod
     def studies(self) -> list[StudyRecord]:
         """All studies, the oldest first."""
@@ -309,6 +313,10 @@ class Storage(abc.ABC):
     @abc.abstractmethod
     def issued(self, key: int) -> int:
         """How many tests have been issued."""
+
+    def told(self, key: int, after: int) -> int:
+        """How many of the tests that follow number `after` have an outcome."""
+        return sum(len(part.ids) for part in self.entries(key, after, gaps=True))
 
     @abc.abstractmethod
     def log(self, key: int, last: int | None = None) -> list[Event]:

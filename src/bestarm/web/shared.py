@@ -22,6 +22,7 @@ _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
 
 _MOST_HANDED = 20_000
+"""Tests to remember before those that have an outcome are forgotten."""
 
 _LONG_READ = 0.25
 _MOST_LOGS = 8
@@ -50,13 +51,12 @@ class Version(NamedTuple):
 def version_of(storage: Storage, record: StudyRecord, entered: int = 0) -> Version:
     """The version of a study of which the results up to number `entered` are known."""
     key, told = record.key, entered
-    issued = storage.issued(key)
     if record.by_arrival:
         for part in storage.arrivals(key, entered):
             told = int(part.arrivals[-1])
-    elif issued > entered:
-        told += sum(len(part.ids) for part in storage.entries(key, entered, gaps=True))
-    return Version(record.revision, record.archived, issued, told, storage.last_event(key))
+    else:
+        told += storage.told(key, entered)
+    return Version(record.revision, record.archived, storage.issued(key), told, storage.last_event(key))
 
 
 class Snapshot(NamedTuple):
@@ -81,6 +81,7 @@ class SharedStudy(Study):
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
         self._outlook: tuple[float, float, Outlook | None] | None = None
         self._forecasting = threading.Lock()
+        self._room = _MOST_HANDED
 
     @contextlib.contextmanager
     def on_behalf_of(self, holder: str) -> Iterator[None]:
@@ -95,7 +96,7 @@ class SharedStudy(Study):
 
     def _look_lightly(self) -> None:
         """As `_look`, without waiting for the lock: of a change in the past, whoever computes next finds out."""
-        record = self._storage.find_study(self.name)
+        record = self._storage.look(self._record)
         if record is not None and record.revision == self._record.revision:
             self._record = record
         self._looked = time.monotonic()
@@ -133,10 +134,13 @@ class SharedStudy(Study):
         """Tests to make, and whether the study is done."""
         # This process lives on when its clients do not: it must not keep their tests for them.
         tests = self.ask(n, days=math.inf if days is None and lease is None else days, lease=lease)
-        if len(self._handed) > _MOST_HANDED:
+        if len(self._handed) > self._room:
             with self._lock:
                 settled = self._decider.settled
-                self._handed = {test: issued for test, issued in self._handed.items() if test > settled}
+                handed = list(self._handed.items())  # at one go, for others tell meanwhile
+                self._handed = {test: issued for test, issued in handed if test > settled}
+                # Those that stay are not gone through again at every ask.
+                self._room = max(_MOST_HANDED, 2 * len(self._handed))
         return tests, not tests and self.done
 
     # ------------------------------------------------------------------------------------------- where it stands
@@ -153,7 +157,7 @@ class SharedStudy(Study):
 
     def _present_version(self) -> Version | None:
         """The version in the database, by as few and small questions as can be: pollers ask twice a second."""
-        record = self._storage.find_study(self.name)
+        record = self._storage.look(self._record)
         if record is None or record.revision != self._record.revision:
             return None
         return version_of(self._storage, record, self._decider.entered)

@@ -34,6 +34,9 @@ def check_entries_stop_at_the_first_gap(make_storage: MakeStorage) -> None:
         assert ids(storage, study, after=2, gaps=True) == [4, 6]
         assert ids(storage, study, after=3) == [4]
         assert ids(storage, study, after=6, gaps=True) == []
+        storage.correct(study.key, 4, 4.5, ANN, "")
+        storage.correct(study.key, 4, 4.0, ANN, "")
+        assert [storage.told(study.key, after) for after in (0, 2, 3, 6)] == [4, 2, 2, 0]
         storage.drop(study.key, 3, ANN, "")
         assert np.array_equal(values(storage, study, after=1), [2.0, math.nan, 4.0], equal_nan=True)
         part = next(storage.entries(study.key, 0))

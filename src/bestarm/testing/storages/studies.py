@@ -34,6 +34,10 @@ def check_studies_are_found_again(make_storage: MakeStorage) -> None:
         with must_refuse(study.name, "exists already"):
             storage.create_study(study.name, "{}", seed=1)
         assert storage.find_study(study.name) == study
+        assert storage.look(study) == study
+        storage.archive(study.key, ANN)
+        assert storage.look(study) == storage.find_study(study.name) != study
+        assert storage.look(study._replace(name="no such study")) is None
 
 
 def check_studies_do_not_mix(make_storage: MakeStorage) -> None:
