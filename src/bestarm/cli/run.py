@@ -163,6 +163,7 @@ def run(
                 lambda test, _: pool.submit(command, test),
                 workers,
                 declared=declared,
+                says=False,
                 watch=display,
             )
     except KeyboardInterrupt:

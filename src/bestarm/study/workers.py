@@ -155,10 +155,12 @@ def drive(
     *,
     declared: Declared | None = None,
     watch: Watcher[S] | None = None,
+    says: bool = True,
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
-    Interrupted, by an exception or by Ctrl-C, it gives back the tests that are not finished.
+    Interrupted, by an exception or by Ctrl-C, it gives back the tests that are not finished. Unless `says` is false,
+    it logs which test of somebody else's everything waits for.
     """
     declared = declared or Declared()
     held: dict[int, Test] = {}
@@ -181,7 +183,8 @@ def drive(
                 test = running.pop(future)
                 del held[test.id]
                 _tell(study, test, future, declared, failures, alone=workers == 1)
-            notice.look(study, running=len(running))
+            if says:
+                notice.look(study)
             if watch is not None:
                 watch(study, len(running))
     finally:
@@ -275,7 +278,7 @@ class Notice:
         self._looked = time.monotonic()
         self._said: set[tuple[int, str]] = set()
 
-    def look(self, study: LiveStudy, *, running: int) -> None:
+    def look(self, study: LiveStudy) -> None:
         if time.monotonic() - self._looked < SHOWN_AFTER:
             return
         self._looked = time.monotonic()
