@@ -6,14 +6,16 @@ Everything here happens inside the transaction of a caller who has locked the st
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bestarm.study.bulk import insert_rows
+from bestarm.study.columns import Columns
 from bestarm.study.reading import has_outcome
-from bestarm.study.schema import queue, rounds, tests
+from bestarm.study.schema import outcomes, queue, rounds, tests
 from bestarm.study.storage import Issued, Rounds
 
 Planned = tuple[int, int, int]
@@ -56,8 +58,6 @@ def issue(
     number: int,
     due: Sequence[Planned],
     now: float,
-    *,
-    given: bool = False,
 ) -> list[Issued]:
     """Put tests at the end of the record."""
     rows = [
@@ -68,13 +68,45 @@ def issue(
             "ends": ends,
             "arm": arm,
             "metric": metric,
-            "given": int(given),
+            "given": 0,
             "issued": now,
         }
         for k, (arm, metric, ends) in enumerate(due)
     ]
     connection.execute(_ISSUE, rows)
     return [Issued(first + k, arm, metric) for k, (arm, metric, _) in enumerate(due)]
+
+
+def issue_given(
+    connection: sa.Connection,
+    key: int,
+    first: int,
+    number: int,
+    results: Columns,
+    ends: Iterable[int],
+    holder: str,
+    now: float,
+) -> range:
+    """Put results that were measured without asking at the end of the record; returns their ids."""
+    ids = range(first, first + len(results))
+    marks = bytearray(len(ids))
+    for place in ends:
+        if 0 <= place < len(ids):
+            marks[place] = 1
+    marks[-1] = 1
+    insert_rows(
+        connection,
+        tests,
+        {"study": key, "round": number, "given": 1, "issued": now},
+        {"test": ids, "ends": marks, "arm": results.arms, "metric": results.metrics},
+    )
+    insert_rows(
+        connection,
+        outcomes,
+        {"study": key, "correction": 0, "holder": holder, "told": now},
+        {"test": ids, "value": results.values},
+    )
+    return ids
 
 
 def lease_new(connection: sa.Connection, key: int, new: Sequence[Issued], holder: str, expires: float) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bestarm.study.columns import Columns
 from bestarm.study.database import Database
-from bestarm.study.issuing import Plans, flat, forget_leases, issue, lease_again, lease_new
+from bestarm.study.issuing import Plans, flat, forget_leases, issue, issue_given, lease_again, lease_new
 from bestarm.study.reading import (
     issued_test,
+    issued_tests,
     present_outcomes,
     read_entries,
     read_history,
@@ -170,9 +172,10 @@ class SQLStorage(Storage):
         holder: str,
         source: str,
         ends: Collection[int] = (),
-    ) -> list[int]:
+    ) -> Sequence[int]:
         if not results:
             return []
+        columns = results if isinstance(results, Columns) else Columns(results)
         with self._database.transaction() as connection:
             now = self._lock(connection, key)
             if source:
@@ -181,12 +184,7 @@ class SQLStorage(Storage):
                 except sa.exc.IntegrityError:
                     raise InvalidInput(f"{source}: has been recorded in this study already") from None
             last, number, _ = self._plans.rest(connection, key, 0)
-            marked = {*ends, len(results) - 1}
-            due = [(arm, metric, int(k in marked)) for k, (arm, metric, _) in enumerate(results)]
-            new = issue(connection, key, last + 1, number + 1, due, now, given=True)
-            rows = [_outcome(key, test.id, row[2], holder, now) for test, row in zip(new, results, strict=True)]
-            connection.execute(sa.insert(outcomes), rows)
-        return [test.id for test in new]
+            return issue_given(connection, key, last + 1, number + 1, columns, ends, _text(holder), now)
 
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
         with self._database.connect() as connection:
@@ -220,16 +218,29 @@ class SQLStorage(Storage):
         try:
             with self._database.transaction() as connection:
                 self._lock(connection, key)
-                refused = {}
-                for test, value in results:
-                    outcome = self._settle(connection, key, test, value, holder)
-                    if outcome is not None and outcome.value != value:
-                        refused[test] = outcome
-                if refused:
-                    raise _Refused(refused)
+                if self._settle_all(connection, key, results, holder) < len(results):
+                    found = present_outcomes(connection, key, [test for test, _ in results])
+                    refused = {test: found[test] for test, value in results if found[test].value != value}
+                    if refused:
+                        raise _Refused(refused)
         except _Refused as refusal:
             return refusal.outcomes
+        except sa.exc.IntegrityError:
+            there = self.find_tests(key, [test for test, _ in results])
+            missing = [test for test, _ in results if test not in there]
+            raise _no_test(missing[0]) from None
         return {}
+
+    def _settle_all(
+        self, connection: sa.Connection, key: int, results: Sequence[tuple[int, float]], holder: str
+    ) -> int:
+        """Record values of tests that have no outcome yet; returns how many."""
+        if not results:
+            return 0
+        now, positions = self._database.clock(), self._settle_row.positiontup
+        rows = (_outcome(key, test, value, holder, now) for test, value in results)
+        values: Any = [row if positions is None else tuple(row[name] for name in positions) for row in rows]
+        return int(connection.exec_driver_sql(self._settle_row.string, values).rowcount)
 
     def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
         with self._database.transaction() as connection:
@@ -278,6 +289,11 @@ class SQLStorage(Storage):
             if issued is None:
                 return None
             return issued, present_outcomes(connection, key, [test]).get(test)
+
+    def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
+        with self._database.connect() as connection:
+            told = present_outcomes(connection, key, tests)
+            return {test: (issued, told.get(test)) for test, issued in issued_tests(connection, key, tests).items()}
 
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:
         return read_entries(self._database, key, after, gaps=gaps)

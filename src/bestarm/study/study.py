@@ -12,6 +12,7 @@ from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective, Problem
+from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.show import html_view
 from bestarm.study.storage import Event, Issued, Outcome, Pending, Storage, StudyRecord, open_storage
@@ -160,7 +161,8 @@ class Study(Follower):
 
     def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
         """Record several results, all or none."""
-        checked = []
+        results, checked = list(results), []
+        self._recall([_id(test) for test, _ in results])
         for test, value in results:
             issued = self._issued(test)
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
@@ -180,10 +182,14 @@ class Study(Follower):
         as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
         the places, from 0, of results after which the study they come from decided.
         """
-        rows = []
+        rows = Columns()
         for arm, metric, value in results:
             a, m = self.arm_number(arm), self.metric_number(metric)
-            rows.append((a, m, check_value(self._part(m), value)))
+            rows.append(a, m, check_value(self._part(m), value))
+        return list(self._add(rows, source, ends))
+
+    def _add(self, rows: Columns, source: str, ends: Collection[int]) -> Sequence[int]:
+        """As `add`, of results by number that have been checked."""
         self._check_open()
         return self._storage.give(self._record.key, rows, self.holder, source, ends)
 
@@ -271,6 +277,13 @@ class Study(Follower):
                 f"not {test.metric!r} of {test.arm!r}"
             )
         return issued
+
+    def _recall(self, tests: Sequence[int]) -> None:
+        """Look up, together, those of the tests that were not handed out here."""
+        unknown = [test for test in tests if test not in self._handed]
+        if unknown:
+            found = self._storage.find_tests(self._record.key, unknown)
+            self._handed.update((test, issued) for test, (issued, _) in found.items())
 
     def _test(self, issued: Issued) -> Test:
         return Test(issued.id, self.plan.arm_names[issued.arm], self.plan.metrics[issued.metric])
