@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from bestarm.cli.app import print_json
 from bestarm.cli.opening import open_study
@@ -20,15 +20,19 @@ from bestarm.validation import InvalidInput
 _WRITERS = {"csv": write_csv, "json": write_json}
 
 
-def read_file(path: str) -> tuple[bytes, str]:
-    """A file's content, and what to call it; "-" is standard input."""
+@contextlib.contextmanager
+def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
+    """A file to read, and what to call it; "-" is standard input."""
     if path == "-":
-        return sys.stdin.buffer.read(), "standard input"
+        yield sys.stdin.buffer, "standard input"
+        return
     try:
-        return Path(path).read_bytes(), path
+        file = Path(path).open("rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidInput(f"{path}: cannot be read: {reason}") from None
+    with file:
+        yield file, path
 
 
 def recorded_words(study: Study, recorded: Recorded) -> str:
@@ -43,7 +47,8 @@ def recorded_words(study: Study, recorded: Recorded) -> str:
 
 def import_(name: str, path: str, again: bool, worker: str | None, db: str | None, as_json: bool) -> None:
     study = open_study(name, db, worker)
-    recorded = import_results(study, *read_file(path), once=not again)
+    with results_file(path) as (file, called):
+        recorded = import_results(study, file, called, once=not again)
     if as_json:
         print_json(dataclasses.asdict(recorded))
     else:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bestarm.cli.app import load_plan, print_json
-from bestarm.cli.exchange import read_file, recorded_words
+from bestarm.cli.exchange import recorded_words, results_file
 from bestarm.cli.opening import check_text, open_study
 from bestarm.cli.show import age, counted, new_table, percent, plain_console, shown, state_words
 from bestarm.study import Status, Study, Test
@@ -151,8 +151,9 @@ def tell(
     check_text("reason", reason)
     if table is not None:
         study = open_study(name, db, worker)
-        # The same lines may well be piped in twice; a file is one set of results.
-        said = recorded_words(study, tell_results(study, *read_file(table), once=table != "-"))
+        with results_file(table) as (file, called):
+            # The same lines may well be piped in twice; a file is one set of results.
+            said = recorded_words(study, tell_results(study, file, called, once=table != "-"))
     elif arm is not None and metric is not None:
         value = read_value(words[0].strip())
         study = open_study(name, db, worker)

@@ -10,103 +10,16 @@ import csv
 import dataclasses
 import functools
 import json
-from collections.abc import Collection
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TextIO
+from typing import Any, BinaryIO, TextIO
 
-from bestarm.study.sheet import COLUMNS, Complaints, Sheet, read_test, read_value, short
+from bestarm.study.intake import read_new_results, read_told
+from bestarm.study.sheet import COLUMNS, Sheet
 from bestarm.study.storage import Told
-from bestarm.study.study import Study, Test
-from bestarm.study.values import check_value
-from bestarm.validation import LONGEST_NAME, InvalidInput
+from bestarm.study.study import Study
+from bestarm.validation import InvalidInput
 
 # ------------------------------------------------------------------------------------------------------- reading
-
-
-class NewResults(NamedTuple):
-    """Results (arm, metric, value) measured without asking; `ends` has the places of those that ended a round."""
-
-    results: list[tuple[str, str, float]]
-    ends: Collection[int]
-    skipped: int
-    """Lines of an export without a value: tests given up, or not yet told."""
-
-
-def read_new_results(study: Study, sheet: Sheet) -> NewResults:
-    """The results of a file with the columns arm, metric, value."""
-    sheet.need("arm", "metric", "value")
-    exported = {"test", "told"} <= set(sheet.columns)
-    parts = {part.metric: part for part in study.plan.parts}
-    complaints, listed = Complaints(sheet.name), False
-    results: list[tuple[str, str, float]] = []
-    ends: set[int] = set()
-    skipped, last_round = 0, None
-    for number, fields in sheet.lines(complaints):
-        arm, metric, value = fields["arm"], fields["metric"], fields["value"]
-        if exported and not value:
-            skipped += 1
-            continue
-        try:
-            _check_name("arm", arm)
-            _check_name("metric", metric)
-            study.arm_number(arm)
-            study.metric_number(metric)
-            row = arm, metric, check_value(parts[metric], read_value(value))
-        except InvalidInput as error:
-            reason = str(error)
-            if "; there are " in reason:
-                # To list the choices once is enough.
-                reason = reason.split("; there are ")[0] if listed else reason
-                listed = True
-            complaints.add(number, reason)
-            continue
-        if results and fields.get("round") != last_round:
-            ends.add(len(results) - 1)
-        last_round = fields.get("round")
-        results.append(row)
-    complaints.check()
-    return NewResults(results, ends, skipped)
-
-
-def _check_name(field: str, name: str) -> None:
-    if not name:
-        raise InvalidInput(f"{field}: is missing")
-    if len(name) > LONGEST_NAME:
-        raise InvalidInput(f"{field} = {short(name)}: no such {field}")
-
-
-def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
-    """The results of a file with the columns test, value, and perhaps arm and metric to be checked against the test."""
-    sheet.need("test", "value")
-    complaints = Complaints(sheet.name)
-    results: list[tuple[Test | int, float]] = []
-    lines: dict[int, int] = {}
-    for number, fields in sheet.lines(complaints):
-        try:
-            test = read_test(fields["test"])
-            if test in lines:
-                raise InvalidInput(f"test = {test}: is on line {lines[test]} too")
-            lines[test] = number
-            results.append((test, _checked_result(study, test, fields)))
-        except InvalidInput as error:
-            complaints.add(number, error)
-    complaints.check()
-    return results
-
-
-def _checked_result(study: Study, test: int, fields: dict[str, str]) -> float:
-    found = study.storage.test(study.record.key, test)
-    if found is None:
-        raise InvalidInput(f"test = {test}: no such test in study {study.name!r}")
-    issued, outcome = found
-    arm, part = study.plan.arm_names[issued.arm], study.plan.parts[issued.metric]
-    if fields.get("arm", arm) != arm or fields.get("metric", part.metric) != part.metric:
-        raise InvalidInput(f"test = {test}: is {part.metric!r} of {arm!r}")
-    value = check_value(part, read_value(fields["value"]))
-    if outcome is not None and outcome.value != value:
-        has = "was abandoned" if outcome.value is None else f"has the result {outcome.value:g} already"
-        raise InvalidInput(f"test = {test} ({part.metric!r} of {arm!r}): {has}")
-    return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,34 +32,37 @@ class Recorded:
     skipped: int = 0
 
 
-def import_results(study: Study, data: bytes, name: str, *, once: bool = True) -> Recorded:
+def import_results(study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True) -> Recorded:
     """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only."""
-    sheet = Sheet(data, name)
-    found = read_new_results(study, sheet)
-    if not found.results:
-        raise InvalidInput(f"{name}: has no results below its header")
-    source = f"sha256:{sheet.digest}" if once else ""
-    try:
-        ids = study.add(found.results, source=source, ends=found.ends)
-    except InvalidInput as error:
-        if source and str(error).startswith(source):
-            raise InvalidInput(
-                f"{name}: is in this study already; `bestarm import --again` records the same results once more"
-            ) from None
-        raise
-    return Recorded(len(ids), ids[0], ids[-1], found.skipped)
+    return _import(study, Sheet(data, name), once)
 
 
-def tell_results(study: Study, data: bytes, name: str, *, once: bool = True) -> Recorded:
+def tell_results(study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
     sheet = Sheet(data, name)
     if "test" not in sheet.columns:
-        return import_results(study, data, name, once=once)
+        return _import(study, sheet, once)
     results = read_told(study, sheet)
     if not results:
         raise InvalidInput(f"{name}: has no results below its header")
     study.tell_many(results)
     return Recorded(len(results))
+
+
+def _import(study: Study, sheet: Sheet, once: bool) -> Recorded:
+    found = read_new_results(study, sheet)
+    if not found.results:
+        raise InvalidInput(f"{sheet.name}: has no results below its header")
+    source = f"sha256:{sheet.digest}" if once else ""
+    try:
+        ids = study._add(found.results, source, found.ends)
+    except InvalidInput as error:
+        if source and str(error).startswith(source):
+            raise InvalidInput(
+                f"{sheet.name}: is in this study already; `bestarm import --again` records the same results once more"
+            ) from None
+        raise
+    return Recorded(len(ids), ids[0], ids[-1], found.skipped)
 
 
 # ------------------------------------------------------------------------------------------------------- writing

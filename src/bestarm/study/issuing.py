@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from bestarm.study.bulk import insert_rows
+from bestarm.study.columns import Columns
 from bestarm.study.reading import has_outcome
-from bestarm.study.schema import events, former, queue, rounds, tests
+from bestarm.study.schema import events, former, outcomes, queue, rounds, tests
 from bestarm.study.storage import EventKind, Issued, Rounds
 
 Planned = tuple[int, int, int]
@@ -65,8 +67,6 @@ def issue(
     number: int,
     due: Sequence[Planned],
     now: float,
-    *,
-    given: bool = False,
 ) -> list[Issued]:
     """Put tests at the end of the record."""
     rows = [
@@ -77,13 +77,50 @@ def issue(
             "ends": ends,
             "arm": arm,
             "metric": metric,
-            "given": int(given),
+            "given": 0,
             "issued": now,
         }
         for k, (arm, metric, ends) in enumerate(due)
     ]
     connection.execute(_ISSUE, rows)
     return [Issued(first + k, arm, metric) for k, (arm, metric, _) in enumerate(due)]
+
+
+def issue_given(
+    connection: sa.Connection,
+    key: int,
+    first: int,
+    number: int,
+    results: Columns,
+    ends: Iterable[int],
+    holder: str,
+    now: float,
+    arrival: int | None,
+) -> range:
+    """Put results that were measured without asking at the end of the record; returns their ids.
+
+    In a study by arrival, `arrival` is the number of the first.
+    """
+    ids = range(first, first + len(results))
+    marks = bytearray(len(ids))
+    for place in ends:
+        if 0 <= place < len(ids):
+            marks[place] = 1
+    marks[-1] = 1
+    insert_rows(
+        connection,
+        tests,
+        {"study": key, "round": number, "given": 1, "issued": now},
+        {"test": ids, "ends": marks, "arm": results.arms, "metric": results.metrics},
+    )
+    insert_rows(
+        connection,
+        outcomes,
+        {"study": key, "correction": 0, "holder": holder, "told": now},
+        {"test": ids, "value": results.values}
+        | ({} if arrival is None else {"arrival": range(arrival, arrival + len(ids))}),
+    )
+    return ids
 
 
 class Terms(NamedTuple):

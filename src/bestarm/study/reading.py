@@ -43,6 +43,17 @@ def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None
     return None if row is None else Issued(*row)
 
 
+def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Issued]:
+    """Those of the tests that there are."""
+    found: dict[int, Issued] = {}
+    for start in range(0, len(ids), 500):
+        query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(
+            tests.c.study == key, tests.c.test.in_(ids[start : start + 500])
+        )
+        found |= {row.test: Issued(*row) for row in connection.execute(query)}
+    return found
+
+
 def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
     """The outcomes, as last corrected, of those of the tests that have one."""
     found: dict[int, Outcome] = {}

@@ -63,7 +63,8 @@ tests = _table(
 
 outcomes = _table(
     "outcomes",
-    _key(),
+    # The test belongs to a study, so this needs no reference of its own: each is checked for every result.
+    sa.Column("study", sa.Integer, primary_key=True, autoincrement=False),
     _test(),
     # A correction adds a row with the next number.
     sa.Column("correction", sa.Integer, primary_key=True, autoincrement=False),

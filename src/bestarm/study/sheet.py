@@ -1,11 +1,17 @@
-"""A CSV file of results: what people, spreadsheets and our own export write, with every bad line named."""
+"""A CSV file of results: what people, spreadsheets and our own export write, with every bad line named.
+
+It is read once, from its beginning to its end, and never held as a whole.
+"""
 
 from __future__ import annotations
 
+import bisect
+import contextlib
 import csv
 import hashlib
 import io
 from collections.abc import Iterator
+from typing import BinaryIO
 
 from bestarm.study.values import read_number
 from bestarm.validation import InvalidInput
@@ -16,8 +22,9 @@ COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", 
 MOST_LISTED = 50
 """Bad lines that a complaint lists; the others are counted."""
 
-_LONGEST_NUMBER = 100
+LONGEST_NUMBER = 100
 _DELIMITERS = ",;\t"
+_PIECE = 1 << 16
 
 
 class Complaints:
@@ -25,40 +32,92 @@ class Complaints:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._listed: list[str] = []
+        self._listed: list[tuple[int, str]] = []
         self._count = 0
 
     def add(self, line: int, reason: object) -> None:
+        """Note what is wrong with a line, in whatever order lines are looked at."""
         self._count += 1
-        if self._count <= MOST_LISTED:
-            self._listed.append(f"line {line}: {reason}")
+        if len(self._listed) < MOST_LISTED or line < self._listed[-1][0]:
+            bisect.insort(self._listed, (line, str(reason)))
+            del self._listed[MOST_LISTED:]
 
     def check(self) -> None:
         """Raise all of them, if there are any."""
+        listed = [f"line {line}: {reason}" for line, reason in self._listed]
         if self._count == 1:
-            raise InvalidInput(f"{self._name}: {self._listed[0]}; nothing was recorded")
+            raise InvalidInput(f"{self._name}: {listed[0]}; nothing was recorded")
         if self._count:
-            rest = self._count - len(self._listed)
-            lines = [*self._listed, *([f"and {rest:,} more"] if rest else [])]
+            rest = self._count - len(listed)
+            lines = [*listed, *([f"and {rest:,} more"] if rest else [])]
             raise InvalidInput(
                 "\n  ".join([f"{self._name}: {self._count:,} lines cannot be accepted; nothing was recorded", *lines])
             )
 
 
+class _Bytes(io.BufferedIOBase):
+    """A file on its way to the decoder: hashed, its lines counted, and what goes wrong told in the user's words."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self.name = name
+        self._is_begun = False
+        self.hash = hashlib.sha256()
+        self.ends = 0
+        """Ends of lines in what has been read."""
+
+    def readable(self) -> bool:
+        return True
+
+    def read1(self, size: int = -1, /) -> bytes:
+        data = self._read()
+        if not self._is_begun:
+            # From a pipe even these two bytes may come one by one.
+            while len(data) < 2 and (more := self._read()):
+                data += more
+            self._is_begun = True
+            if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise InvalidInput(f"{self.name}: is UTF-16; save it as CSV in UTF-8")
+        self.hash.update(data)
+        self.ends += data.count(b"\n")
+        return data
+
+    def _read(self) -> bytes:
+        try:
+            return self._file.read(_PIECE)
+        except OSError as error:
+            raise InvalidInput(f"{self.name}: cannot be read: {error.strerror or error}") from None
+
+
 class Sheet:
     """A CSV file with a header: commas, semicolons or tabs; UTF-8; blank lines do not count."""
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: bytes | BinaryIO, name: str) -> None:
         self.name = name
-        self.digest = hashlib.sha256(data).hexdigest()
-        self._text = _decoded(data, name)
-        first, header = self._header()
+        self._bytes = _Bytes(io.BytesIO(data) if isinstance(data, bytes) else data, name)
+        # Ends of lines are left as they are, for some stand inside of quotations.
+        self._text = io.TextIOWrapper(self._bytes, "utf-8-sig", newline="")
+        with self._decoding():
+            first, header = self._header()
         self._first = first
         self.columns = self._checked(first, header)
 
+    @property
+    def digest(self) -> str:
+        """Of what has been read: of the whole file, when all its lines have been."""
+        return self._bytes.hash.hexdigest()
+
+    @contextlib.contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except UnicodeDecodeError as error:
+            line = self._bytes.ends - error.object.count(b"\n", error.start) + 1
+            raise InvalidInput(f"{self.name}: line {line}: is not UTF-8; save the file as CSV in UTF-8") from None
+
     def _header(self) -> tuple[int, list[str]]:
         """The line number and the fields of the header, by the delimiter that makes most sense of it."""
-        lines = enumerate(io.StringIO(self._text, newline=""), 1)
+        lines = enumerate(iter(self._text.readline, ""), 1)
         number, line = next(((k, line) for k, line in lines if line.strip(_DELIMITERS + " \r\n")), (0, ""))
         if not number:
             raise InvalidInput(f"{self.name}: is empty; it must begin with the header arm,metric,value or test,value")
@@ -96,38 +155,29 @@ class Sheet:
                 f"must be there beside {', '.join(self.columns)}"
             )
 
-    def lines(self, complaints: Complaints) -> Iterator[tuple[int, dict[str, str]]]:
-        """The lines below the header that can be read, with their numbers."""
-        rows = csv.reader(
-            io.StringIO(self._text, newline=""), delimiter=self._delimiter, skipinitialspace=True, strict=True
-        )
-        width = len(self.columns)
-        while True:
-            number = rows.line_num + 1
+    def lines(self, complaints: Complaints) -> Iterator[tuple[int, list[str]]]:
+        """The lines below the header that can be read, once, with their numbers. White space is as in the file."""
+        rows = csv.reader(self._text, delimiter=self._delimiter, skipinitialspace=True, strict=True)
+        width, below = len(self.columns), self._first + 1
+        following = below
+        with self._decoding():
             try:
-                fields = next(rows, None)
+                for fields in rows:
+                    number, following = following, below + rows.line_num
+                    if len(fields) != width or not fields[0].strip():
+                        if not any(map(str.strip, fields)):
+                            continue
+                        if len(fields) < width or any(map(str.strip, fields[width:])):
+                            complaints.add(number, f"has {len(fields)} fields; the header has {width}")
+                            continue
+                    yield number, fields
             except csv.Error as error:
                 # What follows a broken quotation cannot be told apart from it.
-                complaints.add(number, f"cannot be read ({error})")
-                return
-            if fields is None:
-                return
-            if number <= self._first or not any(map(str.strip, fields)):
-                continue
-            if len(fields) < width or any(map(str.strip, fields[width:])):
-                complaints.add(number, f"has {len(fields)} fields; the header has {width}")
-                continue
-            yield number, dict(zip(self.columns, map(str.strip, fields), strict=False))
+                complaints.add(following, f"cannot be read ({error})")
 
-
-def _decoded(data: bytes, name: str) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidInput(f"{name}: is UTF-16; save it as CSV in UTF-8")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(f"{name}: line {line}: is not UTF-8; save the file as CSV in UTF-8") from None
+    def named(self, fields: list[str]) -> dict[str, str]:
+        """The fields of a line by column, without the white space around them."""
+        return dict(zip(self.columns, map(str.strip, fields), strict=False))
 
 
 def short(text: str) -> str:
@@ -138,7 +188,7 @@ def read_value(text: str, where: str = "value") -> float:
     """A number as people and spreadsheets write it, with a decimal point."""
     if not text:
         raise InvalidInput(f"{where}: is missing")
-    if len(text) > _LONGEST_NUMBER:
+    if len(text) > LONGEST_NUMBER:
         raise InvalidInput(f"{where} = {short(text)}: must be a number")
     if "," in text and _is_number(text.replace(",", ".")):
         raise InvalidInput(f"{where} = {text!r}: must be written with a decimal point, as in 3.5")

@@ -1,8 +1,4 @@
-"""Studies in SQLite or PostgreSQL, through SQLAlchemy Core.
-
-Telling a result, the commonest thing by far, is one statement that commits by itself: an insert that does nothing if
-the test has an outcome.
-"""
+"""Studies in SQLite or PostgreSQL, through SQLAlchemy Core."""
 
 from __future__ import annotations
 
@@ -11,13 +7,25 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from bestarm.study.columns import Columns
 from bestarm.study.database import Database
-from bestarm.study.issuing import Plans, Terms, flat, forget_told, hand_again, hand_new, issue, note, text
+from bestarm.study.issuing import (
+    Plans,
+    Terms,
+    flat,
+    forget_told,
+    hand_again,
+    hand_new,
+    issue,
+    issue_given,
+    note,
+    text,
+)
 from bestarm.study.reading import (
     has_outcome,
     issued_test,
+    issued_tests,
     present_outcomes,
     read_arrivals,
     read_entries,
@@ -26,11 +34,11 @@ from bestarm.study.reading import (
     read_pending,
 )
 from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
+from bestarm.study.settling import Outcomes, handed_on, no_such_test, outcome_row
 from bestarm.study.storage import (
     Aside,
     Entries,
     Event,
-    HandedOn,
     History,
     Issued,
     Outcome,
@@ -60,41 +68,6 @@ _TOLD = sa.select(sa.func.count()).where(
     outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
 )
 _LOCK = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
-_FORMER = sa.exists().where(
-    former.c.study == sa.bindparam("study"),
-    former.c.test == sa.bindparam("test"),
-    former.c.holder == sa.bindparam("holder"),
-)
-
-
-def _settling(database: Database) -> Any:
-    """The statement that records an outcome, unless the test has one or its teller has lost it.
-
-    Compiled once and for all: to put it together would cost as much as to run it.
-    """
-    columns: dict[str, Any] = {
-        column.name: sa.cast(sa.bindparam(column.name, type_=column.type), column.type) for column in outcomes.c
-    }
-    key: Any = sa.bindparam("study")
-    one: Any = sa.literal_column("1")
-    insert: Any
-    if database.is_sqlite:
-        insert = sqlite.insert(outcomes)
-        # Only one connection writes at a time, so nobody else can have the same number.
-        last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key).scalar_subquery()
-        number = one + sa.func.coalesce(last, sa.literal_column("0"))
-        of_study = sa.select(sa.case((studies.c.by_arrival == one, number))).where(studies.c.study == key)
-        columns["arrival"] = of_study.scalar_subquery()
-    else:
-        insert = postgresql.insert(outcomes)
-        # One clock for all machines, the server's. Who counts up keeps the others waiting until the outcome is there.
-        counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + one)
-        counting = counted.returning(arrivals.c.last).cte("counted")
-        columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
-        columns["told"] = database.server_time
-    row = sa.select(*(column.label(name) for name, column in columns.items())).where(~_FORMER)
-    statement = insert.from_select(list(columns), row).on_conflict_do_nothing()
-    return statement.compile(dialect=database.engine.dialect)
 
 
 class SQLStorage(Storage):
@@ -104,7 +77,7 @@ class SQLStorage(Storage):
         self._database = Database(url, create=create)
         self.url = self._database.url
         self.is_private = self._database.in_memory
-        self._settle_row: Any = _settling(self._database)
+        self._outcomes = Outcomes(self._database)
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
 
     def close(self) -> None:
@@ -207,9 +180,10 @@ class SQLStorage(Storage):
         holder: str,
         source: str,
         ends: Collection[int] = (),
-    ) -> list[int]:
+    ) -> Sequence[int]:
         if not results:
             return []
+        columns = results if isinstance(results, Columns) else Columns(results)
         with self._database.transaction() as connection:
             now, by_arrival = self._lock_and_look(connection, key)
             if source:
@@ -218,70 +192,35 @@ class SQLStorage(Storage):
                 except sa.exc.IntegrityError:
                     raise InvalidInput(f"{source}: has been recorded in this study already") from None
             last, number, _ = self._plans.rest(connection, key, 0)
-            marked = {*ends, len(results) - 1}
-            due = [(arm, metric, int(k in marked)) for k, (arm, metric, _) in enumerate(results)]
-            new = issue(connection, key, last + 1, number + 1, due, now, given=True)
-            rows = [_outcome(key, test.id, row[2], holder, now) for test, row in zip(new, results, strict=True)]
-            if by_arrival:
-                first = self._count_arrivals(connection, key, len(rows))
-                for k, row in enumerate(rows):
-                    row["arrival"] = first + k
-            connection.execute(sa.insert(outcomes), rows)
-        return [test.id for test in new]
-
-    def _count_arrivals(self, connection: sa.Connection, key: int, count: int) -> int:
-        """The first of `count` numbers for outcomes that arrive together."""
-        if self._database.is_sqlite:
-            last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key)
-            return 1 + (connection.execute(last).scalar() or 0)
-        counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + count)
-        return 1 + int(connection.execute(counted.returning(arrivals.c.last)).scalar_one()) - count
+            arrival = self._outcomes.count_arrivals(connection, key, len(columns)) if by_arrival else None
+            return issue_given(connection, key, last + 1, number + 1, columns, ends, text(holder), now, arrival)
 
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
         with self._database.connect() as connection:
-            return self._settle(connection, key, test, value, holder)
+            return self._outcomes.settle(connection, key, test, value, holder)
 
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
         with self._database.connect() as connection:
-            return self._settle(connection, key, test, None, holder, reason)
-
-    def _settle(
-        self,
-        connection: sa.Connection,
-        key: int,
-        test: int,
-        value: float | None,
-        holder: str,
-        reason: str | None = None,
-    ) -> Outcome | None:
-        """Record an outcome, unless the test has one: then return that. `HandedOn` if the holder has lost the test."""
-        row = _outcome(key, test, value, holder, self._database.clock(), reason)
-        positions = self._settle_row.positiontup
-        values: Any = row if positions is None else tuple(row[name] for name in positions)
-        try:
-            if connection.exec_driver_sql(self._settle_row.string, values).rowcount:
-                return None
-        except sa.exc.IntegrityError:
-            raise _no_test(test) from None
-        present = present_outcomes(connection, key, [test]).get(test)
-        if present is None:
-            holds = sa.select(queue.c.holder).where(queue.c.study == key, queue.c.test == test)
-            raise HandedOn(test, connection.execute(holds).scalar() or "somebody else")
-        return present
+            return self._outcomes.settle(connection, key, test, None, holder, reason)
 
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
         try:
             with self._database.transaction() as connection:
                 self._lock(connection, key)
-                refused = {}
-                for test, value in results:
-                    outcome = self._settle(connection, key, test, value, holder)
-                    if outcome is not None and outcome.value != value:
-                        refused[test] = outcome
-                if refused:
-                    raise _Refused(refused)
+                if self._outcomes.settle_all(connection, key, results, holder) < len(results):
+                    found = present_outcomes(connection, key, [test for test, _ in results])
+                    for test, _ in results:
+                        if test not in found:
+                            raise handed_on(connection, key, test)
+                    refused = {test: found[test] for test, value in results if found[test].value != value}
+                    if refused:
+                        raise _Refused(refused)
         except _Refused as refusal:
             return refusal.outcomes
+        except sa.exc.IntegrityError:
+            there = self.find_tests(key, [test for test, _ in results])
+            missing = [test for test, _ in results if test not in there]
+            raise no_such_test(missing[0]) from None
         return {}
 
     def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
@@ -290,7 +229,7 @@ class SQLStorage(Storage):
             old = present_outcomes(connection, key, [test]).get(test)
             if old is None:
                 if issued_test(connection, key, test) is None:
-                    raise _no_test(test)
+                    raise no_such_test(test)
                 raise InvalidInput(f"test = {test}: has no result yet; there is nothing to correct")
             if old.value == value:
                 return old
@@ -298,7 +237,7 @@ class SQLStorage(Storage):
                 outcomes.c.study == key, outcomes.c.test == test
             )
             number, arrival = connection.execute(numbers).one()
-            row = _outcome(key, test, value, holder, now, reason, number) | {"arrival": arrival}
+            row = outcome_row(key, test, value, holder, now, reason, number) | {"arrival": arrival}
             connection.execute(sa.insert(outcomes), row)
             connection.execute(sa.update(studies).where(studies.c.study == key).values(revision=studies.c.revision + 1))
         return old
@@ -307,7 +246,7 @@ class SQLStorage(Storage):
         with self._database.transaction() as connection:
             now = self._lock(connection, key)
             if issued_test(connection, key, test) is None:
-                raise _no_test(test)
+                raise no_such_test(test)
             note(connection, key, "failed", holder, reason, now, test)
             connection.execute(_not_lost(key, [test], holder).values(_FREED))
 
@@ -315,7 +254,7 @@ class SQLStorage(Storage):
         with self._database.transaction() as connection:
             now = self._lock(connection, key)
             if issued_test(connection, key, test) is None:
-                raise _no_test(test)
+                raise no_such_test(test)
             note(connection, key, "set aside", holder, f"{kind}: {reason}" if reason else kind, now, test)
             held = _of_tests(key, [test]).where(queue.c.holder == text(holder), queue.c.expires > 0.0)
             connection.execute(held.values(expires=math.inf, silent=None, aside=kind, reason=text(reason)))
@@ -350,6 +289,11 @@ class SQLStorage(Storage):
                 return None
             return issued, present_outcomes(connection, key, [test]).get(test)
 
+    def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
+        with self._database.connect() as connection:
+            told = present_outcomes(connection, key, tests)
+            return {test: (issued, told.get(test)) for test, issued in issued_tests(connection, key, tests).items()}
+
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:
         return read_entries(self._database, key, after, gaps=gaps)
 
@@ -382,27 +326,6 @@ class SQLStorage(Storage):
         return read_history(self._database, key)
 
 
-def _outcome(
-    key: int,
-    test: int,
-    value: float | None,
-    holder: str,
-    now: float,
-    reason: str | None = None,
-    correction: int = 0,
-) -> dict[str, Any]:
-    return {
-        "study": key,
-        "test": test,
-        "correction": correction,
-        "value": value,
-        "reason": None if reason is None else text(reason),
-        "holder": text(holder),
-        "told": now,
-        "arrival": None,
-    }
-
-
 _FREED: dict[str, Any] = {"expires": 0.0, "silent": None, "due": None, "aside": None, "reason": None}
 """What the queue says of a test that nobody holds."""
 
@@ -425,7 +348,3 @@ def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
 
 def _record(row: Any) -> StudyRecord:
     return StudyRecord._make([*row[:-1], bool(row[-1])])
-
-
-def _no_test(test: int) -> InvalidInput:
-    return InvalidInput(f"test = {test}: no such test in this study; `bestarm status` lists the pending ones")

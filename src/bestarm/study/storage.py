@@ -231,7 +231,7 @@ class Storage(abc.ABC):
         holder: str,
         source: str,
         ends: Collection[int] = (),
-    ) -> list[int]:
+    ) -> Sequence[int]:
         """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
 
         They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
@@ -287,6 +287,11 @@ class Storage(abc.ABC):
     @abc.abstractmethod
     def test(self, key: int, test: int) -> tuple[Issued, Outcome | None] | None:
         """A test and its outcome, or None if there is no such test."""
+
+    def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
+        """Those of the tests that there are, and their outcomes."""
+        found = {test: self.test(key, test) for test in tests}
+        return {test: issued for test, issued in found.items() if issued is not None}
 
     @abc.abstractmethod
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:

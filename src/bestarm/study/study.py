@@ -8,12 +8,11 @@ import math
 import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
-from typing import get_args
 
-from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective, Problem
+from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_lease, new_record
+from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.show import html_view
@@ -30,10 +29,6 @@ from bestarm.study.storage import (
 )
 from bestarm.study.values import check_value
 from bestarm.validation import InvalidInput
-
-DAY = 86400.0
-LONGEST_LEASE = 1e9
-MOST_DAYS = 10_000.0
 
 
 class AlreadyTold(InvalidInput):
@@ -165,7 +160,7 @@ class Study(Follower):
                 LEASE if beats else lease,
                 settled,
                 self._plan_rounds,
-                due=None if days is None or days == math.inf else days * DAY,
+                due=None if days is None or days == math.inf else days * 86400.0,
             )
             self._handed.update((test.id, test) for test in handed)
             if beats:
@@ -191,7 +186,8 @@ class Study(Follower):
 
     def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
         """Record several results, all or none."""
-        checked = []
+        results, checked = list(results), []
+        self._recall([_id(test) for test, _ in results])
         for test, value in results:
             issued = self._issued(test)
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
@@ -213,10 +209,14 @@ class Study(Follower):
         as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
         the places, from 0, of results after which the study they come from decided.
         """
-        rows = []
+        rows = Columns()
         for arm, metric, value in results:
             a, m = self.arm_number(arm), self.metric_number(metric)
-            rows.append((a, m, check_value(self._part(m), value)))
+            rows.append(a, m, check_value(self._part(m), value))
+        return list(self._add(rows, source, ends))
+
+    def _add(self, rows: Columns, source: str, ends: Collection[int]) -> Sequence[int]:
+        """As `add`, of results by number that have been checked."""
         self._check_open()
         return self._storage.give(self._record.key, rows, self.holder, source, ends)
 
@@ -346,6 +346,13 @@ class Study(Follower):
             "result counts"
         )
 
+    def _recall(self, tests: Sequence[int]) -> None:
+        """Look up, together, those of the tests that were not handed out here."""
+        unknown = [test for test in tests if test not in self._handed]
+        if unknown:
+            found = self._storage.find_tests(self._record.key, unknown)
+            self._handed.update((test, issued) for test, (issued, _) in found.items())
+
     def _test(self, issued: Issued) -> Test:
         return Test(issued.id, self.plan.arm_names[issued.arm], self.plan.metrics[issued.metric])
 
@@ -358,43 +365,6 @@ class Study(Follower):
         if outcome.value is None:
             return AlreadyTold(f"{where}: was abandoned{': ' + outcome.reason if outcome.reason else ''}")
         return AlreadyTold(f"{where}: has the result {outcome.value:g} already; use correct to replace it")
-
-
-ASIDES: tuple[Aside, ...] = get_args(Aside)
-
-
-def check_can_be_decided(plan: Plan) -> None:
-    """Complain of a plan whose policy or confidence bound is not to be had here."""
-    find_policy(plan.policy)
-    find_bound(plan.bound)
-
-
-def new_record(storage: Storage, plan: Plan, seed: int) -> StudyRecord:
-    """A new study in `storage`."""
-    # A policy that must see a round's results before the next takes them in together in any case.
-    by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
-    return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival)
-
-
-def check_ask(n: object, days: object, lease: object) -> None:
-    """Complain of a wish for tests that cannot be fulfilled."""
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
-        raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
-    if days is not None and lease is not None:
-        raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
-    if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
-        raise InvalidInput(f"days = {days!r}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
-    if lease is not None:
-        check_lease(lease)
-
-
-def check_lease(lease: object) -> None:
-    if not (_is_number(lease) and 0 < lease <= LONGEST_LEASE):  # type: ignore[operator]
-        raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _id(test: Test | int) -> int:

@@ -17,12 +17,13 @@ from typing import Any
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
+from bestarm.study.checks import check_ask, check_lease
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Aside, Event, Pending
-from bestarm.study.study import AlreadyTold, Test, check_ask, check_lease
+from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
 from bestarm.study.waiting import Awaited

@@ -15,8 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bestarm.plan import Plan
+from bestarm.study.checks import check_can_be_decided, new_record
 from bestarm.study.storage import Storage, StorageError, StudyRecord
-from bestarm.study.study import check_can_be_decided, new_record
 from bestarm.validation import InvalidInput
 from bestarm.web.problems import NotThere, Taken
 from bestarm.web.pulse import Pulse

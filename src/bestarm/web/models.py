@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bestarm.answer import State
+from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
 from bestarm.study.standing import Verdict
 from bestarm.study.status import StudyState
 from bestarm.study.storage import Aside
-from bestarm.study.study import LONGEST_LEASE, MOST_DAYS
 from bestarm.study.waiting import AwaitedState
 from bestarm.validation import LONGEST_NAME
 

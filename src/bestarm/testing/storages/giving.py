@@ -19,7 +19,7 @@ from bestarm.testing.storages.common import (
 def check_given_results_withdraw_the_plan(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         storage.hand_out(study.key, 2, ANN, LONG, 0, one_round((0, 0), (0, 1), (1, 0), (1, 1)))
-        assert storage.give(study.key, [(2, 0, 5.0), (2, 1, 6.0), (3, 0, 7.0)], BOB, "", [0]) == [3, 4, 5]
+        assert list(storage.give(study.key, [(2, 0, 5.0), (2, 1, 6.0), (3, 0, 7.0)], BOB, "", [0])) == [3, 4, 5]
         # Two tests of the round were never issued, and are not waited for.
         assert storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds) == []
         storage.tell_many(study.key, [(1, 1.0), (2, 2.0)], ANN)
@@ -40,7 +40,7 @@ def check_a_source_is_taken_once(make_storage: MakeStorage) -> None:
         assert values(storage, study) == [1.0]
         storage.give(study.key, [(0, 0, 3.0)], BOB, "")
         storage.give(study.key, [(0, 0, 3.0)], BOB, "")
-        assert storage.give(study.key, [], BOB, "empty.csv") == []
+        assert len(storage.give(study.key, [], BOB, "empty.csv")) == 0
         assert values(storage, study) == [1.0, 3.0, 3.0]
         other = storage.create_study(study.name + " other", "{}", seed=0)
-        assert storage.give(other.key, [(0, 0, 1.0)], ANN, "file.csv") == [1]
+        assert list(storage.give(other.key, [(0, 0, 1.0)], ANN, "file.csv")) == [1]

@@ -36,6 +36,10 @@ def check_entries_stop_at_the_first_gap(make_storage: MakeStorage) -> None:
         assert ids(storage, study, after=6, gaps=True) == []
         storage.correct(study.key, 4, 4.5, ANN, "")
         storage.correct(study.key, 4, 4.0, ANN, "")
+        found = storage.find_tests(study.key, [6, 1, 99, 3])
+        assert {test: issued.id for test, (issued, _) in found.items()} == {1: 1, 3: 3, 6: 6}
+        assert {test: told.value for test, (_, told) in found.items() if told is not None} == {1: 1.0, 6: 6.0}
+        assert storage.find_tests(study.key, []) == {}
         assert [storage.told(study.key, after) for after in (0, 2, 3, 6)] == [4, 2, 2, 0]
         storage.drop(study.key, 3, ANN, "")
         assert np.array_equal(values(storage, study, after=1), [2.0, math.nan, 4.0], equal_nan=True)

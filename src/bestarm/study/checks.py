@@ -1,0 +1,51 @@
+"""Whether a study can be made, and tests be asked for, as somebody wishes; in the user's words if not."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+from bestarm.evidence.bounds import find_bound
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.study.storage import Aside, Storage, StudyRecord
+from bestarm.validation import InvalidInput
+
+LONGEST_LEASE = 1e9
+MOST_DAYS = 10_000.0
+
+ASIDES: tuple[Aside, ...] = get_args(Aside)
+
+
+def check_can_be_decided(plan: Plan) -> None:
+    """Complain of a plan whose policy or confidence bound is not to be had here."""
+    find_policy(plan.policy)
+    find_bound(plan.bound)
+
+
+def new_record(storage: Storage, plan: Plan, seed: int) -> StudyRecord:
+    """A new study in `storage`."""
+    # A policy that must see a round's results before the next takes them in together in any case.
+    by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
+    return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival)
+
+
+def check_ask(n: object, days: object, lease: object) -> None:
+    """Complain of a wish for tests that cannot be fulfilled."""
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
+        raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
+    if days is not None and lease is not None:
+        raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
+    if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
+        raise InvalidInput(f"days = {days!r}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
+    if lease is not None:
+        check_lease(lease)
+
+
+def check_lease(lease: object) -> None:
+    if not (_is_number(lease) and 0 < lease <= LONGEST_LEASE):  # type: ignore[operator]
+        raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,157 @@
+"""The results in a CSV file, checked against the study that they are for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from typing import NamedTuple
+
+from bestarm.noise import Bernoulli
+from bestarm.problem import Constraint, Objective
+from bestarm.study.columns import Columns, Result
+from bestarm.study.sheet import LONGEST_NUMBER, Complaints, Sheet, read_test, read_value, short
+from bestarm.study.storage import Issued, Outcome
+from bestarm.study.study import Study, Test
+from bestarm.study.values import check_value
+from bestarm.validation import LONGEST_NAME, InvalidInput
+
+_LOOKED_UP = 500
+"""Tests that are looked up at a time."""
+
+
+class NewResults(NamedTuple):
+    """Results measured without asking; `ends` has the places of those that ended a round."""
+
+    results: Columns
+    ends: array[int]
+    skipped: int
+    """Lines of an export without a value: tests given up, or not yet told."""
+
+
+def read_new_results(study: Study, sheet: Sheet) -> NewResults:
+    """The results of a file with the columns arm, metric, value."""
+    sheet.need("arm", "metric", "value")
+    at_arm, at_metric, at_value = map(sheet.columns.index, ("arm", "metric", "value"))
+    at_round = sheet.columns.index("round") if "round" in sheet.columns else None
+    arms = {name: k for k, name in enumerate(study.plan.arm_names)}
+    metrics = {part.metric: (k, *_range(part)) for k, part in enumerate(study.plan.parts)}
+    careful = _Careful(study, sheet)
+    complaints, results, ends = Complaints(sheet.name), Columns(), array("q")
+    add_arm, add_metric, add_value = results.arms.append, results.metrics.append, results.values.append
+    skipped, last_round = 0, ""
+    for number, fields in sheet.lines(complaints):
+        # There may be millions of lines: nearly all are as an export writes them, and the others are looked at again.
+        try:
+            arm, (metric, low, high, is_whole) = arms[fields[at_arm]], metrics[fields[at_metric]]
+            text = fields[at_value]
+            value = float(text)
+            if not low <= value <= high or len(text) > LONGEST_NUMBER or (is_whole and value != int(value)):
+                raise ValueError
+        except (KeyError, ValueError):
+            try:
+                found = careful.read(fields)
+            except InvalidInput as error:
+                complaints.add(number, error)
+                continue
+            if found is None:
+                skipped += 1
+                continue
+            arm, metric, value = found
+        if at_round is not None:
+            this_round = fields[at_round].strip()
+            if this_round != last_round and results:
+                ends.append(len(results) - 1)
+            last_round = this_round
+        add_arm(arm)
+        add_metric(metric)
+        add_value(value)
+    complaints.check()
+    return NewResults(results, ends, skipped)
+
+
+def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
+    """The least and the largest value of a metric, and whether there is none but those two."""
+    low, high = part.noise.range
+    return max(low, -_LARGEST), min(high, _LARGEST), isinstance(part.noise, Bernoulli)
+
+
+_LARGEST = math.nextafter(math.inf, 0.0)
+
+
+class _Careful:
+    """Reads lines one by one, and says what is wrong with them."""
+
+    def __init__(self, study: Study, sheet: Sheet) -> None:
+        self._study = study
+        self._sheet = sheet
+        self._is_export = {"test", "told"} <= set(sheet.columns)
+        self._has_listed = False
+
+    def read(self, fields: list[str]) -> Result | None:
+        """Arm, metric and value; None if an export has a test without a value."""
+        named = self._sheet.named(fields)
+        if self._is_export and not named["value"]:
+            return None
+        _check_name("arm", named["arm"])
+        _check_name("metric", named["metric"])
+        try:
+            arm, metric = self._study.arm_number(named["arm"]), self._study.metric_number(named["metric"])
+        except InvalidInput as error:
+            # To list the choices once is enough.
+            reason = str(error).split("; there are ")[0] if self._has_listed else str(error)
+            self._has_listed = True
+            raise InvalidInput(reason) from None
+        return arm, metric, check_value(self._study.plan.parts[metric], read_value(named["value"]))
+
+
+def _check_name(field: str, name: str) -> None:
+    if not name:
+        raise InvalidInput(f"{field}: is missing")
+    if len(name) > LONGEST_NAME:
+        raise InvalidInput(f"{field} = {short(name)}: no such {field}")
+
+
+def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
+    """The results of a file with the columns test, value, and perhaps arm and metric to be checked against the test."""
+    sheet.need("test", "value")
+    complaints = Complaints(sheet.name)
+    results: list[tuple[Test | int, float]] = []
+    seen: dict[int, int] = {}
+    lines = sheet.lines(complaints)
+    while some := list(itertools.islice(lines, _LOOKED_UP)):
+        rows: list[tuple[int, int, dict[str, str]]] = []
+        for number, fields in some:
+            named = sheet.named(fields)
+            try:
+                test = read_test(named["test"])
+                if test in seen:
+                    raise InvalidInput(f"test = {test}: is on line {seen[test]} too")
+                seen[test] = number
+                rows.append((number, test, named))
+            except InvalidInput as error:
+                complaints.add(number, error)
+        found = study.storage.find_tests(study.record.key, [test for _, test, _ in rows])
+        for number, test, named in rows:
+            try:
+                results.append((test, _checked_result(study, test, found.get(test), named)))
+            except InvalidInput as error:
+                complaints.add(number, error)
+    complaints.check()
+    return results
+
+
+def _checked_result(
+    study: Study, test: int, found: tuple[Issued, Outcome | None] | None, fields: dict[str, str]
+) -> float:
+    if found is None:
+        raise InvalidInput(f"test = {test}: no such test in study {study.name!r}")
+    issued, outcome = found
+    arm, part = study.plan.arm_names[issued.arm], study.plan.parts[issued.metric]
+    if fields.get("arm", arm) != arm or fields.get("metric", part.metric) != part.metric:
+        raise InvalidInput(f"test = {test}: is {part.metric!r} of {arm!r}")
+    value = check_value(part, read_value(fields["value"]))
+    if outcome is not None and outcome.value != value:
+        has = "was abandoned" if outcome.value is None else f"has the result {outcome.value:g} already"
+        raise InvalidInput(f"test = {test} ({part.metric!r} of {arm!r}): {has}")
+    return value
