@@ -17,6 +17,7 @@ from bestarm.policies import all_policies, find_policy
 from bestarm.simulation.engine import Job
 from bestarm.study import decider, heartbeat
 from bestarm.study import study as study_module
+from bestarm.study.exchange import import_results, write_csv
 
 NOISE = ba.Gaussian(1.0)
 
@@ -341,6 +342,12 @@ def test_results_by_arrival(tmp_path: Path) -> None:
     assert again.answer is not None
     # Wrong with probability at most 0.01, and seeded.
     assert again.answer.arm == "a"
+    # Exported and read into another study of the same plan, it comes to the same answer.
+    with (tmp_path / "export.csv").open("w", newline="") as export:
+        write_csv(study, export)
+    copy = ba.Study.create(plan, name="copy", storage=tmp_path / "s.db")
+    import_results(copy, (tmp_path / "export.csv").read_bytes(), "export.csv")
+    assert copy.answer == study.answer
     # What arrives after the end changes nothing.
     study.tell(forgotten[0], -100.0)
     assert ba.Study.open("study", storage=tmp_path / "s.db").answer == again.answer

@@ -270,7 +270,7 @@ class StudyMachine(RuleBasedStateMachine):
     def the_record_is_the_model(self) -> None:
         for study in self.studies.values():
             storage, key = study.storage, study.record.key
-            history = list(storage.history(key))
+            history = sorted(storage.history(key))
             assert [(row.id, ARMS[row.arm], METRICS[row.metric]) for row in history] == [
                 (k + 1, test.arm, test.metric) for k, test in enumerate(self.model)
             ]

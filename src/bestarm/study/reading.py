@@ -160,28 +160,47 @@ _ROW = np.dtype(list(_COLUMNS.items()))
 _FIRST = operator.itemgetter(0)
 
 
-def read_history(database: Database, key: int) -> Iterator[History]:
+def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[History]:
     """As `Storage.history` says."""
-    query = (
-        sa.select(
-            *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
-            *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
-        )
-        .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
-        .where(tests.c.study == key, tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to"))
-        .order_by(tests.c.test, outcomes.c.correction)
-    )
+    if by_arrival:
+        for entries in read_arrivals(database, key, 0):
+            first, last = int(entries.arrivals[0]), int(entries.arrivals[-1])
+            yield from _histories(database, _ARRIVED, {"key": key, "first": first, "last": last})
+        yield from _histories(database, _NOT_ARRIVED, {"key": key})
+        return
     for after in itertools.count(0, PAGE):
-        with database.connect() as connection:
-            rows = connection.execute(query, {"after": after, "to": after + PAGE}).cursor.fetchall()
-        if not rows:
+        page = list(_histories(database, _IN_ORDER, {"key": key, "after": after, "to": after + PAGE}))
+        if not page:
             return
-        for _, of_test in itertools.groupby(rows, _FIRST):
-            recorded = [*of_test]
-            test, arm, metric, ends, given, issued = recorded[0][:6]
-            # Without an outcome there is one row, without a time.
-            told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
-            yield History(test, arm, metric, bool(ends), bool(given), issued, told)
+        yield from page
+
+
+def _histories(database: Database, query: sa.Select[Any], names: dict[str, int]) -> Iterator[History]:
+    with database.connect() as connection:
+        rows = connection.execute(query, names).cursor.fetchall()
+    for _, of_test in itertools.groupby(rows, _FIRST):
+        recorded = [*of_test]
+        test, arm, metric, ends, given, issued = recorded[0][:6]
+        # Without an outcome there is one row, without a time.
+        told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
+        yield History(test, arm, metric, bool(ends), bool(given), issued, told)
+
+
+_HISTORY = (
+    sa.select(
+        *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
+        *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
+    )
+    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+    .where(tests.c.study == sa.bindparam("key"))
+)
+_IN_ORDER = _HISTORY.where(tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to")).order_by(
+    tests.c.test, outcomes.c.correction
+)
+_ARRIVED = _HISTORY.where(
+    outcomes.c.arrival >= sa.bindparam("first"), outcomes.c.arrival <= sa.bindparam("last")
+).order_by(outcomes.c.arrival, outcomes.c.correction)
+_NOT_ARRIVED = _HISTORY.where(outcomes.c.told.is_(None)).order_by(tests.c.test)
 
 
 def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:

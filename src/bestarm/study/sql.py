@@ -67,7 +67,8 @@ _PRESENT = sa.select(
 _TOLD = sa.select(sa.func.count()).where(
     outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
 )
-_LOCK = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key")).with_for_update(key_share=True)
+_BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
+_LOCK = _BY_ARRIVAL.with_for_update(key_share=True)
 
 
 class SQLStorage(Storage):
@@ -323,7 +324,9 @@ class SQLStorage(Storage):
             return read_log(connection, key, last)
 
     def history(self, key: int) -> Iterator[History]:
-        return read_history(self._database, key)
+        with self._database.connect() as connection:
+            by_arrival = bool(connection.execute(_BY_ARRIVAL, {"key": key}).scalar())
+        return read_history(self._database, key, by_arrival=by_arrival)
 
 
 _FREED: dict[str, Any] = {"expires": 0.0, "silent": None, "due": None, "aside": None, "reason": None}

@@ -329,7 +329,10 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def history(self, key: int) -> Iterator[History]:
-        """Every test in the order of issue, read piece by piece: memory does not grow with their number."""
+        """Every test in the order of issue, read piece by piece: memory does not grow with their number.
+
+        In a study by arrival those with an outcome come first, in the order in which they arrived.
+        """
 
     def close(self) -> None:
         """Let go of connections."""

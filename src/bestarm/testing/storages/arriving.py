@@ -63,6 +63,10 @@ def check_arrivals_keep_their_place(make_storage: MakeStorage) -> None:
         storage.correct(study.key, 1, 1.25, BOB, "typing")
         storage.correct(study.key, 3, 3.5, BOB, "typing")
         assert _arrived(storage, study) == [(3, 3.5), (1, 1.25), (2, 2.0)]
+        ask(storage, study, 1)
+        history = list(storage.history(study.key))
+        assert [test.id for test in history] == [3, 1, 2, 4]
+        assert [[told.value for told in test.outcomes] for test in history] == [[3.0, 3.5], [1.0, 1.5, 1.25], [2.0], []]
         other = storage.create_study(study.name + " not", "{}", seed=0)
         storage.give(other.key, [(0, 0, 1.0)], ANN, "")
         assert list(storage.arrivals(other.key, 0)) == []
