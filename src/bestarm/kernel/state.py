@@ -19,6 +19,8 @@ NONE = -1
 """The answer "no arm is feasible"."""
 UNFINISHED = -2
 """No answer: the run's limit of tests came first."""
+EMPTY = -3
+"""No answer: the policy proposed a batch without a test, which is a mistake in the policy."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -128,5 +130,11 @@ def every_stream(streams: Streams, batch: Batch) -> int:
 
 @kernel
 def conclude(answer: int) -> int:
-    """What `propose` returns to end the run, where it would else return the size of a batch."""
-    return -1 - answer
+    """What `propose` returns to end the run, in place of the size of a batch: less than 0 for every answer."""
+    return EMPTY - 1 - answer
+
+
+@kernel
+def concluded(size: int) -> int:
+    """The answer in what `propose` returned, if that is not the size of a batch; `EMPTY` for an empty batch."""
+    return EMPTY - 1 - size if size < 0 else EMPTY

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bestarm.kernel.compile import compiled, is_kernel, kernel
-from bestarm.kernel.state import NONE, Flags, Floats, Ints, Setting, half_width, new_streams, record
+from bestarm.kernel.state import EMPTY, NONE, Flags, Floats, Ints, Setting, concluded, half_width, new_streams, record
 from bestarm.policies.advance import UNDECIDED, advance
 
 
@@ -23,6 +23,20 @@ class Stop(NamedTuple):
     """The end of a study: the best feasible arm, or None if no arm is feasible."""
 
     arm: int | None
+
+
+class EmptyProposal(RuntimeError):
+    """A policy proposed no test and gave no answer: a mistake in the policy, by which a study would never end."""
+
+    def __init__(self, policy: str) -> None:
+        super().__init__(
+            f"policy {policy!r} proposed an empty batch: it must propose one test at least, or stop with an answer"
+        )
+        self.policy = policy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How to send it from one process to another."""
+        return type(self), (self.policy,)
 
 
 class Policy(abc.ABC):
@@ -56,6 +70,13 @@ class Policy(abc.ABC):
     def propose(self) -> list[tuple[int, int]] | Stop:
         """The tests to make next, or the answer."""
 
+    def decide(self) -> list[tuple[int, int]] | Stop:
+        """What `propose` says. Raises `EmptyProposal` if that is neither a test nor an answer."""
+        decision = self.propose()
+        if not isinstance(decision, Stop) and not decision:
+            raise EmptyProposal(self.name)
+        return decision
+
     def update(self, arm: int, metric: int) -> None:
         """Called after a result has entered `streams`, for policies that keep more than that."""
         return
@@ -88,7 +109,7 @@ class Policy(abc.ABC):
             if value == value:
                 untested -= int(self.streams.counts[arm, metric] == 0)
                 self.tell(arm, metric, value)
-            decision = self.propose() if end and untested == 0 else None
+            decision = self.decide() if end and untested == 0 else None
             if isinstance(decision, Stop):
                 break
         return decision
@@ -130,7 +151,7 @@ class Kernels(NamedTuple):
 
     `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
     `start(memory, seed, run)` seeds policies that draw lots; `update(setting, streams, memory, arm, metric)` follows
-    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, or returns
+    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or returns
     `conclude(answer)`. `large` says that together they are larger than a card's caches of instructions: there, helpers
     marked `large` stay functions of their own, and threads wait for one another after each round.
     """
@@ -192,7 +213,9 @@ class KernelPolicy(Policy):
         """What the kernel `propose` returned, and put into the batch, in plain terms."""
         if size > 0:
             return [(arm, metric) for arm, metric in self._batch[:size].tolist()]
-        answer = -1 - size
+        answer = concluded(size)
+        if answer == EMPTY:
+            raise EmptyProposal(self.name)
         return Stop(None if answer == NONE else answer)
 
 

@@ -11,7 +11,7 @@ from bestarm.study.standing import standings
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     """The answer of the study of `plan` that `policy` decides; None while it goes on within its budget."""
-    proposal = policy.propose()
+    proposal = policy.decide()
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 

@@ -136,7 +136,7 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     compiled(seed_generator)(generator, job.seed, run, NOISE)
     tests, cost, most = 0, 0.0, min(job.max_tests, MOST_INTERPRETED)
     while tests < most and cost < job.max_cost:
-        proposal = policy.propose()
+        proposal = policy.decide()
         if isinstance(proposal, Stop):
             return (NONE if proposal.arm is None else proposal.arm), tests, cost
         proposal = proposal[: most - tests]
