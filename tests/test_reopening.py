@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bestarm as ba
+from bestarm.kernel.compile import kernel
 from bestarm.policies import all_policies
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, no_lots
 from bestarm.policies.racing import new_memory, update
@@ -112,11 +113,9 @@ class Idle(ba.Policy):
         return [] if self.streams.counts.any() else [(arm, 0) for arm in range(self.arms)]
 
 
+@kernel
 def propose_nothing(setting: object, streams: object, memory: object, batch: object) -> int:
     return 0
-
-
-propose_nothing.__dict__["__bestarm_kernel__"] = True
 
 
 class IdleKernel(KernelPolicy):

@@ -3,6 +3,9 @@
 The normal form that policies see: the objective is to be made large, and an arm is feasible when the mean of every
 constraint lies below its threshold. Metric 0 is the objective, metrics 1 to N the constraints; stream (i, l)
 is metric l of arm i. How the user put it (minimize, at least, units) stays outside.
+
+A value in normal form is the user's value times the metric's sign, less the metric's `reference`. Thresholds, ranges,
+sums and means are relative to the reference too, so that values near 10^9 keep as many digits as values near 0.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ Batch = npt.NDArray[np.uint32]
 class Setting(NamedTuple):
     """What is known before the first test. Entries are by metric; tables are by count, read through `slot`."""
 
+    reference: Floats
+    """What values, thresholds and ranges are relative to. Whoever shows them adds it back; no kernel reads it."""
     threshold: Floats
     slack: Floats
     """By how much a mean may miss its threshold and still be taken for feasible."""

@@ -33,7 +33,7 @@ from bestarm.kernel.state import (
 from bestarm.plan import Plan
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
-from bestarm.policies.setting import new_setting
+from bestarm.policies.setting import new_setting, true_references
 from bestarm.problem import Problem
 from bestarm.simulation.nature import Nature, draw, draw_batch, new_nature
 
@@ -151,11 +151,11 @@ class Job:
 
     @functools.cached_property
     def setting(self) -> Setting:
-        return new_setting(self.problem, self.delta, self.bound)
+        return new_setting(self.problem, self.delta, self.bound, true_references(self.problem))
 
     @functools.cached_property
     def nature(self) -> Nature:
-        return new_nature(self.problem)
+        return new_nature(self.problem, self.setting.reference)
 
     @classmethod
     def of(cls, plan: Plan, policy: type[Policy], *, seed: int, max_tests: int, keep_counts: bool = False) -> Job:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from bestarm.study.figures import side_by_side
 from bestarm.study.standing import ArmStanding, MetricStanding, Verdict
 
 # From the Okabe-Ito palette, which the color-blind can tell apart; the shape of the mark says the same.
@@ -22,7 +23,9 @@ def _limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
     widths = sorted(m.high - m.low for m in column if m.tests)
     margin = widths[len(widths) // 2] * 0.7 if widths else 1.0
     low, high = min(points, default=0.0) - margin, max(points, default=1.0) + margin
-    return low, high
+    # A panel has some width, also where the margin is lost in the size of the numbers.
+    least = 1e-12 * max(abs(low), abs(high))
+    return (low, high) if high - low > least else (low - least, high + least)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -32,7 +35,7 @@ def _ticks(low: float, high: float) -> list[float]:
             step *= factor
             break
     first = math.ceil(low / step)
-    return [round(k * step, 12) for k in range(first, math.floor(high / step) + 1)]
+    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)]
 
 
 def _mark(verdict: Verdict, x: float, y: float) -> str:
@@ -59,9 +62,10 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
 
     middle, title = left + _WIDTH / 2, escape(metrics[0].metric)
     parts = [f'<text x="{middle:.0f}" y="24" text-anchor="middle" class="title">{title}</text>']
-    for tick in _ticks(low, high):
+    ticks = _ticks(low, high)
+    for tick, label in zip(ticks, side_by_side(*ticks, least=6), strict=True):
         parts.append(f'<path d="M{x(tick):.1f} {_TOP - 8}V{bottom}" class="grid"/>')
-        parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle" class="tick">{tick:g}</text>')
+        parts.append(f'<text x="{x(tick):.1f}" y="{bottom + 16}" text-anchor="middle" class="tick">{label}</text>')
     threshold = metrics[0].threshold
     if threshold is not None:
         parts.append(f'<path d="M{x(threshold):.1f} {_TOP - 12}V{bottom + 2}" class="threshold"/>')
