@@ -20,6 +20,7 @@ from bestarm.kernel.state import NONE, Batch, Floats, Ints, Setting, Streams, ad
 from bestarm.policies import certify
 from bestarm.policies.base import KernelPolicy, Kernels
 from bestarm.policies.certify import close_certificates, objective_scatter
+from bestarm.policies.setting import true_references
 from bestarm.simulation.simulate import simulate
 
 
@@ -84,7 +85,7 @@ def oracle_of(plan: ba.Plan) -> type[KernelPolicy]:
     answer = plan.right_answers()[0]
 
     def new_memory(arms: int, metrics: int) -> Memory:
-        truth = plan.true_means() * plan.normal_form().sign
+        truth = plan.true_means() * plan.normal_form().sign - true_references(plan)
         return Memory(certify.new_memory(arms, metrics), truth, np.array([-1 if answer is None else answer]))
 
     class Oracle(KernelPolicy):

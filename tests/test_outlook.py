@@ -25,8 +25,9 @@ def half_way(plan: ba.Plan, run: int = 0, policy: str = "certify") -> tuple[Kern
     """A simulated study when it has made half of its tests, and how many it has still to make."""
     chosen = find_policy(policy)
     assert issubclass(chosen, KernelPolicy)
-    _, trace = Job.of(plan, chosen, seed=77, max_tests=10**6).trace(run)
-    study = chosen(new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=77, run=run)
+    job = Job.of(plan, chosen, seed=77, max_tests=10**6)
+    _, trace = job.trace(run)
+    study = chosen(job.setting, *job.shape, seed=77, run=run)
     study.compile()
     made, size = 0, study.streams.counts.size
     while made < len(trace.values) / 2:

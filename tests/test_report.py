@@ -105,7 +105,7 @@ def test_studies_without_an_answer() -> None:
     fresh = ba.Study.create(problem(), storage=":memory:")
     text = text_of(study_report(fresh))
     assert "running: no results yet" in text
-    assert "nothing is certified yet" in text
+    assert "no answer is certified yet" in text
     assert "untested" in text
     lots = np.random.default_rng(1)
     for _ in range(4):
@@ -118,7 +118,7 @@ def test_studies_without_an_answer() -> None:
     spent = finished(problem(budget=ba.Budget(tests=12)))
     text = text_of(study_report(spent))
     assert "the budget is spent after 12 tests" in text
-    assert "nothing is certified: the arm in the lead may be infeasible or not the best" in text
+    assert "That the arm in the lead is the best feasible one is not certain." in text
     none = finished(problem(("bad", "worse")), lambda arm, metric: {"latency": 1.0, "crash": 1.0, "score": 1.0}[metric])
     assert "with that reservation, every arm violates at least one constraint" in text_of(study_report(none))
 

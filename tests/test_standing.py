@@ -24,13 +24,15 @@ from bestarm.policies.confidence import (
     PRECISION,
     lower_end,
     new_intervals,
+    none_closed,
     present_answer,
     refresh_intervals,
     upper_end,
     weigh,
 )
+from bestarm.policies.reasons import least_lead
 from bestarm.policies.setting import new_setting
-from bestarm.study.standing import ArmStanding, least_lead, standings
+from bestarm.study.standing import ArmStanding, standings
 
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
 
@@ -298,4 +300,6 @@ def test_kernels_that_refresh_leave_the_rest_alone() -> None:
     refresh_intervals(policy.setting, policy.streams, intervals)
     assert intervals.low[2, 1] == -99.0
     assert (np.delete(intervals.low.ravel(), 9) == np.delete(kept.ravel(), 9)).all()
-    assert weigh(policy.setting, policy.streams)[0] == present_answer(policy.setting, policy.streams).leader
+    closed, standing = none_closed(5, 4), present_answer(policy.setting, policy.streams)
+    evidence = weigh(policy.setting, policy.streams, closed, standing.leader or 0)
+    assert standing.confidence == pytest.approx(-math.expm1(-max(evidence, 0.0)))

@@ -14,6 +14,7 @@ import pytest
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
 from bestarm.policies import all_policies, find_policy
+from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job
 from bestarm.study import decider, heartbeat
 from bestarm.study import study as study_module
@@ -34,7 +35,6 @@ def two_arms(**options: object) -> ba.Plan:
 def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
     """Feed a study from a simulated run, insisting that it asks for exactly its tests; returns how many there were."""
     _, trace = job.trace(run)
-    signs = study.plan.normal_form().sign
     told = 0
     while told < len(trace.values) and not study.done:
         tests = study.ask(at_once)
@@ -44,7 +44,7 @@ def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
                 break
             arm, metric = study.arm_number(test.arm), study.metric_number(test.metric)
             assert (arm, metric) == tuple(trace.streams[told].tolist()), f"test {test.id}"
-            study.tell(test, signs[metric] * trace.values[told])
+            study.tell(test, to_user(study.plan, job.setting, metric, trace.values[told]))
             told += 1
     return told
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from bestarm.validation import exact
+
 State = Literal["certified", "no_feasible_arm", "budget_spent"]
+
+MOST_NAMES = 8
+"""So many arms are named in a sentence; of more it says how many there are."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
     """The conclusion of a study.
 
-    `state` says whether `arm` is certified to be feasible and best, or it is certified that no arm is feasible, or the
-    budget ended the study first: then `arm` is the leader (None if no arm looked feasible) and nothing is certified.
-    A certified answer is wrong with probability at most `delta`, as long as measurements are independent and scatter as
-    stated; `confidence` is how sure the evidence makes us.
+    `state` says whether `arm` is certified to be feasible and best (or as good as `tolerance` and `slack` ask for), or
+    it is certified that no arm is feasible, or the budget ended the study first: then `arm` is the leader (None if no
+    arm looked feasible), and what is certain is in `candidates` and `feasible`. A certified answer is wrong with
+    probability at most `delta`, as long as measurements are independent and scatter as stated, and so is what
+    `candidates` and `feasible` say, taken together; `confidence` is how sure the evidence makes us of `arm`.
 
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.953, tests=5211, cost=5211.0))
     150 mg: feasible and best, with 95 % confidence, after 5,211 tests
+    >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
+    150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
     not certified: the budget is spent after 2,000 tests; 150 mg leads, with 62 % confidence
     """
@@ -32,11 +40,98 @@ class Answer:
     cost: float
     reasons: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Why each arm is or is not the answer, e.g. "infeasible: adverse event 0.61 > 0.5, evidence 1 : 4,300"."""
+    tolerance: float = 0.0
+    """A certified arm is within this of the best; in the units of the objective."""
+    slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """By metric: a certified arm misses its threshold by less than this. Only metrics that have a slack are there."""
+    candidates: tuple[str, ...] = ()
+    """The arms that can still be the answer; a certified one is alone."""
+    feasible: tuple[str, ...] = ()
+    """The arms that are certified feasible (within the slack)."""
 
     def __str__(self) -> str:
         if self.state == "budget_spent":
-            leads = "no arm looks feasible" if self.arm is None else f"{self.arm} leads"
-            sure = f"{100 * self.confidence:.0f} % confidence"
-            return f"not certified: the budget is spent after {self.tests:,} tests; {leads}, with {sure}"
-        conclusion = "no arm is feasible" if self.arm is None else f"{self.arm}: feasible and best"
-        return f"{conclusion}, with {100 * (1 - self.delta):.6g} % confidence, after {self.tests:,} tests"
+            leads = leads_words(self.arm, self.confidence, self.feasible, self.slack)
+            parts = [f"the budget is spent after {self.tests:,} tests", leads]
+            if self.reasons:
+                parts.append(left_words(len(self.reasons), self.candidates))
+            if others := [arm for arm in self.feasible if arm != self.arm]:
+                parts.append(f"also {feasible_words(self.slack)}: {names_in_words(others)}")
+            return f"not certified: {'; '.join(parts)}"
+        conclusion = (
+            "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
+        )
+        return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
+
+
+def promised(delta: float) -> str:
+    """1 - delta in percent. It reads 100 % for no delta.
+
+    >>> promised(0.05), promised(1e-12)
+    ('95 %', 'over 99.9999 %')
+    """
+    percent = f"{100 * (1 - delta):.6g}"
+    return "over 99.9999 %" if percent == "100" else f"{percent} %"
+
+
+def percent(share: float) -> str:
+    """How sure we are, in percent. What is not certain never reads 100 %.
+
+    >>> percent(0.62), percent(0.9961), percent(0.99999)
+    ('62 %', '99.6 %', 'over 99.9 %')
+    """
+    if share >= 0.9995:
+        return "100 %" if share == 1.0 else "over 99.9 %"
+    return f"{100 * share:.{int(share >= 0.995)}f} %"
+
+
+def feasible_words(slack: Mapping[str, float]) -> str:
+    """What an arm is whose constraints are certified."""
+    return "feasible within its slack" if slack else "feasible"
+
+
+def good_words(tolerance: float, slack: Mapping[str, float]) -> str:
+    """What a certified arm is.
+
+    >>> good_words(0.0, {}), good_words(0.5, {"crash rate": 0.01})
+    ('feasible and best', 'feasible within its slack and within 0.5 of the best')
+    """
+    best = f"within {exact(tolerance)} of the best" if tolerance else "best"
+    return f"{feasible_words(slack)} and {best}"
+
+
+def leads_words(leader: str | None, confidence: float, feasible: Sequence[str], slack: Mapping[str, float]) -> str:
+    """Who leads, how sure that makes us (if at all), and whether it is known to be feasible.
+
+    >>> leads_words("b", 0.0, ["a", "b"], {})
+    'b leads and is feasible'
+    """
+    sure = f", with {percent(confidence)} confidence" if confidence >= 0.005 else ""
+    if leader is None:
+        return f"no arm looks feasible{sure}"
+    known = f"{',' if sure else ''} and is {feasible_words(slack)}" if leader in feasible else ""
+    return f"{leader} leads{sure}{known}"
+
+
+def left_words(arms: int, candidates: Sequence[str]) -> str:
+    """How many arms are excluded, and which are left.
+
+    >>> left_words(5, ["b", "d"])
+    '3 of 5 arms are excluded (left: b, d)'
+    """
+    excluded = arms - len(candidates)
+    if not excluded:
+        return "no arm is excluded"
+    are = "arm is" if arms == 1 else "arms are" if excluded > 1 else "arms is"
+    return f"{excluded:,} of {arms:,} {are} excluded (left: {names_in_words(candidates)})"
+
+
+def names_in_words(names: Sequence[str]) -> str:
+    """Names, not too many of them.
+
+    >>> names_in_words("abcdefghijk")
+    'a, b, c, d, e, f, g and 4 more'
+    """
+    if len(names) <= MOST_NAMES:
+        return ", ".join(names) or "none"
+    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"

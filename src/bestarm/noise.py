@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from bestarm.validation import InvalidInput, Number, Positive, parse, value
+from bestarm.validation import LEAST, InvalidInput, Number, Positive, exact, parse, value
 
 
 @value
@@ -56,7 +56,11 @@ class Bounded:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise ValueError(f"bounded noise needs low < high, not low = {self.low:g}, high = {self.high:g}")
+            raise ValueError(f"bounded noise needs low < high, not low = {exact(self.low)}, high = {exact(self.high)}")
+        if not self.high - self.low >= LEAST:
+            raise ValueError(
+                f"bounded noise needs a range of width {LEAST:g} or more, not low = {self.low!r}, high = {self.high!r}"
+            )
 
     @property
     def scale(self) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bestarm.problem import Arm, Constraint, Objective, Problem
-from bestarm.validation import InvalidInput, Name, Positive, Probability, dump, parse, value
+from bestarm.validation import MOST_TESTS, InvalidInput, Name, Positive, Probability, dump, parse, value
 
 DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
@@ -31,6 +31,8 @@ class Budget:
             raise ValueError("a budget needs tests or cost")
         if self.tests is not None and self.tests != int(self.tests):
             raise ValueError(f"tests = {self.tests!r}: must be a whole number")
+        if self.tests is not None and self.tests > MOST_TESTS:
+            raise ValueError(f"tests = {self.tests!r}: must be at most {MOST_TESTS:,}")
 
 
 @value
@@ -70,7 +72,7 @@ class Plan(Problem):
     @property
     def max_tests(self) -> int:
         """How many tests the budget allows (10^12 without one)."""
-        return 10**12 if self.budget is None or self.budget.tests is None else int(self.budget.tests)
+        return MOST_TESTS if self.budget is None or self.budget.tests is None else int(self.budget.tests)
 
     @property
     def max_cost(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.noise import Noise
-from bestarm.validation import Guess, InvalidInput, Name, NonNegative, Number, Positive, value
+from bestarm.validation import Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
 
 
 @value
@@ -24,6 +25,14 @@ class Objective:
     noise: Noise
     cost: Positive = 1.0
     tolerance: NonNegative = 0.0
+
+    def __post_init__(self) -> None:
+        low, high = self.noise.range
+        if not self.tolerance < high - low:
+            raise ValueError(
+                f"tolerance = {self.tolerance!r} of objective {self.metric!r} must be less than {exact(high - low)}, "
+                "the width of the range of its values: with that much, any feasible arm would do"
+            )
 
 
 @value
@@ -53,7 +62,26 @@ class Constraint:
             side = "at_most" if self.at_least is None else "at_least"
             raise ValueError(
                 f"{side} = {self.threshold!r} of constraint {self.metric!r} must lie strictly between "
-                f"{low:g} and {high:g}, the range of its values"
+                f"{exact(low)} and {exact(high)}, the range of its values"
+            )
+        if math.isfinite(high - low):
+            self._check_range(low, high)
+
+    def _check_range(self, low: float, high: float) -> None:
+        """Of a bounded metric: that the threshold, and the threshold with slack, lie inside the range as computed."""
+        side, width = "at_most" if self.at_least is None else "at_least", high - low
+        below, above = self.threshold - low, high - self.threshold
+        if not (0.0 < below / width < 1.0 and 0.0 < above / width < 1.0):
+            raise ValueError(
+                f"{side} = {self.threshold!r} of constraint {self.metric!r} is too close to an end of "
+                f"{exact(low)} to {exact(high)}, the range of its values, to be told from it"
+            )
+        room, position = (above, below) if self.at_least is None else (below, above)
+        if not (self.slack < room and position + self.slack < width):
+            raise ValueError(
+                f"slack = {self.slack!r} of constraint {self.metric!r} must be less than {exact(room)}, the distance "
+                f"from {side} = {exact(self.threshold)} to the end of the range of its values: "
+                "with that much, every arm would be feasible"
             )
 
     @property
@@ -176,7 +204,9 @@ class Problem:
                     raise ValueError(f"{where}: no such metric; the metrics are {', '.join(map(repr, ranges))}")
                 low, high = ranges[metric]
                 if not low <= ends[0] <= ends[1] <= high:
-                    raise ValueError(f"{where}: must lie between {low:g} and {high:g}, the range of its values")
+                    raise ValueError(
+                        f"{where}: must lie between {exact(low)} and {exact(high)}, the range of its values"
+                    )
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
     @functools.cached_property
@@ -196,6 +226,11 @@ class Problem:
     @functools.cached_property
     def noises(self) -> tuple[Noise, ...]:
         return tuple(part.noise for part in self.parts)
+
+    @functools.cached_property
+    def slacks(self) -> dict[str, float]:
+        """The slack of each constraint that has one, by metric."""
+        return {constraint.metric: constraint.slack for constraint in self.constraints if constraint.slack}
 
     @functools.cached_property
     def costs(self) -> tuple[float, ...]:

@@ -18,6 +18,12 @@ T = TypeVar("T")
 
 LONGEST_NAME = 200
 
+LEAST, MOST = 1e-50, 1e50
+"""The sizes of numbers that are accepted: products, squares and sums of them, and ratios, are finite numbers too."""
+LEAST_PROBABILITY = 1e-100
+MOST_TESTS = 10**12
+"""Tests of a study. Tables of functions of their number go as far, and no study will."""
+
 
 class InvalidInput(ValueError):
     """What a user gave cannot be accepted. The message names the field, the value and what is accepted."""
@@ -107,6 +113,16 @@ def dump(instance: object) -> Any:
     return TypeAdapter(type(instance)).dump_python(instance, mode="json", exclude_none=True)
 
 
+def exact(number: float) -> str:
+    """A number as a person would write it, with every digit that it has.
+
+    >>> exact(10.0), exact(0.1), exact(1000000000.25)
+    ('10', '0.1', '1000000000.25')
+    """
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
+
+
 def finite_number(data: object) -> float:
     """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):
@@ -120,21 +136,32 @@ def finite_number(data: object) -> float:
     return number
 
 
+def moderate(number: float) -> float:
+    """A number of a size that can be computed with."""
+    if not -MOST <= number <= MOST:
+        raise ValueError(f"must lie between {-MOST:g} and {MOST:g}")
+    return number
+
+
 def _positive(number: float) -> float:
     if not number > 0.0:
         raise ValueError("must be a positive number")
+    if not LEAST <= number <= MOST:
+        raise ValueError(f"must lie between {LEAST:g} and {MOST:g}")
     return number
 
 
 def _non_negative(number: float) -> float:
     if number < 0.0:
         raise ValueError("must not be negative")
-    return number
+    return moderate(number)
 
 
 def _probability(number: float) -> float:
     if not 0.0 < number < 1.0:
         raise ValueError("must lie strictly between 0 and 1")
+    if number < LEAST_PROBABILITY:
+        raise ValueError(f"must be at least {LEAST_PROBABILITY:g}")
     return number
 
 
@@ -160,17 +187,17 @@ def _after(check: Callable[[float], float]) -> BeforeValidator:
 def _range(data: object) -> object:
     """A guess: a number, or two numbers between which it lies."""
     if not isinstance(data, list | tuple):
-        return finite_number(data)
+        return moderate(finite_number(data))
     if len(data) != 2:
         raise ValueError("must be a number or a range [LOW, HIGH]")
-    low, high = map(finite_number, data)
+    low, high = (moderate(finite_number(end)) for end in data)
     if not low <= high:
         raise ValueError("must be a range [LOW, HIGH] with LOW at most HIGH")
     return low, high
 
 
 Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
-Number = Annotated[float, BeforeValidator(finite_number)]
+Number = Annotated[float, _after(moderate)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
 NonNegative = Annotated[float, _after(_non_negative)]
 Probability = Annotated[float, _after(_probability)]

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
 from bestarm import __version__
 from bestarm.analysis.selection import charted
-from bestarm.answer import Answer
+from bestarm.answer import Answer, promised
 from bestarm.plan import Plan
 from bestarm.policies.certify import Certify
+from bestarm.study.figures import side_by_side
 from bestarm.study.intervals import interval_chart
 from bestarm.study.outlook import Outlook
-from bestarm.study.standing import ArmStanding, MetricStanding
+from bestarm.study.standing import ArmStanding, MetricStanding, odds
 from bestarm.study.status import Status
 from bestarm.study.study import Study
 from bestarm.study.timeline import Progress
 from bestarm.study.words import assumptions, guarantee, question
+from bestarm.validation import exact
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;
@@ -77,7 +80,7 @@ def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> st
         + _p(f"Report made by bestarm {__version__} on {made}.", "small")
         + f"<h2>The question</h2>\n{_p(question(plan))}"
         + f"<h2>The answer</h2>\n{_p(said, 'answer' if firm else 'answer not')}"
-        + _p(guarantee(plan, answer))
+        + _p(guarantee(plan, answer, status))
         + (_p(note) if note else "")
     )
 
@@ -113,10 +116,10 @@ def _about_intervals(plan: Plan) -> str:
     if plan.policy == Certify.name:
         return (
             "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides, "
-            f"1 : {len(plan.arms) / plan.delta:,.0f} if all arms have the same weight."
+            f"{odds(math.log(len(plan.arms)) - math.log(plan.delta))} if all arms have the same weight."
         )
     return (
-        f"Intervals hold for all arms, metrics and times at once with probability {100 * (1 - plan.delta):.6g} % "
+        f"Intervals hold for all arms, metrics and times at once with probability {promised(plan.delta)} "
         f"(confidence bound {plan.bound}); they are what decides."
     )
 
@@ -146,12 +149,13 @@ def _cell(metric: MetricStanding) -> str:
     if not metric.tests:
         return "<td>untested</td>"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
-    interval = f"{metric.low:.3g} to {metric.high:.3g}"
-    return f"<td>{metric.mean:.4g}{sign}<br><small>{interval}<br>{metric.tests:,} tests</small></td>"
+    low, high = side_by_side(metric.low, metric.high, least=3)
+    mean = side_by_side(metric.mean, metric.low, metric.high)[0]
+    return f"<td>{mean}{sign}<br><small>{low} to {high}<br>{metric.tests:,} tests</small></td>"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
-    limits = ["", *(f" {'<' if c.at_least is None else '>'} {c.threshold:g}" for c in plan.constraints)]
+    limits = ["", *(f" {'<' if c.at_least is None else '>'} {exact(c.threshold)}" for c in plan.constraints)]
     metrics = "".join(f"<th>{escape(m + limit)}</th>" for m, limit in zip(plan.metrics, limits, strict=True))
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"

@@ -12,6 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from bestarm.study.figures import side_by_side
+
 # They would turn the rest of the line around.
 _TURNING = {*"\u061c\u200e\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 WIDE = 240
@@ -40,9 +42,10 @@ def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
     return table
 
 
-def figure(number: float) -> str:
-    """A number in four digits; a dash for what is not known or infinite."""
-    return f"{number:.4g}" if math.isfinite(number) else "–"
+def figures(*numbers: float) -> list[str]:
+    """Numbers in four digits, or as many as tell them apart; a dash for what is not known or infinite."""
+    texts = side_by_side(*numbers)
+    return [text if math.isfinite(number) else "–" for number, text in zip(numbers, texts, strict=True)]
 
 
 def percent(share: float) -> str:

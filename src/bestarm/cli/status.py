@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from bestarm.answer import feasible_words, left_words, names_in_words, promised
 from bestarm.cli.app import print_json
 from bestarm.cli.opening import open_study
-from bestarm.cli.show import counted, figure, moment, new_table, percent, plain_console, shown, state_words
+from bestarm.cli.show import counted, figures, moment, new_table, percent, plain_console, shown, state_words
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
 from bestarm.study import Status, Study
@@ -18,7 +19,7 @@ from bestarm.study.exchange import iso_time
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import MetricStanding
 from bestarm.study.storage import Event
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, exact
 
 MOST_ARMS = 50
 """Arms that `status` shows unless it is asked for all."""
@@ -52,15 +53,25 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
         yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
     else:
         leads = "no arm looks feasible" if now.leader is None else f"{now.leader} leads"
-        sure = f"confidence {percent(now.confidence)} ({100 * (1 - study.plan.delta):.6g} % needed)"
+        sure = f"confidence {percent(now.confidence)} ({promised(study.plan.delta)} needed)"
         without = f" (not counting {now.results_that_wait})" if now.waiting else ""
         yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}{without}"
+        if known := _certain(now):
+            yield f"certain so far ({promised(study.plan.delta)}): {known}"
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         counts = (
             f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts yet"
         )
         yield f"{counts}: waiting for {now.awaited}"
+
+
+def _certain(now: Status) -> str:
+    """What is known while there is no answer."""
+    facts = [left_words(len(now.arms), now.candidates)] if len(now.candidates) < len(now.arms) else []
+    if now.feasible and len(now.arms[0].metrics) > 1:
+        facts.append(f"{feasible_words(now.slack)}: {names_in_words(now.feasible)}")
+    return "; ".join(facts)
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
@@ -87,10 +98,11 @@ def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple
     if isinstance(part, Objective):
         wanted: str = part.goal
     else:
-        wanted = f"at {'most' if part.at_least is None else 'least'} {part.threshold:g}"
-    interval = f"{figure(metric.low)} to {figure(metric.high)}" if metric.tests else "–"
+        wanted = f"at {'most' if part.at_least is None else 'least'} {exact(part.threshold)}"
+    mean, low, high = figures(metric.mean, metric.low, metric.high)
     known = "" if metric.verdict is None else metric.verdict
-    return shown(metric.metric), f"{metric.tests:,}", figure(metric.mean), interval, wanted, known
+    interval = f"{low} to {high}" if metric.tests else "–"
+    return shown(metric.metric), f"{metric.tests:,}", mean, interval, wanted, known
 
 
 def _remaining(now: Status, left: Outlook | None) -> str:

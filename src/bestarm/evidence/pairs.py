@@ -81,7 +81,8 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     minimum meet lies below the minimum. That is what is returned: stopped early, it understates.
     """
     left, right = low.total / low.n, high.total / high.n + margin
-    if right <= left:
+    # So written that means that are no numbers, or not finite, are no evidence.
+    if not -math.inf < left < right < math.inf:
         return -math.inf
     first, last = common_range(high, low, margin)
     step = right - left
@@ -108,10 +109,11 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
             left, value_left, slope_left = c, value, slope
         else:
             right, value_right, slope_right = c, value, slope
-        meet = (value_right - value_left + slope_left * left - slope_right * right) / (slope_left - slope_right)
-        bound = value_left + slope_left * (meet - left)
+        # Where the tangents meet, as a step from `left`: both ends may be large, and lie close together.
+        step = (value_right - value_left - slope_right * (right - left)) / (slope_left - slope_right)
+        bound = value_left + slope_left * step
         if value - bound < GAP:
             return bound
         # Not too near the ends, so that the bracket shrinks from both sides.
-        c = min(max(meet, left + 0.1 * (right - left)), right - 0.1 * (right - left))
+        c = min(max(left + step, left + 0.1 * (right - left)), right - 0.1 * (right - left))
     return bound

@@ -30,6 +30,12 @@ def scatter(kind: int, low: float, width: float, mean: float) -> float:
 
 
 @kernel
+def suffices(evidence: float, level: float) -> bool:
+    """Whether log-evidence reaches its level. What is not a finite number is no evidence: NaN and infinity fail."""
+    return level <= evidence < math.inf
+
+
+@kernel
 def inside(position: float) -> float:
     """`position` moved into [0, 1]: no mean lies outside its range."""
     return min(max(position, 0.0), 1.0)

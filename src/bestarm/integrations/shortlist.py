@@ -220,5 +220,7 @@ def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[di
         "confidence": answer.confidence,
         "tests": answer.tests,
         "cost": answer.cost,
+        "candidates": [trial_number(arm) for arm in answer.candidates],
+        "feasible": [trial_number(arm) for arm in answer.feasible],
     }
     return whole, lines

@@ -3,6 +3,9 @@
 The normal form that policies see: the objective is to be made large, and an arm is feasible when the mean of every
 constraint lies below its threshold. Metric 0 is the objective, metrics 1 to N the constraints; stream (i, l)
 is metric l of arm i. How the user put it (minimize, at least, units) stays outside.
+
+A value in normal form is the user's value times the metric's sign, less the metric's `reference`. Thresholds, ranges,
+sums and means are relative to the reference too, so that values near 10^9 keep as many digits as values near 0.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ NONE = -1
 """The answer "no arm is feasible"."""
 UNFINISHED = -2
 """No answer: the run's limit of tests came first."""
+EMPTY = -3
+"""No answer: the policy proposed a batch without a test, which is a mistake in the policy."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,6 +36,8 @@ Batch = npt.NDArray[np.uint32]
 class Setting(NamedTuple):
     """What is known before the first test. Entries are by metric; tables are by count, read through `slot`."""
 
+    reference: Floats
+    """What values, thresholds and ranges are relative to. Whoever shows them adds it back; no kernel reads it."""
     threshold: Floats
     slack: Floats
     """By how much a mean may miss its threshold and still be taken for feasible."""
@@ -128,5 +135,11 @@ def every_stream(streams: Streams, batch: Batch) -> int:
 
 @kernel
 def conclude(answer: int) -> int:
-    """What `propose` returns to end the run, where it would else return the size of a batch."""
-    return -1 - answer
+    """What `propose` returns to end the run, in place of the size of a batch: less than 0 for every answer."""
+    return EMPTY - 1 - answer
+
+
+@kernel
+def concluded(size: int) -> int:
+    """The answer in what `propose` returned, if that is not the size of a batch; `EMPTY` for an empty batch."""
+    return EMPTY - 1 - size if size < 0 else EMPTY

@@ -20,6 +20,10 @@ WIDTH = 1 << BITS
 NOBODY = -1
 
 
+LAST = -1e308
+"""The key of who stays in the contest although there is nothing to rank it by."""
+
+
 class Tournament(NamedTuple):
     """`keys[k]` of each contestant and, level after level, the `winners` of each group."""
 
@@ -36,6 +40,12 @@ def new_tournament(size: int) -> Tournament:
         if level == 1:
             return Tournament(np.full(size, -math.inf), np.concatenate(winners))
         width, level = width * WIDTH, -(-level // WIDTH)
+
+
+@kernel
+def key_of(mean: float) -> float:
+    """The key of a contestant with this mean. One that is not a finite number must not take anybody out, or lead."""
+    return mean if -math.inf < mean < math.inf else LAST
 
 
 # Both say what a compiler that knows `size` can use: then the scan of a group is a loop of known length.

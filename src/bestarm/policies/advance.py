@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Batch, Flags, Floats, Ints, Setting, Streams, record
+from bestarm.kernel.state import EMPTY, Batch, Flags, Floats, Ints, Setting, Streams, conclude, record
 
 UNDECIDED = 0
-"""What `advance` returns if the last result did not end a round."""
+"""What `advance` returns if the last result did not end a round. A batch is larger, a conclusion less."""
 
 
 @kernel
@@ -35,12 +35,15 @@ def advance(
 ) -> int:
     """Take in results until the policy stops. Returns its word on the last one, as `propose` does, or UNDECIDED.
 
+    An empty batch, which nobody could tell from that, is returned as the conclusion `EMPTY`.
+
     Row k of `tests` is (arm, metric), and a value of NaN is a test that ended without one. While `untested[0]`, the
     number of streams without a result, is not 0, nothing is decided: policies count on every stream having been tested.
     Without any results, just decide.
     """
     if values.shape[0] == 0:
-        return propose(setting, streams, memory, batch)
+        size = propose(setting, streams, memory, batch)
+        return size if size != 0 else conclude(EMPTY)
     size = UNDECIDED
     for k in range(values.shape[0]):
         arm = tests[k, 0]
@@ -53,6 +56,6 @@ def advance(
         size = UNDECIDED
         if ends[k] and untested[0] == 0:
             size = propose(setting, streams, memory, batch)
-            if size < 0:
-                return size
+            if size <= 0:
+                return size if size < 0 else conclude(EMPTY)
     return size

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bestarm.kernel.compile import compiled, is_kernel, kernel
-from bestarm.kernel.state import NONE, Flags, Floats, Ints, Setting, half_width, new_streams, record
+from bestarm.kernel.state import EMPTY, NONE, Flags, Floats, Ints, Setting, concluded, half_width, new_streams, record
+from bestarm.kernel.tables import slot
+from bestarm.kernel.tournament import NOBODY
 from bestarm.policies.advance import UNDECIDED, advance
+from bestarm.policies.confidence import Standing, confidence_of, evidence_for, none_closed, present_answer
+from bestarm.policies.findings import Findings, by_intervals
 
 
-# Random words wrap around; compiled code does so silently.
+# Random words wrap around, and numbers that are none come to nothing; compiled code does so silently.
 def _wrapping() -> np.errstate:
-    return np.errstate(over="ignore")
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 class Stop(NamedTuple):
@@ -25,13 +30,29 @@ class Stop(NamedTuple):
     arm: int | None
 
 
+class EmptyProposal(RuntimeError):
+    """A policy proposed no test and gave no answer: a mistake in the policy, by which a study would never end."""
+
+    def __init__(self, policy: str) -> None:
+        super().__init__(
+            f"policy {policy!r} proposed an empty batch: it must propose one test at least, or stop with an answer"
+        )
+        self.policy = policy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How to send it from one process to another."""
+        return type(self), (self.policy,)
+
+
 class Policy(abc.ABC):
     """Decides one study. Subclass it to write a policy of your own in plain Python.
 
     The rules: `propose` returns the tests to make next as pairs (arm, metric), or `Stop`; once all of
     them have been told, it is asked again. It changes nothing, so asking twice gives the same tests.
     Arms and metrics are numbered from 0; metric 0 is the objective and larger is better; an arm is feasible
-    when every other metric's mean lies below `self.setting.threshold[metric]`.
+    when every other metric's mean lies below `self.setting.threshold[metric]`. All values are in normal form: the
+    user's value, times -1 for `minimize` and `at_least`, less `self.setting.reference[metric]`. `to_normal` and
+    `to_user` of `bestarm.policies.setting` turn one into the other.
 
     Parameters
     ----------
@@ -56,12 +77,19 @@ class Policy(abc.ABC):
     def propose(self) -> list[tuple[int, int]] | Stop:
         """The tests to make next, or the answer."""
 
+    def decide(self) -> list[tuple[int, int]] | Stop:
+        """What `propose` says. Raises `EmptyProposal` if that is neither a test nor an answer."""
+        decision = self.propose()
+        if not isinstance(decision, Stop) and not decision:
+            raise EmptyProposal(self.name)
+        return decision
+
     def update(self, arm: int, metric: int) -> None:
         """Called after a result has entered `streams`, for policies that keep more than that."""
         return
 
     def tell(self, arm: int, metric: int, value: float) -> None:
-        """Take in one result (in normal form)."""
+        """Take in one result, in normal form (as `to_normal` of `bestarm.policies.setting` makes it)."""
         record(self.streams, arm, metric, value)
         self.update(arm, metric)
 
@@ -88,7 +116,7 @@ class Policy(abc.ABC):
             if value == value:
                 untested -= int(self.streams.counts[arm, metric] == 0)
                 self.tell(arm, metric, value)
-            decision = self.propose() if end and untested == 0 else None
+            decision = self.decide() if end and untested == 0 else None
             if isinstance(decision, Stop):
                 break
         return decision
@@ -107,6 +135,40 @@ class Policy(abc.ABC):
     def plans_ahead(cls) -> bool:
         """Whether further tests can be planned while results are out: else a round's results count together."""
         return cls.propose_ahead is not Policy.propose_ahead
+
+    # ------------------------------------------------------------------- what is known, for whoever shows it
+
+    def present_answer(self, stop: Stop | None = None) -> Standing:
+        """The present best answer and how sure we are of it; of an answer that the policy has given, if it has.
+
+        While a study goes on, the evidence in its results says how sure we are, whatever the policy. An answer that
+        the policy has stopped with is wrong with probability delta at most, so we are sure of it by 1 - delta or more.
+        """
+        if stop is None:
+            return present_answer(self.setting, self.streams)
+        leader = NOBODY if stop.arm is None else stop.arm
+        evidence = evidence_for(self.setting, self.streams, none_closed(self.arms, self.metrics), leader)
+        return Standing(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
+
+    def findings(self) -> Findings:
+        """What is certain of every arm: by the intervals that decide, unless a policy knows better."""
+        return by_intervals(self.setting, self.streams.counts, *self.bounds())
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The lower and upper confidence bounds of all streams [arm, metric]; infinite where there is no result."""
+        counts = self.streams.counts
+        low, high = np.full(counts.shape, -math.inf), np.full(counts.shape, math.inf)
+        tested = counts > 0
+        kind = type(self)
+        if kind.lower is Policy.lower and kind.upper is Policy.upper:
+            slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
+            width = self.setting.sigma * self.setting.radius[slots]
+            low[tested] = (self.streams.means - width)[tested]
+            high[tested] = (self.streams.means + width)[tested]
+        else:
+            for arm, metric in np.argwhere(tested).tolist():
+                low[arm, metric], high[arm, metric] = self.lower(arm, metric), self.upper(arm, metric)
+        return low, high
 
     def mean(self, arm: int, metric: int) -> float:
         return float(self.streams.means[arm, metric])
@@ -135,7 +197,7 @@ class Kernels(NamedTuple):
 
     `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
     `start(memory, seed, run)` seeds policies that draw lots; `update(setting, streams, memory, arm, metric)` follows
-    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, or returns
+    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or returns
     `conclude(answer)`. `large` says that together they are larger than a card's caches of instructions: there, helpers
     marked `large` stay functions of their own, and threads wait for one another after each round.
     """
@@ -197,7 +259,9 @@ class KernelPolicy(Policy):
         """What the kernel `propose` returned, and put into the batch, in plain terms."""
         if size > 0:
             return [(arm, metric) for arm, metric in self._batch[:size].tolist()]
-        answer = -1 - size
+        answer = concluded(size)
+        if answer == EMPTY:
+            raise EmptyProposal(self.name)
         return Stop(None if answer == NONE else answer)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from bestarm.evidence.ceilings import ROUNDING, ceiling_below, infeasible_ceiling, pair_ceiling, rival_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence
-from bestarm.evidence.streams import evidence_below, scatter
+from bestarm.evidence.streams import evidence_below, scatter, suffices
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
@@ -29,9 +29,21 @@ from bestarm.kernel.state import (
     every_stream,
 )
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, new_tournament
+from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, new_tournament
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
-from bestarm.policies.confidence import Intervals, lower_end_of, new_intervals, upper_end_of
+from bestarm.policies.confidence import (
+    Closed,
+    Intervals,
+    Standing,
+    confidence_of,
+    evidence_for,
+    for_size,
+    lower_end_of,
+    new_intervals,
+    upper_end_of,
+)
+from bestarm.policies.findings import Findings, judged
+from bestarm.policies.reasons import Reasons, survey
 
 # Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
 # violated constraint, not for the worst.
@@ -105,16 +117,15 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         level = setting.level[arm]
         # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
         # one of a constraint that is tested again has to hold: a lucky one would else be paid for dearly.
-        memory.certified[arm, metric] = (
-            ceiling_below(setting, metric, s.n, s.total, limit) >= level
-            and evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) >= level
+        memory.certified[arm, metric] = ceiling_below(setting, metric, s.n, s.total, limit) >= level and suffices(
+            evidence_below(s.kind, s.low, s.width, s.n, s.total, limit), level
         )
-        looks_violated = streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]
-        suspicious = looks_violated and memory.certified[arm, metric] == 0
+        looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
+        suspicious = not looks_fine and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
         memory.suspect[arm, metric] = suspicious
     is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
-    enter(memory.candidates, arm, streams.means[arm, 0] if is_candidate else -math.inf)
+    enter(memory.candidates, arm, key_of(streams.means[arm, 0]) if is_candidate else -math.inf)
 
 
 @kernel
@@ -140,13 +151,14 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
-    # Each step costs more than the one before and is taken only if that leaves the matter open.
+    # Each step costs more than the one before and is taken only if that leaves the matter open. A number that is none
+    # fails every one of them.
     level = setting.level[arm]
     infeasible_limit = infeasible_ceiling(setting, streams, arm)
     is_exact = infeasible_limit >= level
     if is_exact:
         infeasible_limit = infeasible_evidence(setting, streams, arm)
-        if infeasible_limit >= level:
+        if suffices(infeasible_limit, level):
             memory.rejected[arm] = 1
             enter(memory.candidates, arm, -math.inf)
             return True
@@ -155,16 +167,16 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
     level = setting.level[leader]
     constraints = streams.counts.shape[1] - 1
     worse_limit = pair_ceiling(setting, streams, leader, arm)
-    if rival_ceiling(constraints, infeasible_limit, worse_limit) < level:
+    if not rival_ceiling(constraints, infeasible_limit, worse_limit) >= level:
         return False
     infeasible = infeasible_limit if is_exact else infeasible_evidence(setting, streams, arm)
-    if rival_ceiling(constraints, infeasible, worse_limit) < level:
+    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
         return False
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
-    if rival_ceiling(constraints, infeasible, worse_limit) < level:
+    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
         return False
-    if rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)) < level:
+    if not suffices(rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)), level):
         return False
     memory.beaten[arm] = leader
     return True
@@ -344,6 +356,50 @@ class Certify(KernelPolicy):
         tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
         values = np.array([value for _, _, value in results], np.float64)
         self.advance(tests, values, np.zeros(len(results), np.int8))
+
+    @property
+    def leader(self) -> int:
+        """The best mean among the arms that look feasible, or `NOBODY`."""
+        return int(best(self.memory.candidates))
+
+    def present_answer(self, stop: Stop | None = None) -> Standing:
+        """The leader and how sure we are of it. Certificates that are closed count as closed; with none open we are
+        sure by 1 - delta, and before that by less."""
+        if stop is not None:
+            return Standing(stop.arm, 1.0 - self.setting.delta)
+        if self.untested:
+            return super().present_answer()
+        memory, leader = self.memory, self.leader
+        closed = Closed(memory.certified, memory.rejected, memory.beaten)
+        sure = confidence_of(evidence_for(self.setting, self.streams, closed, leader))
+        return Standing(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
+
+    def findings(self) -> Findings:
+        """What is certified.
+
+        An arm that is beaten is out only if the arm that beats it is certified feasible and is not out itself.
+        """
+        memory, streams, leader = self.memory, self.streams, self.leader
+        reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
+        arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
+        for_size(survey, streams)(self.setting, streams, *arguments)
+        rejected, holds = memory.rejected != 0, memory.certified != 0
+        findings = Findings(
+            *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
+            beaten_by=np.where(memory.beaten == leader, leader, NOBODY),
+            worst=reasons.worst,
+            evidence=reasons.evidence,
+            lead=reasons.lead,
+            tested=streams.counts.max(axis=1) > 0,
+        )
+        feasible, is_beaten = findings.feasible, memory.beaten != NOBODY
+        beats = feasible & ~(is_beaten & feasible[memory.beaten])
+        if leader != NOBODY:
+            beats[leader] = feasible[leader]
+        findings.excluded[is_beaten & beats[memory.beaten]] = True
+        if leader != NOBODY:
+            findings.excluded[leader] = False
+        return judged(self.setting, streams.counts, findings)
 
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""

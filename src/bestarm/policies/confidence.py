@@ -15,9 +15,16 @@ from bestarm.evidence.bounded import bounded_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.gaussian import RHO, log_mixture_factor
 from bestarm.evidence.pairs import Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, evidence_above, evidence_and_slope_above, evidence_below, mirrored
+from bestarm.evidence.streams import (
+    BOUNDED,
+    evidence_above,
+    evidence_and_slope_above,
+    evidence_below,
+    mirrored,
+    suffices,
+)
 from bestarm.kernel.compile import compiled, kernel
-from bestarm.kernel.state import Floats, Ints, Setting, Streams
+from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 
 COMPILE_STREAMS = 100
@@ -37,6 +44,21 @@ class Standing(NamedTuple):
     confidence: float
 
 
+class Closed(NamedTuple):
+    """Certificates that a policy has closed; they count as closed, whatever the evidence says by now."""
+
+    certified: Flags
+    """[arm, metric]: 1 if the constraint is certified to hold."""
+    rejected: Flags
+    """By arm: 1 if it is certified infeasible."""
+    beaten: Ints
+    """By arm: by whom it is certified beaten, or `NOBODY`."""
+
+
+def none_closed(arms: int, metrics: int) -> Closed:
+    return Closed(np.zeros((arms, metrics), np.int8), np.zeros(arms, np.int8), np.full(arms, NOBODY))
+
+
 def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many."""
     if streams.counts.size < COMPILE_STREAMS:
@@ -51,7 +73,7 @@ def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
     for metric in range(streams.counts.shape[1]):
         if streams.counts[arm, metric] == 0:
             return False
-        if metric > 0 and streams.means[arm, metric] >= setting.threshold[metric] + 0.5 * setting.slack[metric]:
+        if metric > 0 and not streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]:
             return False
     return True
 
@@ -88,34 +110,58 @@ def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeas
 
 
 @kernel
-def weigh(setting: Setting, streams: Streams) -> tuple[int, float]:
-    """The present leader, or `NOBODY`, and the log of 1 / alpha for the least alpha at which it would be certified.
+def lesser(least: float, evidence: float) -> float:
+    """The least evidence so far. What is not a finite number is no evidence."""
+    if not -math.inf < evidence < math.inf:
+        return -math.inf
+    return min(least, evidence)
 
-    Any number of 0 or less says that it is certified at no alpha below 1.
+
+@kernel
+def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
+    """The log of 1 / alpha for the least alpha at which `leader`, or "none" for `NOBODY`, would be certified.
+
+    Any number of 0 or less says that it is certified at no alpha below 1; infinity says that no certificate is open.
     """
     arms, metrics = streams.counts.shape
     # log(1 / weight) of each arm is what its certificates must reach beyond log(1 / alpha).
     log_delta = math.log(setting.delta)
-    leader = present_leader(setting, streams)
     least = math.inf
     if leader == NOBODY:
         for arm in range(arms):
-            if least > 0.0:
-                least = min(least, violation(setting, streams, arm) - (setting.level[arm] + log_delta))
-        return leader, least
+            if closed.rejected[arm] == 0 and least > 0.0:
+                least = lesser(least, violation(setting, streams, arm) - (setting.level[arm] + log_delta))
+        return least
     handicap = setting.level[leader] + log_delta
     for metric in range(1, metrics):
-        s = stream_of(setting, streams, leader, metric)
-        limit = setting.threshold[metric] + setting.slack[metric]
-        least = min(least, evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) - handicap)
+        if closed.certified[leader, metric] == 0:
+            s = stream_of(setting, streams, leader, metric)
+            limit = setting.threshold[metric] + setting.slack[metric]
+            least = lesser(least, evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) - handicap)
     for arm in range(arms):
-        if arm != leader and least > 0.0:
+        is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
+        if arm != leader and not is_closed and least > 0.0:
             infeasible = violation(setting, streams, arm)
-            rejected = infeasible - (setting.level[arm] + log_delta)
-            if rejected < least:
+            case = infeasible - (setting.level[arm] + log_delta)
+            if not suffices(case, least):
                 beaten = rival_case(setting, streams, leader, arm, infeasible) - handicap
-                least = min(least, max(rejected, beaten))
-    return leader, least
+                least = lesser(least, case if case >= beaten else beaten)
+    return least
+
+
+def evidence_for(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
+    """`weigh`, compiled if there is much to weigh."""
+    return float(for_size(weigh, streams)(setting, streams, closed, leader))
+
+
+def likely_leader(setting: Setting, streams: Streams) -> int:
+    """`present_leader`, compiled if there are many arms."""
+    return int(for_size(present_leader, streams)(setting, streams))
+
+
+def confidence_of(log_evidence: float) -> float:
+    """1 - alpha, from the log of 1 / alpha."""
+    return -math.expm1(-max(log_evidence, 0.0))
 
 
 def present_answer(setting: Setting, streams: Streams) -> Standing:
@@ -124,8 +170,9 @@ def present_answer(setting: Setting, streams: Streams) -> Standing:
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    leader, least = for_size(weigh, streams)(setting, streams)
-    return Standing(None if leader == NOBODY else int(leader), -math.expm1(-max(float(least), 0.0)))
+    leader = likely_leader(setting, streams)
+    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
+    return Standing(None if leader == NOBODY else leader, confidence_of(evidence))
 
 
 @kernel
@@ -170,7 +217,8 @@ def lower_end(s: Stream, level: float) -> float:
                 return end
         end = max(end + step, bottom)
         is_outside = True
-    return end
+    # Statistics that are no numbers say nothing.
+    return end if end >= bottom else bottom
 
 
 @kernel

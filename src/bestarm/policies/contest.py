@@ -10,7 +10,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY, Tournament, enter, new_tournament
+from bestarm.kernel.tournament import NOBODY, Tournament, enter, key_of, new_tournament
 
 
 class Contest(NamedTuple):
@@ -30,9 +30,12 @@ def enter_contest(setting: Setting, streams: Streams, contest: Contest, arm: int
     """Let `arm` in, or bring it up to date after a test of its performance."""
     mean = streams.means[arm, 0]
     width = setting.sigma[0] * setting.radius[slot(streams.counts[arm, 0])]
-    enter(contest.mean, arm, mean)
-    enter(contest.upper, arm, mean + width)
-    contest.lower[arm] = mean - width
+    key = key_of(mean)
+    # Of a mean that is no number nothing is known.
+    upper, lower = (mean + width, mean - width) if key == mean else (math.inf, -math.inf)
+    enter(contest.mean, arm, key)
+    enter(contest.upper, arm, upper)
+    contest.lower[arm] = lower
 
 
 @kernel

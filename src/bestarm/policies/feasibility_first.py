@@ -9,9 +9,17 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Ints, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, best, best_except
-from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.base import Kernels
 from bestarm.policies.contest import Contest, enter_contest, new_contest, unrivaled
-from bestarm.policies.safety import FEASIBLE, OPEN, Safety, constraint_to_test, judge_constraint, new_safety
+from bestarm.policies.safety import (
+    FEASIBLE,
+    OPEN,
+    Safety,
+    SafetyPolicy,
+    constraint_to_test,
+    judge_constraint,
+    new_safety,
+)
 
 
 class Memory(NamedTuple):
@@ -57,7 +65,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     return add_test(batch, add_test(batch, 0, a, 0), b, 0)
 
 
-class FeasibilityFirst(KernelPolicy):
+class FeasibilityFirst(SafetyPolicy):
     """Search each arm in turn for a violated constraint until it is decided, then run LUCB on the feasible arms.
 
     Good when infeasibility is plain to see and wasteful on arms that are near a threshold and bad anyway. Errs with

@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, Tournament, best, best_except, enter, new_tournament
-from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.base import Kernels
 from bestarm.policies.contest import Contest, enter_contest, leave_contest, new_contest, unrivaled
 from bestarm.policies.safety import (
     FEASIBLE,
     INFEASIBLE,
     OPEN,
     Safety,
+    SafetyPolicy,
     constraint_to_test,
     judge_constraint,
     new_safety,
@@ -70,7 +74,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if champion != NOBODY:
         bar = proven.keys[champion]
         arm = best(weakest)
-        while arm != NOBODY and -weakest.keys[arm] <= bar:
+        while arm != NOBODY and arm != champion and -weakest.keys[arm] <= bar:
             eliminate(memory, arm)
             arm = best(weakest)
 
@@ -92,7 +96,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     return size if size > 0 else conclude(a)
 
 
-class FeasibleLUCB(KernelPolicy):
+class FeasibleLUCB(SafetyPolicy):
     """Algorithm 1 of Cai & Kandasamy (AAAI 2026): compare performance and search for violations side by side.
 
     Each epoch tests the performance of the leader a (best mean) and of its challenger b (best upper bound) and, of
@@ -107,3 +111,9 @@ class FeasibleLUCB(KernelPolicy):
 
     name = "feasible-lucb"
     kernels = Kernels(new_memory, update, propose)
+
+    def eliminated(self) -> npt.NDArray[np.bool_]:
+        """Those that have left S after a test of their performance had let them in."""
+        survivors: Contest = self.memory.survivors
+        gone: npt.NDArray[np.bool_] = (survivors.mean.keys == -math.inf) & (self.streams.counts[:, 0] > 0)
+        return gone

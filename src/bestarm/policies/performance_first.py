@@ -7,12 +7,13 @@ from typing import NamedTuple
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, best, best_except
-from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.base import Kernels
 from bestarm.policies.contest import Contest, enter_contest, leave_contest, new_contest, unrivaled
 from bestarm.policies.safety import (
     FEASIBLE,
     INFEASIBLE,
     Safety,
+    SafetyPolicy,
     constraint_to_test,
     judge_constraint,
     new_safety,
@@ -57,7 +58,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     return add_test(batch, 0, a, constraint_to_test(setting, safety, a))
 
 
-class PerformanceFirst(KernelPolicy):
+class PerformanceFirst(SafetyPolicy):
     """Run LUCB on the remaining arms, test the winner's feasibility, drop it if infeasible, repeat; keep all samples.
 
     Good when the best performer is likely feasible and wasteful when many good performers are not, since each

@@ -20,8 +20,9 @@ from bestarm.kernel.state import (
     every_stream,
     half_width,
 )
-from bestarm.policies.base import KernelPolicy, Kernels
-from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, judge_constraint, new_safety
+from bestarm.kernel.tournament import NOBODY
+from bestarm.policies.base import Kernels
+from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, SafetyPolicy, judge_constraint, new_safety
 
 
 class Memory(NamedTuple):
@@ -51,15 +52,20 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     safety, survivors, alive = memory
 
     bar = -math.inf
+    champion = NOBODY
     for place in range(alive[0]):
         arm = int(np.int64(survivors[place]))
-        if safety.verdict[arm] == FEASIBLE:
-            bar = max(bar, streams.means[arm, 0] - half_width(setting, streams, arm, 0))
+        lower = streams.means[arm, 0] - half_width(setting, streams, arm, 0)
+        if safety.verdict[arm] == FEASIBLE and bar < lower < math.inf:
+            bar = lower
+            champion = arm
     kept = 0
     for place in range(alive[0]):
         arm = int(np.int64(survivors[place]))
         upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
-        if safety.verdict[arm] != INFEASIBLE and upper > bar:
+        # So written that a number that is none beats nobody, and that nobody beats itself by rounding.
+        is_beaten = -math.inf < upper <= bar and arm != champion
+        if safety.verdict[arm] != INFEASIBLE and not is_beaten:
             survivors[kept] = arm
             kept += 1
     alive[0] = kept
@@ -75,7 +81,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     return size
 
 
-class Racing(KernelPolicy):
+class Racing(SafetyPolicy):
     """Each round tests every metric of every surviving arm, then drops the infeasible and the beaten.
 
     An arm is beaten when the upper bound of its performance is at most the lower bound of a surviving arm proven
@@ -85,3 +91,6 @@ class Racing(KernelPolicy):
 
     name = "racing"
     kernels = Kernels(new_memory, update, propose)
+
+    def eliminated(self) -> npt.NDArray[np.bool_]:
+        return ~np.isin(np.arange(self.arms), self.memory.survivors[: self.memory.alive[0]])

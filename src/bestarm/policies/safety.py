@@ -11,10 +11,14 @@ import numpy.typing as npt
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams
 from bestarm.kernel.tables import slot
+from bestarm.policies.base import KernelPolicy
+from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
 
 OPEN = 0
 FEASIBLE = 1
 INFEASIBLE = 2
+
+_MOST = 1e30
 
 
 class Safety(NamedTuple):
@@ -70,6 +74,8 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     n = streams.counts[arm, metric]
     excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_sigma[metric]
     radius = setting.radius[slot(n)]
+    # A number that is none decides nothing and makes nothing urgent; one too large for half a word is as good as that.
+    excess = min(max(excess, -_MOST), _MOST) if -math.inf < excess < math.inf else 0.0
     if n > 1:
         if excess > radius:
             safety.verdict[arm] = INFEASIBLE
@@ -80,3 +86,20 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
                 safety.verdict[arm] = FEASIBLE
     safety.excess[arm, metric - 1] = complex(excess, setting.inverse_root[slot(n)])
     return int(safety.verdict[arm])
+
+
+class SafetyPolicy(KernelPolicy):
+    """A policy whose memory has a `safety`: once it has a verdict on an arm, or has eliminated it, it keeps to that."""
+
+    def findings(self) -> Findings:
+        """What the present intervals say, and what earlier ones, which hold together with them, have said before."""
+        safety: Safety = self.memory.safety
+        earlier = nothing_earlier(self.arms, self.metrics)
+        earlier.holds[:, 1:] = safety.excess.real == -math.inf
+        earlier.infeasible[:] = safety.verdict == INFEASIBLE
+        earlier.beaten[:] = self.eliminated()
+        return by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
+
+    def eliminated(self) -> npt.NDArray[np.bool_]:
+        """The arms that the policy has given up because a feasible one is at least as good."""
+        return np.zeros(self.arms, np.bool_)

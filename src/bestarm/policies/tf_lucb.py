@@ -5,10 +5,10 @@ from __future__ import annotations
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, every_metric, every_stream
 from bestarm.kernel.tournament import NOBODY, best, best_except
-from bestarm.policies.base import KernelPolicy, Kernels
+from bestarm.policies.base import Kernels
 from bestarm.policies.contest import unrivaled
 from bestarm.policies.performance_first import Memory, new_memory, update
-from bestarm.policies.safety import FEASIBLE
+from bestarm.policies.safety import FEASIBLE, SafetyPolicy
 
 
 @kernel
@@ -29,7 +29,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     return size
 
 
-class TFLUCB(KernelPolicy):
+class TFLUCB(SafetyPolicy):
     """Pull the leader and its challenger, among the arms not found infeasible, on all metrics at once.
 
     Made for the case in which one measurement reveals every metric; where metrics are tested separately it pays for

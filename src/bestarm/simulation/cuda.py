@@ -15,7 +15,7 @@ import numpy as np
 from numba import cuda
 
 from bestarm.kernel.compile_cuda import SIMULATED, compiled_for_card, prepare
-from bestarm.kernel.state import UNFINISHED, Setting, new_streams
+from bestarm.kernel.state import EMPTY, Setting, new_streams
 from bestarm.kernel.tiles import LANES, Same, Shape, renew, same_throughout, state_shapes, state_words, tables, view
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda_kernel import (
@@ -36,7 +36,7 @@ from bestarm.simulation.nature import Nature
 from bestarm.simulation.schedule import Done, Piece, Span
 from bestarm.validation import InvalidInput
 
-PENDING = UNFINISHED - 1
+PENDING = EMPTY - 1
 """The answer of a run that has not ended."""
 
 LAUNCH_SECONDS = 0.5
@@ -234,7 +234,7 @@ class CardJob:
                 counts = outcomes.counts[part] if self.job.keep_counts else outcomes.counts
                 arrays = (*(array[part] for array in outcomes[:3]), counts)
                 now = time.perf_counter()
-                yield first_run + done, Chunk(Outcomes(*map(on_host, arrays)), now - last)
+                yield first_run + done, Chunk(self.job.checked(Outcomes(*map(on_host, arrays))), now - last)
                 done += ended
                 last = now
 

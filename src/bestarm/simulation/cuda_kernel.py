@@ -9,7 +9,7 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, record
+from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, concluded, record
 from bestarm.policies.advance import propose, update
 from bestarm.simulation.engine import Outcomes, note, start
 from bestarm.simulation.nature import Nature, draw
@@ -193,7 +193,7 @@ def advance(
             row = 0
             size = propose(setting, streams, memory, batch)
             if size <= 0:
-                answer = -1 - size
+                answer = concluded(size)
                 ended = True
                 size = 0
             size = min(size, max_tests - tests)

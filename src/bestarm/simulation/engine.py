@@ -17,6 +17,7 @@ from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
+    EMPTY,
     NONE,
     UNFINISHED,
     Batch,
@@ -24,14 +25,15 @@ from bestarm.kernel.state import (
     Ints,
     Setting,
     Streams,
+    concluded,
     new_streams,
     record,
     total_cost,
 )
 from bestarm.plan import Plan
 from bestarm.policies.advance import propose, update
-from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
-from bestarm.policies.setting import new_setting
+from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.setting import new_setting, true_references
 from bestarm.problem import Problem
 from bestarm.simulation.nature import Nature, draw, draw_batch, new_nature
 
@@ -107,7 +109,7 @@ def simulate_runs(
         while tests < max_tests and cost < max_cost and stop[0] == 0:
             size = propose(setting, streams, memory, batch)
             if size <= 0:
-                answer = -1 - size
+                answer = concluded(size)
                 break
             size = min(size, max_tests - tests)
             for row in range(size):
@@ -149,11 +151,11 @@ class Job:
 
     @functools.cached_property
     def setting(self) -> Setting:
-        return new_setting(self.problem, self.delta, self.bound)
+        return new_setting(self.problem, self.delta, self.bound, true_references(self.problem))
 
     @functools.cached_property
     def nature(self) -> Nature:
-        return new_nature(self.problem)
+        return new_nature(self.problem, self.setting.reference)
 
     @classmethod
     def of(cls, plan: Plan, policy: type[Policy], *, seed: int, max_tests: int, keep_counts: bool = False) -> Job:
@@ -211,11 +213,16 @@ class Job:
         trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
         return self._measured(self._interpret, run, 1, None, trace), trace
 
-    @staticmethod
-    def _measured(simulate: Any, *arguments: Any) -> Chunk:
+    def _measured(self, simulate: Any, *arguments: Any) -> Chunk:
         start = time.perf_counter()
         outcomes = simulate(*arguments)
-        return Chunk(outcomes, time.perf_counter() - start)
+        return Chunk(self.checked(outcomes), time.perf_counter() - start)
+
+    def checked(self, outcomes: Outcomes) -> Outcomes:
+        """The same. Raises `EmptyProposal` if a run ended with a batch that held no test: kernels cannot complain."""
+        if (outcomes.answers == EMPTY).any():
+            raise EmptyProposal(self.policy.name)
+        return outcomes
 
     def _new_outcomes(self, runs: int) -> Outcomes:
         counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
@@ -262,7 +269,7 @@ class Job:
             seed(generator, self.seed, first_run + k, NOISE)
             tests, cost = 0, 0.0
             while tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
-                proposal = policy.propose()
+                proposal = policy.decide()
                 if isinstance(proposal, Stop):
                     outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
                     break

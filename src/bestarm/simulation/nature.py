@@ -19,7 +19,8 @@ BOUNDED = 2
 
 
 class Nature(NamedTuple):
-    """True distributions in normal form. Entries are by metric, but `mean` is [arm, metric]."""
+    """True distributions in normal form, relative to the setting's `reference`. Entries are by metric, but `mean` is
+    [arm, metric]."""
 
     kind: Ints
     mean: Floats
@@ -30,21 +31,22 @@ class Nature(NamedTuple):
     ziggurat: Ziggurat
 
 
-def new_nature(problem: Problem) -> Nature:
-    """The world in which `problem`'s means are true."""
+def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
+    """The world in which `problem`'s means are true, with values relative to `reference` (in normal form)."""
     means = problem.true_means()
     signs = problem.normal_form().sign
+    reference = np.zeros(len(signs)) if reference is None else reference
     kinds, shifts, gains = [], [], []
     for metric, (noise, sign) in enumerate(zip(problem.noises, signs, strict=True)):
         if isinstance(noise, Gaussian):
             kinds.append(GAUSSIAN)
             shifts.append(0.0)
             gains.append(noise.sigma)
-            means[:, metric] *= sign
+            means[:, metric] = sign * means[:, metric] - reference[metric]
         else:
             low, high = noise.range
             kinds.append(BERNOULLI if isinstance(noise, Bernoulli) else BOUNDED)
-            shifts.append(sign * low)
+            shifts.append(sign * low - reference[metric])
             gains.append(sign * (high - low))
             means[:, metric] = (means[:, metric] - low) / (high - low)
     return Nature(np.array(kinds), means, np.array(shifts), np.array(gains), ZIGGURAT)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from bestarm.answer import Answer, State
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
-from bestarm.policies.confidence import present_answer
-from bestarm.study.standing import standings
+from bestarm.study.standing import findings_of, named, standings_of
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     """The answer of the study of `plan` that `policy` decides; None while it goes on within its budget."""
-    proposal = policy.propose()
+    proposal = policy.decide()
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
@@ -20,18 +19,21 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
     tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
-    standing = present_answer(policy.setting, policy.streams)
+    state: State = "budget_spent"
     if stop is not None:
-        state: State = "no_feasible_arm" if stop.arm is None else "certified"
-        arm = stop.arm
-    else:
-        state, arm = "budget_spent", standing.leader
+        state = "no_feasible_arm" if stop.arm is None else "certified"
+    leader, confidence = policy.present_answer(stop)
+    found = findings_of(policy, stop)
     return Answer(
         state=state,
-        arm=None if arm is None else plan.arm_names[arm],
+        arm=None if leader is None else plan.arm_names[leader],
         delta=plan.delta,
-        confidence=standing.confidence,
+        confidence=confidence,
         tests=tests,
         cost=cost,
-        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings(plan, policy)},
+        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found)},
+        tolerance=plan.objective.tolerance,
+        slack=plan.slacks,
+        candidates=named(plan, found.candidates),
+        feasible=named(plan, found.feasible),
     )

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bestarm.kernel.state import Floats, Ints
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import COMPILE_STREAMS
-from bestarm.policies.setting import new_setting
+from bestarm.policies.setting import new_setting, references, to_normal
 from bestarm.study.storage import Entries
 
 COMPILE_BACKLOG = 2000
@@ -31,14 +32,14 @@ class Decider:
     def __init__(self, plan: Plan, seed: int, *, by_arrival: bool = False) -> None:
         policy = find_policy(plan.policy)
         self.policy: Policy = policy(
-            new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=seed
+            new_setting(plan, plan.delta, plan.bound, references(plan)), len(plan.arms), len(plan.metrics), seed=seed
         )
         self._by_arrival = by_arrival
         self.entered = 0
         """The number of the last test, in a study by arrival of the last arrival, that has entered."""
         self.stop: Stop | None = None
         """The policy's answer, once it has one; results that come after it do not enter."""
-        self._signs = plan.normal_form().sign
+        self._plan = plan
         self._next: list[tuple[int, int]] | None = None
         self._count = 0
 
@@ -58,7 +59,19 @@ class Decider:
             self._compile()
         tests = np.column_stack((entries.arms, entries.metrics))
         ends = np.ones_like(entries.ends) if self._by_arrival else entries.ends
-        self._take(self.policy.advance(tests, entries.values * self._signs[entries.metrics], ends))
+        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends))
+
+    def _normal(self, metrics: Ints, values: Floats) -> Floats:
+        """Results, in the order in which they enter, in normal form. NaN stays what it is.
+
+        A Gaussian objective has no natural reference; the first of its results that enters is one.
+        """
+        setting = self.policy.setting
+        if not self.policy.streams.counts[:, 0].any():
+            known = values[(metrics == 0) & ~np.isnan(values)]
+            setting.reference[:] = references(self._plan, *known[:1].tolist())
+        normal: Floats = to_normal(self._plan, setting, metrics, values)
+        return normal
 
     def _compile(self) -> None:
         if isinstance(self.policy, KernelPolicy) and not self.policy.is_compiled:
@@ -82,5 +95,6 @@ class Decider:
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]]
     ) -> list[list[tuple[int, int]]]:
         """Further rounds while `pending` tests are out and the results `waiting` wait for them; none for "wait"."""
-        known = [(arm, metric, float(self._signs[metric]) * value) for arm, metric, value in waiting]
-        return self.policy.propose_ahead(count, pending, known)
+        arms, metrics, values = zip(*waiting, strict=True) if waiting else ((), (), ())
+        normal = self._normal(np.array(metrics, np.int64), np.array(values, np.float64))
+        return self.policy.propose_ahead(count, pending, list(zip(arms, metrics, normal.tolist(), strict=True)))

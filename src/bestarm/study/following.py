@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
-from bestarm.policies.confidence import present_answer
 from bestarm.study.conclusion import answer_of
 from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
-from bestarm.study.standing import ArmStanding, standings
+from bestarm.study.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Entries, Rounds, Storage, StudyRecord
 from bestarm.study.timeline import Progress, Timeline
@@ -69,15 +68,14 @@ class Follower:
         """How sure the results make us of the present best answer, from 0 to 1."""
         with self._lock:
             self._sync()
-            policy = self._decider.policy
-            return present_answer(policy.setting, policy.streams).confidence
+            return self._decider.policy.present_answer(self._decider.stop).confidence
 
     @property
     def state(self) -> tuple[ArmStanding, ...]:
         """Where every arm stands, metric by metric."""
         with self._lock:
             self._sync()
-            return tuple(standings(self.plan, self._decider.policy))
+            return tuple(standings(self.plan, self._decider.policy, self._decider.stop))
 
     def status(self) -> Status:
         """Everything at a glance."""
@@ -85,27 +83,31 @@ class Follower:
             self._sync()
             policy = self._decider.policy
             stop = self._decider.stop
-            leader, confidence = present_answer(policy.setting, policy.streams)
+            leader, confidence = policy.present_answer(stop)
+            found = findings_of(policy, stop)
             late = self._recorded_late()
             tests, cost = self._timeline.total
             state: StudyState = "running"
             if stop is not None:
                 state = "no_feasible_arm" if stop.arm is None else "certified"
-                leader = stop.arm
             elif self._is_done:
                 state = "budget_spent"
-            named = None if leader is None else self.plan.arm_names[leader]
+            leading = None if leader is None else self.plan.arm_names[leader]
             return Status(
                 study=self.name,
                 state=state,
-                answer=named if stop is not None else None,
-                leader=named,
+                answer=leading if stop is not None else None,
+                leader=leading,
                 confidence=confidence,
                 tests=tests + len(late),
                 cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
                 pending=len(self._storage.pending(self._record.key)),
                 waiting=0 if self._is_done else len(late),
-                arms=tuple(standings(self.plan, policy)),
+                arms=tuple(standings_of(self.plan, policy, found)),
+                tolerance=self.plan.objective.tolerance,
+                slack=self.plan.slacks,
+                candidates=named(self.plan, found.candidates),
+                feasible=named(self.plan, found.feasible),
                 awaited=None if self._is_done else self._awaited(),
             )
 

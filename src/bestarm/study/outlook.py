@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,10 +13,11 @@ import numpy as np
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints
+from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting
 from bestarm.noise import Gaussian
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job, RunState, Workspace
 from bestarm.simulation.nature import draw_batch
 from bestarm.validation import InvalidInput
@@ -61,6 +63,12 @@ class _Continued(Job):
     """Runs that start from where a study stands instead of from nothing."""
 
     start: Policy | None = None
+
+    @functools.cached_property
+    def setting(self) -> Setting:
+        """The study's own, since what it has measured is relative to its references."""
+        assert self.start is not None
+        return self.start.setting
 
     def new_workspace(self) -> Workspace:
         assert isinstance(self.start, KernelPolicy)
@@ -108,18 +116,20 @@ def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Ou
 
 def _drawn_means(plan: Plan, policy: Policy, lots: np.random.Generator) -> dict[str, dict[str, float]]:
     """Means as they might be: around those measured, within the range of the values."""
-    streams, signs = policy.streams, plan.normal_form().sign
-    means = streams.means * signs
+    streams, setting = policy.streams, policy.setting
+    means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
-        n = streams.counts[:, metric]
+        n, drawn = streams.counts[:, metric], streams.means[:, metric]
         if isinstance(noise, Gaussian):
-            means[:, metric] += SPREAD * noise.sigma / np.sqrt(n) * lots.standard_normal(len(n))
+            drawn = drawn + SPREAD * noise.sigma / np.sqrt(n) * lots.standard_normal(len(n))
         else:
-            low, high = noise.range
+            low, width = setting.low[metric], setting.width[metric]
             # One more test on each side keeps a rate of 0 of 3 from passing for certain.
-            share = ((means[:, metric] - low) / (high - low) * n + 1.0) / (n + 2.0)
+            share = ((drawn - low) / width * n + 1.0) / (n + 2.0)
             weight = (n + 2.0) / SPREAD**2
-            means[:, metric] = low + (high - low) * lots.beta(share * weight, (1.0 - share) * weight)
+            drawn = low + width * lots.beta(share * weight, (1.0 - share) * weight)
+        # Rounding must not carry a mean out of its range.
+        means[:, metric] = np.clip(to_user(plan, setting, metric, drawn), *noise.range)
     rows = zip(plan.arm_names, means.tolist(), strict=True)
     return {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
 
@@ -136,7 +146,7 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     compiled(seed_generator)(generator, job.seed, run, NOISE)
     tests, cost, most = 0, 0.0, min(job.max_tests, MOST_INTERPRETED)
     while tests < most and cost < job.max_cost:
-        proposal = policy.propose()
+        proposal = policy.decide()
         if isinstance(proposal, Stop):
             return (NONE if proposal.arm is None else proposal.arm), tests, cost
         proposal = proposal[: most - tests]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Mapping
 from typing import Any, Literal
 
+from bestarm.answer import good_words, leads_words, left_words, percent
 from bestarm.study.standing import ArmStanding
 from bestarm.study.waiting import Awaited
 
@@ -19,6 +21,7 @@ class Status:
 
     `answer` is what was certified, None as long as nothing is; `leader` is the present best arm. `tests` and `cost` are
     those of all results recorded, of which `waiting` wait for the result of a test issued earlier before they count.
+    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`.
     """
 
     study: str
@@ -31,21 +34,26 @@ class Status:
     pending: int
     waiting: int
     arms: tuple[ArmStanding, ...]
+    tolerance: float = 0.0
+    slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    candidates: tuple[str, ...] = ()
+    feasible: tuple[str, ...] = ()
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
 
     @property
     def headline(self) -> str:
         """The state in a few words."""
-        sure = f"{100 * self.confidence:.0f} %"
+        sure = percent(self.confidence)
         match self.state:
             case "certified":
-                return f"{self.answer} is feasible and best"
+                return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
                 return "no arm is feasible"
             case "budget_spent":
-                leads = "no arm looks feasible" if self.leader is None else f"{self.leader} leads"
-                return f"the budget is spent and nothing is certified; {leads}, confidence {sure}"
+                leads = leads_words(self.leader, self.confidence, self.feasible, self.slack)
+                left = left_words(len(self.arms), self.candidates)
+                return f"the budget is spent and no answer is certified; {leads}; {left}"
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:

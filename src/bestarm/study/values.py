@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bestarm.noise import Bernoulli
 from bestarm.problem import Constraint, Objective
-from bestarm.validation import InvalidInput, finite_number
+from bestarm.validation import InvalidInput, exact, finite_number, moderate
 
 
 class RefusedValue(InvalidInput):
@@ -17,12 +17,12 @@ def check_value(part: Objective | Constraint, value: object) -> float:
     if isinstance(part.noise, Bernoulli) and (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
         return float(bool(value))
     try:
-        number = finite_number(value)
+        number = moderate(finite_number(value))
         if isinstance(part.noise, Bernoulli) and number not in (0.0, 1.0):
             raise ValueError("must be 0 or 1")
         low, high = part.noise.range
         if not low <= number <= high:
-            raise ValueError(f"must lie between {low:g} and {high:g}, the range of its values")
+            raise ValueError(f"must lie between {exact(low)} and {exact(high)}, the range of its values")
     except ValueError as error:
         raise RefusedValue(f"value of {part.metric!r} = {value!r}: {error}") from None
     return number

@@ -2,54 +2,82 @@
 
 from __future__ import annotations
 
-from bestarm.answer import Answer
+from collections.abc import Sequence
+
+from bestarm.answer import Answer, names_in_words
 from bestarm.noise import Bernoulli, Gaussian
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
+from bestarm.study.status import Status
+from bestarm.validation import exact
 
 
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{c.metric} {'below' if c.at_least is None else 'above'} {c.threshold:g}" for c in plan.constraints]
+    sides = [f"{c.metric} {'below' if c.at_least is None else 'above'} {exact(c.threshold)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     return f"Which of {len(plan.arms)} arms has the {goal} mean {plan.objective.metric}{such}?"
 
 
-def guarantee(plan: Plan, answer: Answer | None) -> str:
-    """What the answer is worth."""
+def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
+    """What the answer is worth; with the `status`, also what is certain while there is none."""
     if answer is None:
+        known = "" if status is None else certain(plan, status.candidates, status.feasible)
         return (
-            "The study is still running: nothing is certified yet. When it stops with an answer, that answer is wrong "
-            f"with probability at most {100 * plan.delta:g} %."
+            "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
+            f"wrong with probability at most {100 * plan.delta:g} %.{known}"
         )
     if answer.state == "budget_spent":
         return (
-            "The budget was spent before the evidence sufficed, so nothing is certified: the arm in the lead may be "
-            "infeasible or not the best."
+            "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
+            f"feasible one is not certain.{certain(plan, answer.candidates, answer.feasible)}"
         )
-    allowed = f"The procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+    allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
         return f"{allowed}: with that reservation, every arm violates at least one constraint."
-    slack = any(constraint.slack for constraint in plan.constraints)
-    nearly = " (within the stated slack)" if slack else ""
     best = (
-        f"no feasible arm is better by more than {plan.objective.tolerance:g}"
+        f"no feasible arm is better by more than {exact(plan.objective.tolerance)}"
         if plan.objective.tolerance
         else ("no feasible arm is better")
     )
-    return f"{allowed}: with that reservation, {answer.arm} meets every constraint{nearly}, and {best}."
+    return f"{allowed}: with that reservation, {answer.arm} meets every constraint{_nearly(plan)}, and {best}."
+
+
+def _allowed(plan: Plan) -> str:
+    return f"The procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+
+
+def _nearly(plan: Plan) -> str:
+    return " (within the stated slack)" if plan.slacks else ""
+
+
+def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> str:
+    """A sentence, or none, on what is certain before there is an answer: who is left, and who is feasible."""
+    facts = []
+    if len(candidates) < len(plan.arms):
+        as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+        as_good += ["within the slack"] if plan.slacks else []
+        or_as_good = f", or one that is as good {' and '.join(as_good)}" if as_good else ""
+        facts.append(
+            f"if any arm is feasible, the best one{or_as_good} is among {names_in_words(candidates)} "
+            f"({len(plan.arms) - len(candidates):,} of {len(plan.arms):,} arms are excluded)"
+        )
+    if feasible and plan.constraints:
+        meets = "meets" if len(feasible) == 1 else "meet"
+        facts.append(f"{names_in_words(feasible)} {meets} every constraint{_nearly(plan)}")
+    return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
 
 
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are taken to scatter."""
     match part.noise:
         case Gaussian(sigma):
-            return f"{part.metric}: scatters around its mean with a standard deviation of at most {sigma:g}"
+            return f"{part.metric}: scatters around its mean with a standard deviation of at most {exact(sigma)}"
         case Bernoulli():
             return f"{part.metric}: each measurement is 0 or 1"
         case bounded:
-            return f"{part.metric}: each measurement lies between {bounded.low:g} and {bounded.high:g}"
+            return f"{part.metric}: each measurement lies between {exact(bounded.low)} and {exact(bounded.high)}"
 
 
 def assumptions(plan: Plan) -> list[str]:

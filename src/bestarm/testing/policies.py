@@ -17,6 +17,7 @@ from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Problem, at_least, at_most, maximize, minimize
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
+from bestarm.testing.replays import assert_replays, record_study
 
 PolicyType = type[Policy]
 
@@ -146,6 +147,37 @@ def check_interpreted_and_compiled_agree(policy: PolicyType) -> None:
     assert_engines_agree(Job(problem, policy, 0.1, "paper", 5, 3_000), run=2)
 
 
+def _replays(policy: PolicyType, problem: Problem, expected: Stop | None, *, max_tests: int, lost: int = 0) -> None:
+    job = Job(problem, policy, _DELTA, "mixture", 7, max_tests)
+    recorded = record_study(job, lost=lost)
+    if expected is None:
+        assert not isinstance(recorded.decision, Stop), f"stopped with {recorded.decision} within {max_tests} tests"
+    else:
+        assert recorded.decision == expected
+    assert_replays(job, recorded)
+
+
+def check_a_record_that_ends_with_an_arm_is_replayed(policy: PolicyType) -> None:
+    """The first arm, and the last of many."""
+    _replays(policy, _gaussian_problem([2.0, 1.0], [[-1.5, -1.5], [-1.5, -1.5]]), Stop(0), max_tests=20_000)
+    last = _gaussian_problem([*[0.0] * 11, 3.0], [[-1.5]] * 12)
+    _replays(policy, last, Stop(11), max_tests=20_000)
+    _replays(policy, last, Stop(11), max_tests=20_000, lost=9)
+
+
+def check_a_record_that_ends_without_a_feasible_arm_is_replayed(policy: PolicyType) -> None:
+    _replays(policy, _gaussian_problem([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]]), Stop(None), max_tests=20_000)
+    infeasible = _gaussian_problem([2.0 * k for k in range(12)], [[2.0]] * 12)
+    _replays(policy, infeasible, Stop(None), max_tests=20_000)
+    _replays(policy, infeasible, Stop(None), max_tests=20_000, lost=9)
+
+
+def check_a_record_that_has_not_ended_is_replayed(policy: PolicyType) -> None:
+    """Two equal arms: the budget ends the study, and the next batch is the decision."""
+    _replays(policy, _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]]), None, max_tests=300)
+    _replays(policy, _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]]), None, max_tests=300, lost=9)
+
+
 def assert_engines_agree(job: Job, run: int) -> None:
     """One run of `job`, by the same source compiled and interpreted, must be the same to the last bit."""
     compiled, traced = job.trace(run)
@@ -169,4 +201,7 @@ POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
     check_proposing_changes_nothing,
     check_runs_depend_on_seed_and_number_alone,
     check_interpreted_and_compiled_agree,
+    check_a_record_that_ends_with_an_arm_is_replayed,
+    check_a_record_that_ends_without_a_feasible_arm_is_replayed,
+    check_a_record_that_has_not_ended_is_replayed,
 ]

@@ -63,6 +63,9 @@ class StudyLine:
     objective: str
     arms: int
     metrics: int
+    tolerance: float = 0.0
+    slack: bool = False
+    left: int | None = None
 
 
 class Client:
@@ -271,7 +274,7 @@ class RemoteStudy:
         if status["conclusion"] is None:
             return None
         reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
-        return Answer(**_costed(status["conclusion"]), reasons=reasons)
+        return Answer(**_listed(_costed(status["conclusion"])), reasons=reasons)
 
     @property
     def confidence(self) -> float:
@@ -288,7 +291,7 @@ class RemoteStudy:
         data = self._status()
         plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
         awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
-        return Status(**plain | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited})
+        return Status(**_listed(plain) | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited})
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
@@ -369,6 +372,11 @@ def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
 def _costed(data: dict[str, Any]) -> dict[str, Any]:
     """A cost beyond all numbers comes as null."""
     return data | {"cost": math.inf if data["cost"] is None else data["cost"]}
+
+
+def _listed(data: dict[str, Any]) -> dict[str, Any]:
+    """With names in tuples, as they are in a local study."""
+    return data | {name: tuple(data[name]) for name in ("candidates", "feasible")}
 
 
 def _arm(data: dict[str, Any]) -> ArmStanding:

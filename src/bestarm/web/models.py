@@ -164,7 +164,10 @@ class Health(BaseModel):
 
 
 class StudyRow(BaseModel):
-    """One line of the list of studies. What the results say is null while it is being computed."""
+    """One line of the list of studies. What the results say is null while it is being computed.
+
+    `left` is how many arms can still be the answer; `slack` says whether any constraint has one.
+    """
 
     id: int
     name: str
@@ -182,6 +185,9 @@ class StudyRow(BaseModel):
     objective: str
     arms: int
     metrics: int
+    tolerance: float
+    slack: bool
+    left: int | None
 
 
 class Metric(BaseModel):
@@ -206,7 +212,7 @@ class Arm(BaseModel):
 
 
 class Conclusion(BaseModel):
-    """What the study concluded."""
+    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack."""
 
     state: State
     arm: str | None
@@ -214,6 +220,10 @@ class Conclusion(BaseModel):
     confidence: float
     tests: int
     cost: float | None
+    tolerance: float
+    slack: dict[str, float]
+    candidates: list[str]
+    feasible: list[str]
 
 
 class Awaited(BaseModel):
@@ -246,6 +256,10 @@ class StudyStatus(BaseModel):
     pending: int
     waiting: int
     arms: list[Arm]
+    tolerance: float
+    slack: dict[str, float]
+    candidates: list[str]
+    feasible: list[str]
     awaited: Awaited | None
     plan: dict[str, Any]
     question: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import math
 import threading
@@ -169,8 +170,9 @@ class SharedStudy(Study):
         frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
-            names = ("state", "arm", "delta", "confidence", "tests", "cost")
-            conclusion = {name: getattr(answer, name) for name in names}
+            conclusion = dataclasses.asdict(answer)
+            # Every arm has its reason under `arms`.
+            del conclusion["reasons"]
         whole = {
             "id": frame["id"],
             "version": str(version),
@@ -183,6 +185,7 @@ class SharedStudy(Study):
         }
         shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending")
         row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
+        row["left"] = len(status.candidates)
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
@@ -234,4 +237,7 @@ def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
         "objective": plan.objective.metric,
         "arms": len(plan.arms),
         "metrics": len(plan.metrics),
+        "tolerance": plan.objective.tolerance,
+        "slack": bool(plan.slacks),
+        "left": None,
     }

@@ -96,7 +96,7 @@ export async function show(main, id) {
     const before = context.status;
     context.status = status;
     for (const panel of drawn) panel.update(status);
-    const words = headlineText(status, status.plan.delta, status.plan.objective.tolerance);
+    const words = headlineText(status, status.plan.delta);
     if (before.state !== status.state) {
       announce(words);
     } else if (before.leader !== status.leader && Date.now() - toldReaders > QUIET) {

@@ -80,7 +80,7 @@ export function summaryPanel(context) {
     const { plan } = status;
     const target = 1 - plan.delta;
     const decided = status.state === "certified" || status.state === "no_feasible_arm";
-    const words = headline(status, plan.delta, plan.objective.tolerance || 0);
+    const words = headline(status, plan.delta);
     replace(first, words.first);
     replace(second, words.second || (decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : ""),
       words.second && status.tests && status.state === "running" ? h("span", { class: "muted" }, ` · asked for: ${promised(plan.delta)}`) : null);

@@ -90,21 +90,38 @@ export const VERDICT_WORDS = {
   infeasible: "Infeasible: violates a constraint",
 };
 
+/** What a certified arm is: as good as tolerance and slack ask for. */
+function goodWords(study) {
+  const slack = study.slack === true || Object.keys(study.slack || {}).length > 0;
+  const best = study.tolerance > 0 ? `within ${exact(study.tolerance)} of the best` : "best";
+  return `feasible${slack ? " within its slack" : ""} and ${best}`;
+}
+
+/** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
+function certainWords(study) {
+  const arms = study.arms?.length ?? study.arms;
+  const out = arms - (study.candidates?.length ?? study.left ?? arms);
+  const known = study.feasible?.includes(study.leader) ? "Certain: it is feasible" : null;
+  const excluded = out > 0 ? `${count(out)} of ${plural(arms, "arm")} ${out === 1 ? "is" : "are"} excluded` : null;
+  return [known, excluded && (known ? excluded : `Certain: ${excluded}`)].filter(Boolean).join(", ");
+}
+
 /** Where a study stands, as pieces of a headline: text and names. */
-function pieces(study, delta, tolerance, name) {
+function pieces(study, delta, name) {
   const leader = study.leader;
   const sure = percent(study.confidence);
   switch (study.state) {
-    case "certified": {
-      const best = tolerance > 0 ? `feasible and within ${exact(tolerance)} of the best` : "feasible and best";
-      return [[name(study.answer ?? leader), ` is ${best}, ${promised(delta)} confidence`], null];
-    }
+    case "certified":
+      return [[name(study.answer ?? leader), ` is ${goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
       return [[`No arm is feasible, ${promised(delta)} confidence`], null];
-    case "budget_spent":
+    case "budget_spent": {
+      const known = certainWords(study);
+      const second = `No answer is certified. ${known ? `${known}. ` : ""}How sure we are of the leader: ${sure}`;
       return leader === null
-        ? [["The budget is spent; no arm looks feasible"], `Nothing is certified. How sure we are: ${sure}`]
-        : [["The budget is spent; ", name(leader), " leads"], `Nothing is certified. How sure we are: ${sure}`];
+        ? [["The budget is spent; no arm looks feasible"], second]
+        : [["The budget is spent; ", name(leader), " leads"], second];
+    }
     case "running":
       if (!study.tests) return [["No results yet"], "Ask for tests, or enter results, to begin"];
       return leader === null
@@ -115,13 +132,13 @@ function pieces(study, delta, tolerance, name) {
   }
 }
 
-export function headline(study, delta, tolerance = 0) {
-  const [first, second] = pieces(study, delta, tolerance, named);
+export function headline(study, delta) {
+  const [first, second] = pieces(study, delta, named);
   return { first, second };
 }
 
-export function headlineText(study, delta, tolerance = 0) {
-  const [first, second] = pieces(study, delta, tolerance, isolated);
+export function headlineText(study, delta) {
+  const [first, second] = pieces(study, delta, isolated);
   return first.join("") + (second ? `. ${second}` : "");
 }
 

@@ -1,0 +1,131 @@
+"""What a policy knows for certain of every arm, in normal form: one source for what is shown and what is concluded."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.state import Floats, Ints, Setting
+from bestarm.kernel.tournament import NOBODY
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Findings(NamedTuple):
+    """What holds with probability 1 - delta, at all times at once.
+
+    An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
+    among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. These two hold
+    together; `docs/certify.md` has the proof for `certify`, and for the others all intervals hold together.
+    """
+
+    low: Floats
+    high: Floats
+    """[arm, metric]: the ends of the interval, infinite where there is no result."""
+    holds: Bools
+    """[arm, metric], with the objective's entries False."""
+    violated: Bools
+    """[arm, metric]: never so for an arm that may still be the answer, unless it misses the slack too."""
+    infeasible: Bools
+    excluded: Bools
+    beaten_by: Ints
+    """By arm: the arm that is shown as the better one, or `NOBODY`."""
+    worst: Ints
+    """By arm: of an infeasible one the constraint that is most clearly violated."""
+    evidence: Floats
+    """By arm: the log-evidence behind the verdict that it is out; NaN where that rests on intervals."""
+    lead: Floats
+    """By arm: by how much a beaten one is at least worse; NaN if performance alone does not show it."""
+    tested: Bools
+    """By arm: whether there is any result."""
+
+    @property
+    def feasible(self) -> Bools:
+        """The arms all of whose constraints hold."""
+        known: Bools = self.holds[:, 1:].all(axis=1) & self.tested & ~self.infeasible
+        return known
+
+    @property
+    def candidates(self) -> Bools:
+        """The arms that can still be the answer."""
+        return ~self.excluded
+
+
+class Earlier(NamedTuple):
+    """What a policy that decides by intervals has concluded before, and keeps to."""
+
+    holds: Bools
+    """[arm, metric]: constraints whose intervals have lain below their thresholds."""
+    infeasible: Bools
+    beaten: Bools
+    """The arms given up because a feasible one is at least as good."""
+
+
+def nothing_earlier(arms: int, metrics: int) -> Earlier:
+    return Earlier(np.zeros((arms, metrics), np.bool_), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+
+
+def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
+    """The same, with what there is to say of every single constraint.
+
+    `findings.holds` says which are known to hold. With slack a mean may lie above its threshold and the arm be a right
+    answer: then the constraint is not called violated.
+    """
+    decided = (counts > 1) & (np.arange(counts.shape[1]) > 0)
+    is_out = (findings.infeasible | findings.excluded)[:, np.newaxis]
+    above = decided & (findings.low > setting.threshold) & (findings.low < math.inf)
+    beyond = above & (findings.low > setting.threshold + setting.slack)
+    holds = findings.holds & ~(above & findings.infeasible[:, np.newaxis])
+    return findings._replace(holds=holds, violated=above & ~holds & (is_out | beyond))
+
+
+def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None) -> Findings:
+    """What intervals say that hold together, at all times, with probability 1 - delta, and what they said `earlier`.
+
+    An interval with an end that is no number says nothing, and the initial test of a stream decides nothing. Policies
+    that decide by intervals know no slack, so it takes an arm that meets every threshold to exclude another.
+    """
+    arms, metrics = counts.shape
+    earlier = nothing_earlier(arms, metrics) if earlier is None else earlier
+    decided = (counts > 1) & (np.arange(metrics) > 0)
+    below = earlier.holds | (decided & (high < setting.threshold) & (high > -math.inf))
+    holds = below | (decided & (high < setting.threshold + setting.slack) & (high > -math.inf))
+    above = decided & (low > setting.threshold) & (low < math.inf)
+    infeasible = earlier.infeasible | above.any(axis=1)
+    excess = np.nan_to_num((low - setting.threshold) * setting.inverse_sigma, nan=-math.inf)[:, 1:]
+    findings = Findings(
+        *(low, high, holds, above, infeasible, infeasible | earlier.beaten),
+        beaten_by=np.full(arms, NOBODY),
+        worst=1 + excess.argmax(axis=1) if metrics > 1 else np.zeros(arms, np.int64),
+        evidence=np.full(arms, math.nan),
+        lead=np.full(arms, math.nan),
+        tested=counts.max(axis=1) > 0,
+    )
+    proven = findings.feasible & below[:, 1:].all(axis=1)
+    rivals = np.flatnonzero(proven & (low[:, 0] > -math.inf) & (low[:, 0] < math.inf))
+    if len(rivals):
+        best = rivals[low[rivals, 0].argmax()]
+        beaten = (high[:, 0] <= low[best, 0]) & (high[:, 0] > -math.inf) & (np.arange(arms) != best)
+        findings.beaten_by[beaten] = best
+        findings.excluded[beaten] = True
+    return judged(setting, counts, findings)
+
+
+def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | None) -> Findings:
+    """What is known once the policy has stopped with `answer`: that this is one, and why no other arm need be.
+
+    Certificates are kept for good. The evidence of some may have fallen back since they were closed.
+    """
+    arms = np.arange(len(findings.infeasible))
+    if answer is None:
+        everybody = np.ones(len(arms), np.bool_)
+        return judged(setting, counts, findings._replace(infeasible=everybody, excluded=everybody))
+    infeasible, excluded, holds = findings.infeasible & (arms != answer), arms != answer, findings.holds.copy()
+    holds[answer, 1:] = True
+    beaten_by = np.where(infeasible, findings.beaten_by, answer)
+    beaten_by[answer] = NOBODY
+    settled = findings._replace(infeasible=infeasible, excluded=excluded, holds=holds, beaten_by=beaten_by)
+    return judged(setting, counts, settled)

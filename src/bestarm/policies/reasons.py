@@ -1,0 +1,132 @@
+"""Why arms are out, from the evidence: which constraint is violated, and by how much the leader is at least better."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from bestarm.evidence.combine import rival_evidence, stream_of, violation_evidence
+from bestarm.evidence.pairs import GAP, Stream, common_range, pair_evidence
+from bestarm.evidence.streams import evidence_and_slope_above, evidence_and_slope_below, suffices
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.tournament import NOBODY
+from bestarm.policies.confidence import Intervals, refresh_intervals, violation
+
+
+class Reasons(NamedTuple):
+    """What the evidence says of each arm that is out, by arm."""
+
+    worst: Ints
+    """The constraint that an arm certified infeasible most clearly violates."""
+    evidence: Floats
+    """Log-evidence that it is infeasible; for an arm that is beaten without a `lead`, infeasible or worse."""
+    lead: Floats
+    """By how much a beaten arm is at least worse than the leader; NaN if performance alone does not show it."""
+
+
+class Plane(NamedTuple):
+    """The tangent plane of the log-evidence for a lead, `value` at (c, lead), with its slopes."""
+
+    c: float
+    lead: float
+    value: float
+    slope_c: float
+    slope_lead: float
+
+
+@kernel
+def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
+    """The evidence that `behind` lies below c and `ahead` above c + lead: its logarithm is convex in both.
+
+    It is taken at the next c that both means can reach: beyond, a tangent would promise too much.
+    """
+    first, last = common_range(ahead, behind, -lead)
+    c = min(max(c, first), last)
+    above, fall = evidence_and_slope_above(ahead.kind, ahead.low, ahead.width, ahead.n, ahead.total, c + lead)
+    below, rise = evidence_and_slope_below(behind.kind, behind.low, behind.width, behind.n, behind.total, c)
+    return Plane(c, lead, above + below, fall + rise, fall)
+
+
+@kernel
+def height_at(plane: Plane, c: float, lead: float) -> float:
+    return plane.value + plane.slope_c * (c - plane.c) + plane.slope_lead * (lead - plane.lead)
+
+
+@kernel
+def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, evidence: float) -> float:
+    """The largest lead of the first stream over the second for which the evidence reaches `level`, when there is so
+    much `evidence` as that for a lead of minus `tolerance`.
+
+    The evidence is the least over all c. It lies above any two tangent planes, so a lead at which these meet at
+    `level`, on slopes to both sides in c, is never too large; the next tangent is taken there.
+    """
+    mean_ahead, mean_behind = ahead.total / ahead.n, behind.total / behind.n
+    least, most = -tolerance, mean_ahead - mean_behind
+    left, right = tangent(ahead, behind, mean_behind, least), tangent(ahead, behind, mean_ahead - least, least)
+    # Of two means one of which is hardly known, the least is on the far side of the other.
+    if left.slope_c >= 0.0:
+        left = tangent(ahead, behind, 2.0 * mean_behind - mean_ahead + least, least)
+    if right.slope_c <= 0.0:
+        right = tangent(ahead, behind, 2.0 * (mean_ahead - least) - mean_behind, least)
+    if left.slope_c < 0.0 < right.slope_c:
+        # A first guess: evidence is about quadratic in the distance from the means, each of them weighs as it is known.
+        lead = most - (most - least) * math.sqrt(level / evidence)
+        weight_ahead, weight_behind = ahead.n / (ahead.width * ahead.width), behind.n / (behind.width * behind.width)
+        c = mean_behind + weight_ahead / (weight_ahead + weight_behind) * (most - lead)
+        for _ in range(60):
+            new = tangent(ahead, behind, c, lead)
+            if new.slope_c < 0.0:
+                left = new
+            else:
+                right = new
+            share = right.slope_c / (right.slope_c - left.slope_c)
+            fall = share * left.slope_lead + (1.0 - share) * right.slope_lead
+            height = share * height_at(left, 0.0, 0.0) + (1.0 - share) * height_at(right, 0.0, 0.0)
+            lead = (level - height) / fall
+            least = max(least, lead)
+            bound = height + fall * new.lead
+            if new.value - bound < GAP and abs(bound - level) < GAP:
+                return least
+            c = (height_at(right, 0.0, lead) - height_at(left, 0.0, lead)) / (left.slope_c - right.slope_c)
+    # The least is at an end of the values' range, or farther out.
+    for _ in range(40):
+        middle = 0.5 * (least + most)
+        if suffices(pair_evidence(ahead, behind, -middle), level):
+            least = middle
+        else:
+            most = middle
+    return least
+
+
+@kernel
+def survey(
+    setting: Setting,
+    streams: Streams,
+    rejected: Flags,
+    beaten: Ints,
+    leader: int,
+    intervals: Intervals,
+    reasons: Reasons,
+) -> None:
+    """Bring the intervals up to date, and fill in the reasons why arms are out."""
+    refresh_intervals(setting, streams, intervals)
+    for arm in range(streams.counts.shape[0]):
+        if rejected[arm]:
+            largest = -math.inf
+            for metric in range(1, streams.counts.shape[1]):
+                evidence = violation_evidence(setting, streams, arm, metric)
+                if evidence > largest:
+                    largest = evidence
+                    reasons.worst[arm] = metric
+            reasons.evidence[arm] = violation(setting, streams, arm)
+        elif leader != NOBODY and beaten[arm] == leader:
+            ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+            level, tolerance = setting.level[leader], setting.tolerance
+            worse = pair_evidence(ahead, behind, tolerance)
+            if suffices(worse, level):
+                reasons.lead[arm] = least_lead(ahead, behind, tolerance, level, worse)
+            else:
+                infeasible = violation(setting, streams, arm)
+                reasons.lead[arm] = math.nan
+                reasons.evidence[arm] = rival_evidence(streams.counts.shape[1] - 1, infeasible, worse)
