@@ -257,6 +257,13 @@ def test_tests_stay_with_who_asked_for_them(bestarm: Program) -> None:
         time.sleep(0.1)
     assert "ann has held" in said
     assert "if its result will not come: bestarm release -x 1" in said
+    # Also one that keeps nothing from counting yet.
+    works(bestarm, "ask", "-x", "-n", "8", "--days", "0.00001", "--worker", "bob")
+    works(bestarm, "tell", "-x", "1", "0", "--worker", "ann")
+    while "So are 2 more that are overdue or set aside." not in (said := works(bestarm, "status", "-x")):
+        time.sleep(0.1)
+    assert said.count("Also out: test ") == 5
+    assert "bestarm release -x 5" in said
     for days in ("0", "-1", "nan", "1e9"):
         ended = bestarm("ask", "-x", "--days", days)
         assert ended.code == 2

@@ -24,6 +24,9 @@ from bestarm.validation import InvalidInput, exact
 MOST_ARMS = 50
 """Arms that `status` shows unless it is asked for all."""
 
+MOST_LATE = 5
+"""Overdue tests, and such as were set aside, that it names."""
+
 _STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
 _CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
 
@@ -60,10 +63,14 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
             yield f"certain so far ({promised(study.plan.delta)}): {known}"
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
-        counts = (
-            f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts yet"
-        )
-        yield f"{counts}: waiting for {now.awaited}"
+        late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
+        yield f"{late}: waiting for {now.awaited}"
+    # They keep nothing from counting yet, but somebody has to see to them.
+    others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
+    for test in others[:MOST_LATE]:
+        yield f"Also out: {test}"
+    if len(others) > MOST_LATE:
+        yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
 
 
 def _certain(now: Status) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 from bestarm.answer import Answer
@@ -13,7 +14,7 @@ from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
 from bestarm.study.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Entries, Rounds, Storage, StudyRecord
+from bestarm.study.storage import Entries, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.timeline import Progress, Timeline
 from bestarm.study.waiting import Awaited
 from bestarm.validation import InvalidInput
@@ -117,12 +118,20 @@ class Follower:
             self._sync()
             return None if self._is_done else self._awaited()
 
+    def unresolved(self) -> list[Awaited]:
+        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
+        it counts."""
+        rows = self._storage.pending(self._record.key)
+        now = time.time()
+        return [self._as_awaited(row) for row in rows if row.aside or (row.due is not None and row.due < now)]
+
     def _awaited(self) -> Awaited | None:
         first = self._storage.pending(self._record.key, limit=1)
-        if not first:
-            return None
-        arm, metric = self.plan.arm_names[first[0].arm], self.plan.metrics[first[0].metric]
-        return Awaited.of(first[0], arm, metric, study=self.name, url=self._address)
+        return self._as_awaited(first[0]) if first else None
+
+    def _as_awaited(self, row: Pending) -> Awaited:
+        arm, metric = self.plan.arm_names[row.arm], self.plan.metrics[row.metric]
+        return Awaited.of(row, arm, metric, study=self.name, url=self._address)
 
     @property
     def _address(self) -> str:
