@@ -64,13 +64,14 @@ def test_run_to_the_answer(folder: Path) -> None:
     assert "b: feasible and best" in (folder / "bench.html").read_text(encoding="utf-8")
 
 
-def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: int) -> None:
     process = subprocess.Popen(
         command("--workers", "2", pause=0.2), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     study = ba.Study.open("bench", storage=folder / "s.db")
     _wait_until(lambda: study.status().tests >= 2)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "stopped; the tests under way were given back, and the same command goes on" in errors
@@ -195,7 +196,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     study = ba.Study.open("bench", storage=folder / "s.db")
     assert [row.aside for _, row in study.pending()] == [None]
     ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
-    assert "gave a value that cannot be: the command's output = 'fine" in ended.stderr
+    assert "gave a value that cannot be: the command must print one number, and printed 'fine" in ended.stderr
     assert [row.aside for _, row in study.pending()] == ["refused"]
 
 

@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -161,6 +162,26 @@ def test_a_failure_stops_the_work_and_not_the_study(tmp_path: Path) -> None:
     assert identify(exact, retries=1).arm == "high"
     with pytest.raises(ba.InvalidInput, match=r"name = 'study': there is a study of this name .* with another plan"):
         ba.identify(plan(delta=0.2), exact, storage=tmp_path / "s.db")
+
+
+def test_what_is_under_way_when_a_test_fails_is_told(tmp_path: Path) -> None:
+    """To give it back would have it made again, and prefer results that are quick."""
+    failed = threading.Event()
+
+    def measure(arm: str, metric: str) -> float:
+        if (arm, metric) == ("low", "gain"):
+            failed.set()
+            raise RuntimeError("broke")
+        assert failed.wait(600)
+        time.sleep(0.2)
+        return exact(arm, metric)
+
+    with pytest.raises(ba.MeasurementFailed, match="RuntimeError: broke"):
+        ba.identify(plan(), measure, storage=tmp_path / "s.db", workers=3)
+    study = ba.Study.open("study", storage=tmp_path / "s.db")
+    assert [row.id for _, row in study.pending()] == [1]
+    assert study.status().waiting >= 2
+    assert "released" not in {event.kind for event in study.log()}
 
 
 def test_what_a_failure_counts(tmp_path: Path) -> None:
@@ -367,6 +388,77 @@ def test_names_cannot_inject_commands(name: str, shell: bool, tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "template",
+    ["echo '{arm}'", 'echo "{arm}"', "sh -c 'echo {arm}'", 'x="a {metric}"; echo 1', r"echo \"{arm}", "echo $'{arm}'"],
+)
+def test_a_placeholder_inside_quotes_is_refused_in_a_shell(template: str) -> None:
+    """Its quotes would end there, and the rest of a name be taken for commands."""
+    if template == r"echo \"{arm}":
+        template += '"'  # An escaped quotation mark begins nothing, the one at the end does.
+        with pytest.raises(ba.InvalidInput, match="cannot be split"):
+            Command(template, "s", shell=True)
+        return
+    with pytest.raises(ba.InvalidInput, match=r'command = .*: \{(arm|metric)\} stands inside quotes; .*"\$BESTARM_'):
+        Command(template, "s", shell=True)
+    Command(template, "s")
+
+
+@pytest.mark.parametrize("name", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwned; '", "$HOME"])
+@pytest.mark.parametrize(
+    "template", ['set -- "$BESTARM_ARM"; echo ${#1}', "set -- {arm}; echo ${#1}", "expr length {arm}"]
+)
+def test_names_reach_a_shell_as_variables(
+    name: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Command(template, "s", shell=True)(ba.Test(1, name, "m")) == len(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_a_name_is_not_taken_for_an_option(shell: bool) -> None:
+    with pytest.raises(
+        ba.InvalidInput, match=r"'-x' begins with a dash and would be taken for an option.* `--` before"
+    ):
+        Command(f"{ECHO} {{arm}}", "s", shell=shell).check_names(["a", "-x"], ["m"])
+    for template in (f"{ECHO} -- {{arm}}", f"{ECHO} --arm={{arm}}", f"{ECHO} arm-{{arm}}"):
+        Command(template, "s", shell=shell).check_names(["a", "-x"], ["m"])
+    Command(f"{ECHO} {{arm}}", "s", shell=shell).check_names(["a"], ["-m"])
+
+
+def test_secrets_are_not_handed_to_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESTARM_TOKEN", "opensesame")
+    monkeypatch.setenv("BESTARM_DB", "postgresql://me:opensesame@host/db")
+    monkeypatch.setenv("OTHER", "12")
+    script = "import os; print(os.environ['OTHER'] if 'opensesame' not in str(os.environ) else 0)"
+    assert Command(f'{sys.executable} -c "{script}"', "s")(ba.Test(1, "a", "m")) == 12
+
+
+def test_a_command_that_leaves_a_process_behind(tmp_path: Path) -> None:
+    """It has ended when it has ended, whatever keeps its output open."""
+    script = f"sh -c 'sleep 600 & echo $! > {tmp_path}/child; echo 7'"
+    assert Command(script, "s", timeout=300)(ba.Test(1, "a", "m")) == 7
+    child = int((tmp_path / "child").read_text())
+    assert _alive(child)
+    os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_command_that_says_too_much(stream: str) -> None:
+    """What is kept of it is bounded, however much it is."""
+    script = (
+        f"import sys; [sys.{stream}.write('x' * 10**6) for _ in range(50)]; sys.{stream}.write('the end'); sys.exit(3)"
+    )
+    with pytest.raises(ba.MeasurementFailed, match="ended with status 3") as failed:
+        Command(f'{sys.executable} -c "{script}"', "s")(ba.Test(1, "a", "m"))
+    assert len(str(failed.value)) < 3000
+    if stream == "stderr":
+        assert str(failed.value).endswith("the end")
+    with pytest.raises(ba.MeasurementFailed, match="must print one number, and printed 'xxxx"):
+        Command(f"{sys.executable} -c \"print('x' * 10**7)\"", "s")(ba.Test(1, "a", "m"))
+
+
 def test_commands_find_the_names_in_their_environment() -> None:
     script = "import os; print(sum(len(os.environ['BESTARM_' + key]) for key in ('ARM', 'METRIC', 'TEST', 'STUDY')))"
     assert Command(f'{sys.executable} -c "{script}"', "dose")(ba.Test(17, "a", "bc")) == 1 + 2 + 2 + 4
@@ -377,7 +469,7 @@ def test_commands_find_the_names_in_their_environment() -> None:
     [
         ("printf 'one two'", "must print one number, and printed 'one two'"),
         ("printf ''", "must print one number, and printed ''"),
-        ("printf one", "the command's output = 'one': must be a number"),
+        ("printf one", "must print one number, and printed 'one'"),
         ("sh -c 'echo broken pipe >&2; exit 3'", "ended with status 3; it said: broken pipe"),
         ("sh -c 'kill -9 $$'", "was ended by signal 9"),
         ("no-such-program-anywhere", "cannot be started: No such file or directory"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 import time
@@ -146,6 +147,7 @@ def run(
     # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
     study = Study.open(check_text("study", name), storage=db)
     command = Command(template, name, timeout=timeout, shell=shell)
+    command.check_names(study.plan.arm_names, study.plan.metrics)
     if timeout_as and timeout is None:
         raise InvalidInput("--timeout-as: goes with --timeout SECONDS")
     declared = Declared.of(
@@ -156,6 +158,9 @@ def run(
         ON_THE_COMMAND_LINE,
     )
     pool = ThreadPoolExecutor(workers)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # As Ctrl-C: commands are ended, and their tests given back.
+        signal.signal(number, signal.default_int_handler)
     try:
         with Display(study, Console(stderr=True)) as display:
             answer = drive(

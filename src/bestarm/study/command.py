@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import subprocess
 import threading
+from collections.abc import Iterable
 
 from bestarm.study.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
+from bestarm.study.processes import end_process, watch_process
 from bestarm.study.study import Test
 from bestarm.study.values import read_number
 from bestarm.validation import InvalidInput
@@ -17,13 +18,17 @@ from bestarm.validation import InvalidInput
 _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
 _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
+_LONGEST_NUMBER = 1000
+_SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
 
 
 class Command:
     """Runs a command for each test, with {arm}, {metric}, {test} and {study} in it filled in.
 
-    Without a shell, so that whatever an arm's name holds arrives as one argument; with `shell=True` the names are
-    quoted. The command also finds them in the environment, as BESTARM_ARM and so on.
+    Without a shell, so that whatever an arm's name holds arrives as one argument. With `shell=True` names reach the
+    shell as variables alone ("$BESTARM_ARM"), which it does not take for commands; so a placeholder cannot stand inside
+    of quotes. The command finds the variables in its environment either way. What else is in ours it sees too, except
+    for where studies are kept and the token of a service.
     """
 
     def __init__(self, template: str, study: str, *, timeout: float | None = None, shell: bool = False) -> None:
@@ -35,28 +40,44 @@ class Command:
             raise InvalidInput(f"command = {template!r}: cannot be split into words: {error}") from None
         if not words:
             raise InvalidInput(f"command = {template!r}: must not be empty")
+        if shell and (place := _quoted_place(template)):
+            raise InvalidInput(
+                f"command = {template!r}: {{{place}}} stands inside quotes; write {_variable(place)} there, or take it "
+                "out of the quotes"
+            )
         self._template = template
         self._words = words
         self._study = study
         self._timeout = timeout
         self._shell = shell
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._stopped = False
+
+    def check_names(self, arms: Iterable[str], metrics: Iterable[str]) -> None:
+        """Complain of names that the command would take for options."""
+        names = {"arm": arms, "metric": metrics, "study": [self._study]}
+        for word in self._words:
+            if word == "--":
+                return
+            place = _PLACE.match(word)
+            taken = [name for name in names.get(place[1], ()) if name.startswith("-")] if place else []
+            if place and taken:
+                raise InvalidInput(
+                    f"command = {self._template!r}: {taken[0]!r} begins with a dash and would be taken for an option; "
+                    f"put `--` before {place[0]}, or write --{place[1]}={place[0]}"
+                )
 
     def __call__(self, test: Test) -> float:
         """Measure once; `MeasurementFailed` says what went wrong."""
         names = {"arm": test.arm, "metric": test.metric, "test": str(test.id), "study": self._study}
-
-        def filled(text: str, *, quote: bool) -> str:
-            return _PLACE.sub(lambda place: shlex.quote(names[place[1]]) if quote else names[place[1]], text)
-
         command: str | list[str]
         if self._shell:
-            command = filled(self._template, quote=True)
+            command = _PLACE.sub(lambda place: _variable(place[1]), self._template)
         else:
-            command = [filled(word, quote=False) for word in self._words]
-        environment = os.environ | {f"BESTARM_{key.upper()}": name for key, name in names.items()}
+            command = [_PLACE.sub(lambda place: names[place[1]], word) for word in self._words]
+        environment = {name: value for name, value in os.environ.items() if name not in _SECRET}
+        environment |= {f"BESTARM_{key.upper()}": name for key, name in names.items()}
         output, errors, status = self._run(command, environment)
         if status != 0:
             how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
@@ -67,9 +88,12 @@ class Command:
             shown = output.strip()[:200]
             raise MeasurementRefused(f"the command must print one number, and printed {shown!r}{_end_of(errors)}")
         try:
-            return read_number(output, "the command's output")
-        except InvalidInput as error:
-            raise MeasurementRefused(f"{error}{_end_of(errors)}") from None
+            return read_number(output[:_LONGEST_NUMBER], "the command's output")
+        except InvalidInput:
+            shown = output.strip()[:200]
+            raise MeasurementRefused(
+                f"the command must print one number, and printed {shown!r}{_end_of(errors)}"
+            ) from None
 
     def _run(self, command: str | list[str], environment: dict[str, str]) -> tuple[str, str, int]:
         with self._lock:
@@ -84,8 +108,6 @@ class Command:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    text=True,
-                    errors="replace",
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
@@ -93,17 +115,14 @@ class Command:
                 raise NotStarted(f"the command cannot be started: {reason}") from None
             self._running.add(process)
         try:
-            output, errors = process.communicate(timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            _, errors = process.communicate()
+            return watch_process(process, self._timeout)
+        except subprocess.TimeoutExpired as error:
             raise MeasurementTimedOut(
-                f"the command took longer than {self._timeout:g} s and was stopped{_end_of(errors)}"
+                f"the command took longer than {self._timeout:g} s and was stopped{_end_of(str(error.stderr))}"
             ) from None
         finally:
             with self._lock:
                 self._running.discard(process)
-        return output, errors, process.returncode
 
     def stop(self) -> None:
         """End all commands that are running, and start no more."""
@@ -111,14 +130,29 @@ class Command:
             self._stopped = True
             running = list(self._running)
         for process in running:
-            _end(process)
+            end_process(process)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError, AttributeError):
-        process.kill()
+def _variable(place: str) -> str:
+    """How a shell reads a name as one word, whatever it holds."""
+    return f'"$BESTARM_{place.upper()}"'
+
+
+def _quoted_place(template: str) -> str | None:
+    """The first placeholder that stands inside quotes, if any does."""
+    quote, k = "", 0
+    while k < len(template):
+        character = template[k]
+        if character == "\\" and quote != "'":
+            k += 1
+        elif quote and (place := _PLACE.match(template, k)):
+            return place[1]
+        elif character == quote:
+            quote = ""
+        elif not quote and character in "'\"":
+            quote = character
+        k += 1
+    return None
 
 
 def _end_of(errors: str) -> str:

@@ -159,30 +159,38 @@ def drive(
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
-    Interrupted, by an exception or by Ctrl-C, it gives back the tests that are not finished. Unless `says` is false,
-    it logs which test of somebody else's everything waits for.
+    A failure of which nobody has said what it counts ends it when what else is under way has ended. Interrupted, by
+    Ctrl-C or any other exception, it gives back the tests that are not finished. Unless `says` is false, it logs which
+    test of somebody else's everything waits for.
     """
     declared = declared or Declared()
     held: dict[int, Test] = {}
     running: dict[Future[Any], Test] = {}
     failures: dict[int, int] = {}
     notice = Notice()
+    stopped: MeasurementFailed | None = None
     try:
         _settle_failures(study, declared)
         while True:
-            room = workers - len(running)
+            if stopped is not None and not running:
+                raise stopped
+            room = workers - len(running) if stopped is None else 0
             tests = _patiently(functools.partial(study.ask, room)) if room else []
             held.update((test.id, test) for test in tests)
             for test in tests:
                 running[submit(test, failures.get(test.id, 0))] = test
-            if not running and not tests and _patiently(lambda: study.done):
+            if not running and not tests and stopped is None and _patiently(lambda: study.done):
                 break
             # Nothing to do here means that others are at work: look again soon.
             finished = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done if running else _pause()
             for future in finished:
                 test = running.pop(future)
                 del held[test.id]
-                _tell(study, test, future, declared, failures, alone=workers == 1)
+                try:
+                    _tell(study, test, future, declared, failures, alone=workers == 1)
+                except MeasurementFailed as error:
+                    # What is under way ends first: to give it back would prefer results that are quick.
+                    stopped = stopped or error
             if says:
                 notice.look(study)
             if watch is not None:
