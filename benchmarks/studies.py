@@ -1,4 +1,4 @@
-"""How fast studies are: durable tells, asks of a large problem, opening a long record.
+"""How fast studies are: durable tells, asks of a large problem, many arms, opening and importing a long record.
 
 python benchmarks/studies.py
 
@@ -8,10 +8,14 @@ Speeds are compared within one run with a bare loop of sqlite3 inserts of the sa
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,9 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 import bestarm as ba
+from bestarm.testing.postgres import PostgresServer, find_postgres
 
 TELLS, BLOCKS = 250, 40
 LONG = 1_000_000
+FEW, MANY = 1_000, 100_000
+PIECE = 10_000
 
 
 def seconds(act: Callable[[], object]) -> float:
@@ -86,6 +93,32 @@ def asks(folder: Path) -> tuple[float, float, float]:
     return float(np.median(settled)), float(np.quantile(settled, 0.99)), 1e3 * seconds(study.status)
 
 
+def first_round(file: Path, arms: int, piece: int) -> float:
+    """Seconds to make a study of two metrics, ask for a test of every stream in pieces, tell all, and take stock."""
+    start = time.perf_counter()
+    study = ba.Study.create(large_problem(arms, 2)[0], storage=file)
+    asked: list[ba.Test] = []
+    while len(asked) < 2 * arms:
+        asked += study.ask(min(piece, 2 * arms - len(asked)))
+    values = np.random.default_rng(3).normal(-0.5, 1.0, len(asked)).tolist()
+    results = list(zip(asked, values, strict=True))
+    for k in range(0, len(results), piece):
+        study.tell_many(results[k : k + piece])
+    assert study.status().tests == 2 * arms
+    return time.perf_counter() - start
+
+
+def many_arms(folder: Path) -> tuple[float, float, float, float]:
+    """Seconds of the first round of many arms, in pieces and at once; by how much more a test takes than with few arms;
+    megabytes."""
+    first_round(folder / "warm.db", FEW, PIECE)  # compiles, or loads what was compiled earlier
+    few = float(np.median([first_round(folder / f"few{k}.db", FEW, PIECE) for k in range(5)]))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pieces = first_round(folder / "many.db", MANY, PIECE)
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return pieces, first_round(folder / "once.db", MANY, 2 * MANY), pieces / MANY / (few / FEW), memory
+
+
 def long_record(folder: Path) -> tuple[float, float]:
     """Seconds to open a study of a million results and say whether it is done; megabytes that it takes."""
     noise = ba.Gaussian(1.0)
@@ -112,14 +145,91 @@ def long_record(folder: Path) -> tuple[float, float]:
     return took, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 
+def bestarm(*words: str) -> tuple[float, float]:
+    """Seconds and megabytes that a command takes, in a process of its own."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "bestarm", *words], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, words
+    return time.perf_counter() - start, usage.ru_maxrss / 1024
+
+
+def long_file(file: Path) -> None:
+    lots = np.random.default_rng(4)
+    with file.open("w") as out:
+        out.write("arm,metric,value\n")
+        for _ in range(LONG // PIECE):
+            columns = lots.integers(0, 20, PIECE), lots.integers(0, 2, PIECE), lots.normal(size=PIECE)
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            out.writelines(f"arm {arm},metric {metric},{value!r}\n" for arm, metric, value in rows)
+
+
+def imports(url: str, file: Path) -> tuple[float, float]:
+    """Seconds and megabytes of `bestarm import` of a file of a million results."""
+    ba.Study.create(large_problem(20, 2)[0], name="import", storage=url).storage.close()
+    return bestarm("import", "import", str(file), "--db", url)
+
+
+def bare_inserts(folder: Path) -> float:
+    """Seconds to insert a million rows into a plain SQLite table with a key, in one transaction."""
+    connection = sqlite3.connect(folder / "plain.db", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE results (study INTEGER, test INTEGER, value REAL, PRIMARY KEY (study, test))")
+    values = array("d", np.random.default_rng(5).normal(size=LONG))
+
+    def insert() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany("INSERT INTO results VALUES (1, ?, ?)", enumerate(values))
+        connection.execute("COMMIT")
+
+    return seconds(insert)
+
+
+def exports(folder: Path) -> tuple[float, float]:
+    """Seconds to export a million results as CSV and as JSON."""
+    where = ("--db", str(folder / "import.db"))
+    csv, json = (bestarm("export", "import", *where, "-o", str(folder / f"out.{form}"))[0] for form in ("csv", "json"))
+    return csv, json
+
+
+def import_and_export(folder: Path) -> None:
+    file = folder / "past.csv"
+    long_file(file)
+    took, memory = imports(str(folder / "import.db"), file)
+    bare = bare_inserts(folder)
+    print(
+        f"import {LONG:,} results: {took:.1f} s, {memory:.0f} MB at the peak; "
+        f"{took / bare:.1f} times a bare sqlite3 insert of as many rows in one transaction ({bare:.1f} s)"
+    )
+    csv, json = exports(folder)
+    print(f"export them: {csv:.0f} s as CSV, {json:.0f} s as JSON, {json / csv:.2f} of that")
+    programs = find_postgres()
+    if programs is not None:
+        server = PostgresServer(programs, {"shared_buffers": "128MB"})
+        try:
+            slow, memory = imports(server.new_database(), file)
+        finally:
+            server.close()
+        print(f"import them into PostgreSQL: {slow:.1f} s, {memory:.0f} MB at the peak; {slow / took:.1f} times SQLite")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        # First: a new process counts as its own what the one that starts it has taken.
+        import_and_export(folder)
         told, bare = tells(folder)
         print(f"durable tells: {told:,.0f} a second, {told / bare:.2f} of a bare sqlite3 insert loop ({bare:,.0f})")
         median, high, status = asks(folder)
         print(
             f"ask at 1,000 arms × 10 metrics: median {median:.1f} ms, 99 % within {high:.1f} ms; status {status:.0f} ms"
+        )
+        pieces, once, ratio, memory = many_arms(folder)
+        print(
+            f"first round of {MANY:,} arms × 2 metrics: {pieces:.0f} s in pieces of {PIECE:,} tests, "
+            f"{once:.0f} s at once, {memory:.0f} MB more memory at the peak; "
+            f"a test takes {ratio:.2f} of what it takes at {FEW:,} arms"
         )
         took, memory = long_record(folder)
         print(f"open a study of {LONG:,} results: {took:.1f} s, {memory:.0f} MB more memory at the peak")
