@@ -35,7 +35,8 @@ def _ticks(low: float, high: float) -> list[float]:
             step *= factor
             break
     first = math.ceil(low / step)
-    return [float(f"{k * step:.12g}") for k in range(first, math.floor(high / step) + 1)]
+    decimals = max(0, 2 - math.floor(math.log10(step)))
+    return [round(k * step, decimals) for k in range(first, math.floor(high / step) + 1)]
 
 
 def _mark(verdict: Verdict, x: float, y: float) -> str:
