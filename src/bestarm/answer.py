@@ -119,11 +119,18 @@ def left_words(arms: int, candidates: Sequence[str]) -> str:
     >>> left_words(5, ["b", "d"])
     '3 of 5 arms are excluded (left: b, d)'
     """
-    excluded = arms - len(candidates)
-    if not excluded:
+    if arms == len(candidates):
         return "no arm is excluded"
-    are = "arm is" if arms == 1 else "arms are" if excluded > 1 else "arms is"
-    return f"{excluded:,} of {arms:,} {are} excluded (left: {names_in_words(candidates)})"
+    return f"{excluded_words(arms, len(candidates))} (left: {names_in_words(candidates)})"
+
+
+def excluded_words(arms: int, left: int) -> str:
+    """How many arms are excluded.
+
+    >>> excluded_words(8, 7)
+    '1 of 8 arms is excluded'
+    """
+    return f"{arms - left:,} of {arms:,} arms {'is' if arms - left == 1 else 'are'} excluded"
 
 
 def names_in_words(names: Sequence[str]) -> str:

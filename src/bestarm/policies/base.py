@@ -158,7 +158,7 @@ class Policy(abc.ABC):
         """The lower and upper confidence bounds of all streams [arm, metric]; infinite where there is no result."""
         counts = self.streams.counts
         low, high = np.full(counts.shape, -math.inf), np.full(counts.shape, math.inf)
-        tested = counts > 0
+        tested = (counts > 0) & np.isfinite(self.streams.means)
         kind = type(self)
         if kind.lower is Policy.lower and kind.upper is Policy.upper:
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
@@ -174,12 +174,14 @@ class Policy(abc.ABC):
         return float(self.streams.means[arm, metric])
 
     def lower(self, arm: int, metric: int) -> float:
-        """Lower confidence bound of a stream that has been tested."""
-        return self.mean(arm, metric) - half_width(self.setting, self.streams, arm, metric)
+        """Lower confidence bound of a stream that has been tested; minus infinity if its mean is no number."""
+        lower = self.mean(arm, metric) - half_width(self.setting, self.streams, arm, metric)
+        return lower if math.isfinite(lower) else -math.inf
 
     def upper(self, arm: int, metric: int) -> float:
-        """Upper confidence bound of a stream that has been tested."""
-        return self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
+        """Upper confidence bound of a stream that has been tested; infinity if its mean is no number."""
+        upper = self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
+        return upper if math.isfinite(upper) else math.inf
 
     @functools.cached_property
     def random(self) -> np.random.Generator:

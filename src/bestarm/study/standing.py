@@ -79,8 +79,10 @@ def _rows(problem: Problem, policy: Policy, found: Findings) -> list[Row]:
         counts = policy.streams.counts[:, k]
         means = np.where(counts > 0, to_user(problem, policy.setting, k, policy.streams.means[:, k]), math.nan)
         ends = np.sort([to_user(problem, policy.setting, k, end[:, k]) for end in (found.low, found.high)], axis=0)
-        # A mean cannot lie outside the range of the values.
-        lows, highs = np.maximum(ends[0], part.noise.range[0]), np.minimum(ends[1], part.noise.range[1])
+        # Neither a mean nor what it may be can lie outside the range of the values; rounding must not carry it there.
+        means = np.clip(means, *part.noise.range)
+        lows = np.fmin(np.maximum(ends[0], part.noise.range[0]), means)
+        highs = np.fmax(np.minimum(ends[1], part.noise.range[1]), means)
         threshold = part.threshold if isinstance(part, Constraint) else None
         verdicts: list[Known] = [
             None if threshold is None else "holds" if holds else "violated" if violated else "open"

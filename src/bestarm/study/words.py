@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bestarm.answer import Answer, names_in_words
+from bestarm.answer import Answer, excluded_words, names_in_words
 from bestarm.noise import Bernoulli, Gaussian
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
@@ -58,10 +58,10 @@ def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> s
     if len(candidates) < len(plan.arms):
         as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
         as_good += ["within the slack"] if plan.slacks else []
-        or_as_good = f", or one that is as good {' and '.join(as_good)}" if as_good else ""
+        or_as_good = f", or one that is as good {' and '.join(as_good)}," if as_good else ""
         facts.append(
             f"if any arm is feasible, the best one{or_as_good} is among {names_in_words(candidates)} "
-            f"({len(plan.arms) - len(candidates):,} of {len(plan.arms):,} arms are excluded)"
+            f"({excluded_words(len(plan.arms), len(candidates))})"
         )
     if feasible and plan.constraints:
         meets = "meets" if len(feasible) == 1 else "meet"
