@@ -160,7 +160,8 @@ def test_a_mean_just_below_a_large_threshold() -> None:
         decider = Decider(plan, seed)
         values = tau - 0.02 * sigma + sigma * np.random.default_rng(seed).standard_normal(tests)
         arms = np.zeros(tests, np.int64)
-        decider.enter(Entries(np.arange(1, tests + 1), arms, metrics, values, ends, np.zeros(tests)))
+        ids, told, arrivals = np.arange(1, tests + 1), np.zeros(tests), np.zeros(tests, np.int64)
+        decider.enter(Entries(ids, arms, metrics, values, ends, told, arrivals))
         wrong += decider.stop == Stop(None)
         undecided += decider.stop is None
     assert wrong <= binom.isf(1e-5, 200, delta)
