@@ -10,17 +10,20 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import bestarm as ba
+from bestarm.testing.patience import PATIENCE, wait_until
 
 MEASURE = """
-import random, sys, time
+import os, random, sys, time
 arm, metric = sys.argv[1:3]
+runner = os.getppid()
 time.sleep(float(sys.argv[3]))
+while int(os.environ["BESTARM_TEST"]) > int(sys.argv[4]) and os.getppid() == runner:
+    time.sleep(0.1)
 if metric == "latency":
     print(random.gauss({"a": 3.0, "b": 1.0, "c; rm -rf x": 0.0}[arm], 0.5))
 else:
@@ -44,9 +47,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(*more: str, pause: float = 0.0) -> list[str]:
-    measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause}"
-    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", "--command", measure, *more]
+def command(*more: str, pause: float = 0.0, hang_after: int = 10**9) -> list[str]:
+    """Tests take `pause` seconds; those with a higher number than `hang_after` last as long as the run."""
+    measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause} {hang_after}"
+    measuring = () if "--command" in more else ("--command", measure)
+    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", *measuring, *more]
 
 
 def test_run_to_the_answer(folder: Path) -> None:
@@ -66,12 +71,12 @@ def test_run_to_the_answer(folder: Path) -> None:
 
 def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path) -> None:
     process = subprocess.Popen(
-        command("--workers", "2", pause=0.2), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command("--workers", "2", hang_after=4), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     study = ba.Study.open("bench", storage=folder / "s.db")
-    _wait_until(lambda: study.status().tests >= 2)
+    wait_until(lambda: study.status().tests == 4 and len(study.pending()) == 2)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "stopped; the tests under way were given back, and the same command goes on" in errors
     assert "Traceback" not in errors
@@ -84,10 +89,10 @@ def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path) -> None:
 
 def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
     dying = subprocess.Popen(
-        command("--lease", "1", pause=30), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True
+        command("--lease", "1", hang_after=0), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True
     )
     study = ba.Study.open("bench", storage=folder / "s.db")
-    _wait_until(lambda: study.pending() != [])
+    wait_until(study.pending)
     dying.kill()
     dying.wait()
     others = [
@@ -96,7 +101,7 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
         )
         for _ in range(2)
     ]
-    said = {other.communicate(timeout=60)[0] for other in others}
+    said = {other.communicate(timeout=PATIENCE)[0] for other in others}
     assert len(said) == 1
     assert said.pop().startswith("b: feasible and best")
     told = [event.test for event in study.log() if event.kind == "told"]
@@ -106,7 +111,7 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
 def test_progress_on_a_terminal(folder: Path) -> None:
     main, side = pty.openpty()
     process = subprocess.Popen(
-        command("--workers", "2", pause=0.05),
+        command("--workers", "2", pause=0.1),
         cwd=folder,
         stderr=side,
         stdout=subprocess.PIPE,
@@ -172,10 +177,3 @@ def test_options_that_cannot_be(folder: Path, options: tuple[str, str], words: s
     assert ended.returncode == 2
     assert ended.stderr.startswith(words)
     assert ba.Study.open("bench", storage=folder / "s.db").status().pending == 0
-
-
-def _wait_until(true: object) -> None:
-    end = time.monotonic() + 60
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.05)

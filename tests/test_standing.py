@@ -31,6 +31,7 @@ from bestarm.policies.confidence import (
 )
 from bestarm.policies.setting import new_setting
 from bestarm.study.standing import ArmStanding, least_lead, standings
+from bestarm.testing.patience import PATIENCE
 
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
 
@@ -271,7 +272,7 @@ def test_a_small_study_needs_no_compiler() -> None:
         "study.status()\n"
         "assert 'numba' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
 
 def test_hopeless_evidence_is_no_confidence() -> None:
