@@ -5,13 +5,17 @@ python benchmarks/web.py --seconds 60
 
 Clients ask for 20 tests at a time and tell their 20 results in one request. Speeds are compared within one run with a
 loop of `study.tell` on the same kind of database.
+
+With `--rounds` nothing is timed: every client asks and tells so often, and only what is lost on the way is counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
+import math
 import multiprocessing
 import random
 import re
@@ -36,6 +40,8 @@ PROCESSES = 5
 AT_ONCE = 20
 STREAMS = 100
 DIRECT_TELLS = 1000
+PATIENCE = 600.0
+"""Seconds after which clients that do not end are given up."""
 WARM = [(arm, metric, 0.0) for arm in "abc" for metric in "xy"] * 500
 
 
@@ -78,11 +84,16 @@ def direct_rate(path: Path) -> float:
 # ------------------------------------------------------------------------------------------------------- under load
 
 
-def one_client(client: Client, seed: int, until: float) -> tuple[dict[int, float], Counter[str], int]:
-    """Ask and tell until the time is up: what was acknowledged, what went wrong, and how many requests it took."""
+def one_client(
+    client: Client, seed: int, until: float, rounds: int | None
+) -> tuple[dict[int, float], Counter[str], int]:
+    """Ask and tell until the time is up, or so often: what was acknowledged, what went wrong, and how many requests it
+    took."""
     lots, told, errors, requests = random.Random(seed), dict[int, float](), Counter[str](), 0
     study = client.open("endless")
-    while time.time() < until:
+    for _ in itertools.count() if rounds is None else range(rounds):
+        if time.time() >= until:
+            break
         try:
             requests += 2
             results = {test: lots.gauss(0.0, 1.0) for test in study.ask(AT_ONCE)}
@@ -96,13 +107,13 @@ def one_client(client: Client, seed: int, until: float) -> tuple[dict[int, float
     return told, errors, requests
 
 
-def some_clients(url: str, first: int, count: int, until: float, answers: Any) -> None:
+def some_clients(url: str, first: int, count: int, until: float, rounds: int | None, answers: Any) -> None:
     """Clients of one process, each a thread with a connection of its own."""
     found: list[tuple[dict[int, float], Counter[str], int]] = []
 
     def run(seed: int) -> None:
-        client = Client(url)
-        found.append(one_client(client, seed, until))
+        client = Client(url, timeout=PATIENCE)
+        found.append(one_client(client, seed, until, rounds))
         client.close()
 
     threads = [threading.Thread(target=run, args=(first + k,)) for k in range(count)]
@@ -113,24 +124,25 @@ def some_clients(url: str, first: int, count: int, until: float, answers: Any) -
     answers.put(found)
 
 
-def under_load(folder: Path, seconds: float) -> dict[str, Any]:
+def under_load(folder: Path, seconds: float, rounds: int | None = None) -> dict[str, Any]:
+    """For so many seconds, or so many rounds."""
     path = folder / "load.db"
     # Past its beginning, when policies are not compiled yet.
     Study.create(endless(), storage=path).add(WARM)
     with served(path) as (url, _):
-        warm = Client(url).open("endless")
+        warm = Client(url, timeout=PATIENCE).open("endless")
         warm.tell_many([(test, 0.0) for test in warm.ask(AT_ONCE)])
         before = warm.status().tests
         context = multiprocessing.get_context("spawn")
         answers = context.Queue()
         # Starting the clients takes seconds, and must not count.
-        until = time.time() + seconds + 6.0
+        until = time.time() + seconds + 6.0 if rounds is None else math.inf
         each = CLIENTS // PROCESSES
-        arguments = [(url, k * each, each, until, answers) for k in range(PROCESSES)]
+        arguments = [(url, k * each, each, until, rounds, answers) for k in range(PROCESSES)]
         clients = [context.Process(target=some_clients, args=one) for one in arguments]
         for process in clients:
             process.start()
-        found = [part for _ in clients for part in answers.get(timeout=seconds + 120)]
+        found = [part for _ in clients for part in answers.get(timeout=seconds + PATIENCE)]
         for process in clients:
             process.join()
     errors = sum((part[1] for part in found), Counter[str]())
@@ -155,6 +167,7 @@ def under_load(folder: Path, seconds: float) -> dict[str, Any]:
         "clients": CLIENTS,
         "at_once": AT_ONCE,
         "seconds": seconds,
+        "served": sum(bool(told) for told, _, _ in found),
         "requests": sum(part[2] for part in found),
         "acknowledged": len(acknowledged),
         "recorded": len(recorded) - before,
@@ -163,7 +176,7 @@ def under_load(folder: Path, seconds: float) -> dict[str, Any]:
         "told_twice": twice,
         "unaccounted": len(recorded.keys() - acknowledged.keys()) - before,
         "errors": dict(errors),
-        "tells_a_second": len(middle) / seconds,
+        "tells_a_second": len(middle) / seconds if rounds is None else None,
     }
 
 
@@ -212,11 +225,15 @@ def at_rest(folder: Path, studies: int, seconds: float) -> float:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     options.add_argument("--seconds", type=float, default=60.0, help="how long the clients ask and tell")
+    options.add_argument("--rounds", type=int, help="how often each client asks and tells, untimed")
     options.add_argument("--rest", type=float, default=10.0, help="how long the server is watched at rest")
     options.add_argument("--json", action="store_true", help="print JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if chosen.rounds is not None:
+            report_load(under_load(folder, 0.0, chosen.rounds), None, chosen.json)
+            return
         # Before and after, for other programs on the machine come and go.
         before = direct_rate(folder / "before.db")
         load = under_load(folder, chosen.seconds)
@@ -225,18 +242,26 @@ def main() -> None:
     if chosen.json:
         print(json.dumps({"direct": direct, "load": load, "rest": rest}))
         return
-    print(
-        f"{load['clients']} clients, {load['at_once']} tests at a time, {load['seconds']:g} s: "
-        f"{load['requests']:,} requests, {load['tells_a_second']:,.0f} tells a second, "
-        f"{load['tells_a_second'] / direct:.2f} of a loop of study.tell ({direct:,.0f})"
-    )
+    report_load(load, direct)
+    for studies, share in rest.items():
+        print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f} % of a core")
+
+
+def report_load(load: dict[str, Any], direct: float | None, as_json: bool = False) -> None:
+    if as_json:
+        print(json.dumps({"load": load}))
+        return
+    if direct is not None:
+        print(
+            f"{load['clients']} clients, {load['at_once']} tests at a time, {load['seconds']:g} s: "
+            f"{load['requests']:,} requests, {load['tells_a_second']:,.0f} tells a second, "
+            f"{load['tells_a_second'] / direct:.2f} of a loop of study.tell ({direct:,.0f})"
+        )
     print(
         f"{load['acknowledged']:,} results acknowledged, {load['recorded']:,} recorded; {load['lost']} lost, "
         f"{load['told_twice']} told twice, {load['handed_to_two']} tests handed to two, "
         f"{load['unaccounted']} unaccounted for; errors: {load['errors'] or 'none'}"
     )
-    for studies, share in rest.items():
-        print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f} % of a core")
 
 
 if __name__ == "__main__":

@@ -6,18 +6,24 @@ import importlib.util
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
+from bestarm.testing.patience import wait_until
 from bestarm.testing.postgres import PostgresServer, find_postgres
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes says how busy the machine is, and nothing about what is tested.
+settings.register_profile("bestarm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("bestarm")
 
 
 def _missing(part: str, what: str) -> None:
@@ -54,11 +60,11 @@ def until_written() -> Callable[[Path, int, subprocess.Popen[Any]], None]:
     """Call it with the file of a campaign's chunks, how many are enough, and the process that runs the campaign."""
 
     def wait(chunks: Path, enough: int, process: subprocess.Popen[Any]) -> None:
-        deadline = time.monotonic() + 120
-        while not chunks.exists() or chunks.read_bytes().count(b"\n") < enough:
+        def written() -> bool:
             assert process.poll() is None, "the campaign ended before it could be stopped"
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return chunks.exists() and chunks.read_bytes().count(b"\n") >= enough
+
+        wait_until(written)
 
     return wait
 

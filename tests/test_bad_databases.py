@@ -20,6 +20,7 @@ import bestarm as ba
 from bestarm.study import schema
 from bestarm.study.sql import SQLStorage
 from bestarm.study.storage import StorageError, open_storage
+from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 
 
@@ -170,7 +171,7 @@ attempt(lambda: create(sys.argv[1]))
 
 def _tried(path: Path) -> list[str]:
     """What a user without special rights is told who changes a study there, and then creates one."""
-    run = subprocess.run([sys.executable, "-c", _TRY, str(path)], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-c", _TRY, str(path)], capture_output=True, text=True, timeout=PATIENCE)
     assert run.returncode == 0, run.stderr
     return run.stdout.partition("---\n")[2].splitlines()
 

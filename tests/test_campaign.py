@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -21,6 +20,7 @@ from bestarm.simulation.campaign import COLUMNS, Campaign
 from bestarm.simulation.executors import open_workers
 from bestarm.simulation.record import new_results
 from bestarm.simulation.schedule import LostWorkers, Schedule
+from bestarm.testing.patience import wait_until
 
 GRID = ("exp1-a", "exp2-k4", "--policy", "feasible-lucb", "--policy", "racing", "--delta", "0.1", "--delta", "0.01")
 
@@ -90,10 +90,7 @@ def dask_cluster(needs: Callable[[str], None], tmp_path: Path) -> Iterator[str]:
     place = ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(address_file)]
     processes = [subprocess.Popen([*dask, "scheduler", "--port", "0", *place], **quiet)]
     try:
-        deadline = time.monotonic() + 60
-        while not address_file.exists():
-            assert time.monotonic() < deadline, "the Dask scheduler did not start"
-            time.sleep(0.1)
+        wait_until(address_file.exists, "the Dask scheduler did not start")
         for _ in range(2):
             worker = [*dask, "worker", "--nthreads", "1", "--nworkers", "1", *place]
             processes.append(subprocess.Popen(worker, **quiet))

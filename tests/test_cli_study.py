@@ -21,6 +21,7 @@ import bestarm as ba
 from bestarm.cli.app import main
 from bestarm.cli.arguments import options_first
 from bestarm.cli.show import age, percent, shown
+from bestarm.testing.patience import PATIENCE
 
 DOSE = """
 name = "dose"
@@ -635,7 +636,7 @@ def test_as_processes(tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "bestarm", *words]
         return subprocess.run(
-            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=100, check=False
+            command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=PATIENCE, check=False
         )
 
     assert run("list").returncode == 2

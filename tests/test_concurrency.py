@@ -22,6 +22,7 @@ import bestarm as ba
 from bestarm.study.decider import Decider
 from bestarm.study.sql import SQLStorage
 from bestarm.study.storage import Entries, open_storage
+from bestarm.testing.patience import PATIENCE
 
 WORKERS = 8
 DELTA = 1e-6
@@ -87,7 +88,7 @@ def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: 
     created = ba.Study.create(problem(), name="raced", delta=DELTA, policy=policy, storage=database_url)
     created.storage.close()
     run = subprocess.run(
-        [sys.executable, __file__, database_url, str(tmp_path)], capture_output=True, text=True, timeout=300
+        [sys.executable, __file__, database_url, str(tmp_path)], capture_output=True, text=True, timeout=PATIENCE
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
@@ -228,7 +229,7 @@ def create_at_once(url: str) -> None:
 
 
 def _run(*arguments: str) -> None:
-    run = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, __file__, *arguments], capture_output=True, text=True, timeout=PATIENCE)
     assert (run.returncode, run.stderr) == (0, "")
 
 

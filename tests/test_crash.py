@@ -24,6 +24,7 @@ import pytest
 import bestarm as ba
 from bestarm.study.decider import Decider
 from bestarm.study.storage import StorageError, open_storage
+from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer, StopMode
 
 KILLS = 200
@@ -144,7 +145,7 @@ def test_killed_processes_lose_nothing(database_url: str, tmp_path: Path) -> Non
         [sys.executable, __file__, database_url, str(acknowledged), str(KILLS)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     counts = json.loads(run.stdout)
@@ -241,7 +242,10 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     """A limit on the size of files stands for a quota."""
     path, acknowledged = tmp_path / "studies.db", tmp_path / "acknowledged"
     run = subprocess.run(
-        [sys.executable, __file__, "limit", str(path), str(acknowledged)], capture_output=True, text=True, timeout=120
+        [sys.executable, __file__, "limit", str(path), str(acknowledged)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     _check_after_filling(run, path, acknowledged, "disk")
 
@@ -257,7 +261,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         pytest.skip("this machine does not let us mount a small file system")
     acknowledged = tmp_path / "acknowledged"
     worker = [sys.executable, __file__, "full", str(disk / "studies.db"), str(acknowledged), str(kept)]
-    run = subprocess.run([*mounted, script, "sh", disk, *worker], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([*mounted, script, "sh", disk, *worker], capture_output=True, text=True, timeout=PATIENCE)
     _check_after_filling(run, kept / "studies.db", acknowledged, "the disk is full")
 
 

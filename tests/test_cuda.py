@@ -18,6 +18,7 @@ import pytest
 import bestarm as ba
 from bestarm.simulation import device
 from bestarm.simulation.engine import Job
+from bestarm.testing.patience import PATIENCE
 
 _PRELUDE = """
 import warnings
@@ -157,7 +158,7 @@ main()
     ) as process:
         until_written(chunks, 1, process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert said.strip().endswith("interrupted")
     kept = chunks.read_text(encoding="utf-8")

@@ -11,19 +11,19 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
+from benchmarks.dashboard import large_problem, large_results
 
 import bestarm as ba
+from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.testing.ports import reserve_port
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -60,30 +60,33 @@ class Server:
     def __init__(self, database: Path, token: str = "") -> None:
         self.database = str(database)
         self.token = token
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self._reserved = reserve_port()
+        self.port = self._reserved.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
 
     def start(self) -> None:
         self._process = subprocess.Popen([sys.executable, "-c", _SERVE, self.database, str(self.port), self.token])
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.get("/api/health")
-                return
-            except OSError:
-                assert self._process.poll() is None, "the service did not start"
-                assert time.monotonic() < deadline, "the service did not answer within a minute"
-                time.sleep(0.1)
+        wait_until(self._answers, "the service does not answer")
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, "the service did not start"
+        try:
+            self.get("/api/health")
+        except OSError:
+            return False
+        return True
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGKILL)
-        self._process.wait(30)
+        self._process.wait(PATIENCE)
+
+    def close(self) -> None:
+        self.stop()
+        self._reserved.close()
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
             return json.load(answer)
 
     def key(self, name: str) -> int:
@@ -96,7 +99,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str
         missing("chromium", "uvicorn")
     running = Server(tmp_path_factory.mktemp("dashboard") / "studies.db")
     yield running
-    running.stop()
+    running.close()
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +123,7 @@ class Visitor:
 
     def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
         self.context: BrowserContext = browser.new_context(**{"viewport": DESK, "accept_downloads": True, **options})
-        self.context.set_default_timeout(60_000)
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.page: Page = self.context.new_page()
         self.server = server
         self.errors: list[str] = []
@@ -251,8 +254,8 @@ def test_create_a_study_enter_results_and_watch_it_become_certified(
     page.evaluate("window.loadedOnce = true")
     worker = subprocess.Popen([sys.executable, "-c", _WORK, name, server.database])
     try:
-        page.get_by_text("150 mg is feasible and best, 95 % confidence").first.wait_for(timeout=60_000)
-        assert worker.wait(60) == 0
+        page.get_by_text("150 mg is feasible and best, 95 % confidence").first.wait_for()
+        assert worker.wait(PATIENCE) == 0
     finally:
         worker.kill()
     assert page.evaluate("window.loadedOnce") is True, "the page was loaded again"
@@ -519,11 +522,12 @@ def test_a_lost_connection_is_shown_and_mended(visit: Visit, tmp_path: Path) -> 
         page.locator("#connection", has_text="Connection lost").wait_for()
         measure(study, 4)
         server.start()
-        page.locator("#connection").wait_for(state="hidden", timeout=60_000)
+        page.locator("#connection").wait_for(state="hidden")
         page.locator(".facts.big dd", has_text=re.compile("^4$")).first.wait_for()
-        visitor.check("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET")
+        # In which way requests fail while there is no service depends on when it went.
+        visitor.check("net::ERR_")
     finally:
-        server.stop()
+        server.close()
 
 
 def test_the_token_is_asked_for_kept_and_sent(visit: Visit, tmp_path: Path) -> None:
@@ -552,7 +556,7 @@ def test_the_token_is_asked_for_kept_and_sent(visit: Visit, tmp_path: Path) -> N
         assert page.evaluate("[Object.keys(localStorage).length, document.cookie]") == [0, ""]
         visitor.check("401")
     finally:
-        server.stop()
+        server.close()
 
 
 # ------------------------------------------------------------------------------------------------ what it must be
@@ -645,35 +649,17 @@ def test_the_theme_can_be_chosen_and_is_kept(visit: Visit) -> None:
     visitor.check()
 
 
-LARGE = (1000, 5)
-SECONDS = 2.0
-
-
-def test_a_thousand_arms_by_five_metrics_are_interactive_within_two_seconds(visit: Visit, server: Server) -> None:
-    arms, metrics = LARGE
-    problem = ba.Problem(
-        arms=[f"configuration {k}" for k in range(arms)],
-        objective=ba.maximize("throughput", noise=ba.Gaussian(1.0)),
-        constraints=[ba.at_most(f"limit {k}", 0.5, noise=ba.Gaussian(1.0)) for k in range(1, metrics)],
-    )
-    study, path = new_study(server, "large", problem)
-    draw = np.random.default_rng(1).normal
-    study.add([(a, m, float(draw())) for _ in range(2) for a in study.plan.arm_names for m in study.plan.metrics])
-    server.get(f"/api{path}")  # the service has it in memory, as when somebody is at work on it
+def test_a_thousand_arms_by_five_metrics(visit: Visit, server: Server) -> None:
+    """They can be filtered, sorted and scrolled, and only what is in view is drawn: that keeps it quick. How quick is
+    measured by `python -m benchmarks.dashboard`."""
+    study, path = new_study(server, "large", large_problem())
+    study.add(large_results(study.plan))
     visitor = visit()
-    taken: list[float] = []
-    # The machine may be busy with other tests: the best of three loads counts.
-    while not taken or (taken[-1] >= SECONDS and len(taken) < 3):
-        page = visitor.go(path)
-        page.locator("table.arms tbody tr").nth(49).wait_for()
-        page.get_by_label("Find arms").fill("configuration 777")
-        page.locator("table.arms tbody tr").nth(1).wait_for(state="detached")
-        page.locator(".chart").nth(4).locator("text.arm-name", has_text="777").wait_for()
-        # From the load event to the moment at which a filter that was typed has taken effect everywhere.
-        load = "performance.getEntriesByType('navigation')[0].loadEventEnd"
-        taken.append(page.evaluate(f"(performance.now() - {load}) / 1000"))
-    print(f"interactive after load: {', '.join(f'{seconds:.2f} s' for seconds in taken)}")
-    assert min(taken) < SECONDS
+    page = visitor.go(path)
+    page.locator("table.arms tbody tr").nth(49).wait_for()
+    page.get_by_label("Find arms").fill("configuration 777")
+    page.locator("table.arms tbody tr").nth(1).wait_for(state="detached")
+    page.locator(".chart").nth(4).locator("text.arm-name", has_text="777").wait_for()
     page.get_by_label("Find arms").fill("")
     page.get_by_role("button", name="throughput").click()
     page.get_by_role("button", name="Next").click()

@@ -10,17 +10,20 @@ import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import bestarm as ba
+from bestarm.testing.patience import PATIENCE, wait_until
 
 MEASURE = """
-import random, sys, time
+import os, random, sys, time
 arm, metric = sys.argv[1:3]
+runner = os.getppid()
 time.sleep(float(sys.argv[3]))
+while int(os.environ["BESTARM_TEST"]) > int(sys.argv[4]) and os.getppid() == runner:
+    time.sleep(0.1)
 if metric == "latency":
     print(random.gauss({"a": 3.0, "b": 1.0, "c; rm -rf x": 0.0}[arm], 0.5))
 else:
@@ -44,9 +47,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(*more: str, pause: float = 0.0) -> list[str]:
-    measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause}"
-    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", "--command", measure, *more]
+def command(*more: str, pause: float = 0.0, hang_after: int = 10**9) -> list[str]:
+    """Tests take `pause` seconds; those with a higher number than `hang_after` last as long as the run."""
+    measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause} {hang_after}"
+    measuring = () if "--command" in more else ("--command", measure)
+    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", *measuring, *more]
 
 
 def test_run_to_the_answer(folder: Path) -> None:
@@ -67,12 +72,12 @@ def test_run_to_the_answer(folder: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: int) -> None:
     process = subprocess.Popen(
-        command("--workers", "2", pause=0.2), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command("--workers", "2", hang_after=4), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     study = ba.Study.open("bench", storage=folder / "s.db")
-    _wait_until(lambda: study.status().tests >= 2)
+    wait_until(lambda: study.status().tests == 4 and len(study.pending()) == 2)
     os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "stopped; the tests under way were given back, and the same command goes on" in errors
     assert "Traceback" not in errors
@@ -84,9 +89,9 @@ def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: in
 
 
 def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
-    dying = subprocess.Popen(command(pause=30), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
+    dying = subprocess.Popen(command(hang_after=0), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
     study = ba.Study.open("bench", storage=folder / "s.db")
-    _wait_until(lambda: study.pending() != [])
+    wait_until(study.pending)
     dying.kill()
     dying.wait()
     others = [
@@ -99,7 +104,7 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
     release = [sys.executable, "-m", "bestarm", "release", "bench", "1", "--db", "s.db"]
     freed = subprocess.run(release, cwd=folder, capture_output=True, text=True, check=False)
     assert "will be handed out again" in freed.stdout + freed.stderr or "is not waited for" in freed.stderr
-    said = {other.communicate(timeout=600)[0] for other in others}
+    said = {other.communicate(timeout=PATIENCE)[0] for other in others}
     assert len(said) == 1
     assert said.pop().startswith("b: feasible and best")
     told = [event.test for event in study.log() if event.kind == "told"]
@@ -124,13 +129,13 @@ def test_a_run_says_what_it_waits_for(folder: Path) -> None:
     )
     free = [sys.executable, "-m", "bestarm", "release", "bench", "--held-by", "ann", "--db", "s.db"]
     subprocess.run(free, cwd=folder, capture_output=True, check=True)
-    assert run.communicate(timeout=600)[0].startswith("b: feasible and best")
+    assert run.communicate(timeout=PATIENCE)[0].startswith("b: feasible and best")
 
 
 def test_progress_on_a_terminal(folder: Path) -> None:
     main, side = pty.openpty()
     process = subprocess.Popen(
-        command("--workers", "2", pause=0.05),
+        command("--workers", "2", pause=0.1),
         cwd=folder,
         stderr=side,
         stdout=subprocess.PIPE,
@@ -219,10 +224,3 @@ def test_options_that_cannot_be(folder: Path, options: tuple[str, ...], words: s
     assert ended.returncode == 2
     assert ended.stderr.startswith(words)
     assert ba.Study.open("bench", storage=folder / "s.db").status().pending == 0
-
-
-def _wait_until(true: object) -> None:
-    end = time.monotonic() + 60
-    while not true():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.05)

@@ -33,6 +33,7 @@ from bestarm.policies.confidence import (
 from bestarm.policies.reasons import least_lead
 from bestarm.policies.setting import new_setting
 from bestarm.study.standing import ArmStanding, standings
+from bestarm.testing.patience import PATIENCE
 
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
 
@@ -273,7 +274,7 @@ def test_a_small_study_needs_no_compiler() -> None:
         "study.status()\n"
         "assert 'numba' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 
 
 def test_hopeless_evidence_is_no_confidence() -> None:

@@ -26,6 +26,7 @@ import pytest
 import bestarm as ba
 from bestarm.study.storage import StorageError
 from bestarm.study.study import Study
+from bestarm.testing.patience import PATIENCE
 from bestarm.web import downloads, events
 from bestarm.web.app import create_app
 from bestarm.web.guard import RateLimit, is_loopback
@@ -53,13 +54,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def service(folder: Path) -> Iterator[httpx.Client]:
     """One service for all tests that need nothing special; each makes a study of its own."""
-    with running(str(folder / "studies.db")) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with running(str(folder / "studies.db")) as url, client_at(url) as client:
         yield client
 
 
 @pytest.fixture
 def study(service: httpx.Client, request: pytest.FixtureRequest) -> str:
     return new_study(service, request.node.name[:150])
+
+
+def client_at(url: str) -> httpx.Client:
+    """It waits for answers however busy the machine is."""
+    return httpx.Client(base_url=url, timeout=PATIENCE)
 
 
 def new_study(service: httpx.Client, name: str, **plan: Any) -> str:
@@ -289,7 +295,7 @@ def test_wrong_and_missing_tokens_are_refused(guarded: str, method: str, path: s
         {"Cookie": f"token={TOKEN}"},
         {"X-Token": TOKEN},
     ]
-    with httpx.Client(timeout=30) as client:
+    with httpx.Client(timeout=PATIENCE) as client:
         if path == "/api/health":
             assert client.get(url).json()["token"] is True
             return
@@ -307,10 +313,15 @@ def test_wrong_and_missing_tokens_are_refused(guarded: str, method: str, path: s
 
 def test_with_a_token_any_host_may_be_named_unless_some_are_allowed(guarded: str, tmp_path: Path) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Host": "lab.example", "Origin": "http://elsewhere.example"}
-    assert httpx.get(f"{guarded}/api/studies", headers=headers).status_code == 200
+    assert httpx.get(f"{guarded}/api/studies", headers=headers, timeout=PATIENCE).status_code == 200
     with running(str(tmp_path / "x.db"), token=TOKEN, allowed_hosts=["lab.example"]) as url:
-        assert httpx.get(f"{url}/api/studies", headers=headers).status_code == 200
-        refused(httpx.get(f"{url}/api/studies", headers=headers | {"Host": "other.example"}), 403, "host name", "Host")
+        assert httpx.get(f"{url}/api/studies", headers=headers, timeout=PATIENCE).status_code == 200
+        refused(
+            httpx.get(f"{url}/api/studies", headers=headers | {"Host": "other.example"}, timeout=PATIENCE),
+            403,
+            "host name",
+            "Host",
+        )
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "", "localhost.evil.example:80", "[::2]"])
@@ -550,7 +561,7 @@ class connected:  # noqa: N801
 
     def __init__(self, netloc: str) -> None:
         host, port = netloc.split(":")
-        self.sock = socket.create_connection((host, int(port)), timeout=10)
+        self.sock = socket.create_connection((host, int(port)), timeout=PATIENCE)
 
     def __enter__(self) -> tuple[socket.socket, Callable[[], bytes]]:
         def answer() -> bytes:
@@ -585,12 +596,12 @@ def test_csv_bombs(service: httpx.Client, study: str) -> None:
 
 
 def test_a_slow_body_is_given_up_and_keeps_nobody_waiting(tmp_path: Path) -> None:
-    with running(str(tmp_path / "x.db"), limits=Limits(body_seconds=2.0)) as url:
+    with running(str(tmp_path / "x.db"), limits=Limits(body_seconds=5.0)) as url:
         netloc = urlsplit(url).netloc
         slow = [connected(netloc) for _ in range(60)]
         for one in slow:
             one.sock.sendall(b'POST /api/studies HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"plan"')
-        with httpx.Client(base_url=url, timeout=60) as client:
+        with client_at(url) as client:
             study = new_study(client, "quick")
             for _ in range(20):
                 assert client.post(f"{study}/ask", json={}).status_code == 200
@@ -598,12 +609,12 @@ def test_a_slow_body_is_given_up_and_keeps_nobody_waiting(tmp_path: Path) -> Non
                 with one as (_, answer):
                     said = answer()
                     assert b" 408 " in said.split(b"\r\n")[0]
-                    assert b"did not arrive within 2 s" in said
+                    assert b"did not arrive within 5 s" in said
             assert client.get(study).status_code == 200
 
 
 def test_bodies_under_way_are_bounded_together(tmp_path: Path) -> None:
-    with running(str(tmp_path / "x.db"), limits=Limits(buffered=100_000)) as url, httpx.Client(base_url=url) as client:
+    with running(str(tmp_path / "x.db"), limits=Limits(buffered=100_000)) as url, client_at(url) as client:
         refused(client.post("/api/studies", content=b" " * 200_000, headers=JSON), 503, "too many large bodies")
         # Nothing of it is counted any more.
         new_study(client, "after")
@@ -615,9 +626,9 @@ def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
     one = Study.create(plan, storage=path)
     one.add([("a", "gain", 0.5)] * 30_000)
     study = "/api/studies/1"
-    with running(path) as url, httpx.Client(base_url=url, timeout=60) as client, contextlib.ExitStack() as closing:
+    with running(path) as url, client_at(url) as client, contextlib.ExitStack() as closing:
         # A record this long is read by compiled code, and the first time ever that is compiled now.
-        assert client.post(f"{study}/ask", json={}, timeout=300).status_code == 200
+        assert client.post(f"{study}/ask", json={}).status_code == 200
         deaf = [connected(urlsplit(url).netloc) for _ in range(12)]
         for sock in deaf:
             closing.callback(sock.sock.close)
@@ -639,11 +650,12 @@ def test_rates_are_limited_by_address(tmp_path: Path) -> None:
     assert limit.wait("a", 0.1) == 0
     assert limit.wait("a", 0.1) == pytest.approx(0.1)
     assert [limit.wait("a", 100.0) > 0 for _ in range(6)] == [False] * 5 + [True]
-    with running(str(tmp_path / "x.db"), limits=Limits(rate=1.0, burst=10.0)) as url:
-        with httpx.Client(base_url=url) as client:
+    # So slow a rate that no further request is allowed however long these take.
+    with running(str(tmp_path / "x.db"), limits=Limits(rate=0.001, burst=10.0)) as url:
+        with client_at(url) as client:
             answers = [client.get("/api/health") for _ in range(15)]
         assert [answer.status_code for answer in answers[:10]] == [200] * 10
-        refused(answers[-1], 429, "at most 1 a second")
+        refused(answers[-1], 429, "at most 0.001 a second")
         assert int(answers[-1].headers["retry-after"]) >= 1
 
 
@@ -655,7 +667,7 @@ def test_faults_are_told_without_a_trace(tmp_path: Path, monkeypatch: pytest.Mon
         raise StorageError(f"storage = {path!r}: the disk is full")
 
     path = str(tmp_path / "x.db")
-    with running(path) as url, httpx.Client(base_url=url) as client:
+    with running(path) as url, client_at(url) as client:
         study = new_study(client, "one")
         monkeypatch.setattr(SharedStudy, "pending", fault)
         answer = client.get(f"{study}/pending")
@@ -678,7 +690,7 @@ def test_an_export_that_fails_is_an_error_and_not_half_a_file(tmp_path: Path, mo
 
         return write
 
-    with running(str(tmp_path / "x.db")) as url, httpx.Client(base_url=url) as client:
+    with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
         study = new_study(client, "one")
         monkeypatch.setattr(downloads, "write_csv", trouble_at(0))
         refused(client.get(f"{study}/export"), 503, "the disk is full")
@@ -713,7 +725,7 @@ class Stream:
     def __init__(self, url: str) -> None:
         self.events: list[tuple[float, str, dict[str, Any]]] = []
         self.comments = 0
-        self._client = httpx.Client(timeout=60)
+        self._client = httpx.Client(timeout=PATIENCE)
         self._context = self._client.stream("GET", url)
         self._response = self._context.__enter__()
         assert self._response.status_code == 200
@@ -734,7 +746,7 @@ class Stream:
         except (httpx.HTTPError, httpx.StreamError):
             pass
 
-    def wait(self, wanted: Callable[[list[Any]], bool], seconds: float = 60.0) -> None:
+    def wait(self, wanted: Callable[[list[Any]], bool], seconds: float = PATIENCE) -> None:
         give_up = time.monotonic() + seconds
         while not wanted(self.events):
             assert time.monotonic() < give_up, self.events
@@ -745,7 +757,7 @@ class Stream:
         network = self._response.extensions["network_stream"].get_extra_info("socket")
         with contextlib.suppress(OSError):
             network.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._context.__exit__(None, None, None)
         self._client.close()
 
@@ -758,22 +770,25 @@ Study.open("live", storage=sys.argv[1]).tell(1, 0.5)
 
 
 def test_results_of_another_process_arrive(database_url: str) -> None:
-    with running(database_url) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with running(database_url) as url, client_at(url) as client:
         study = new_study(client, "live")
         client.post(f"{study}/ask", json={})
         one, everything = Stream(url + study + "/events"), Stream(f"{url}/api/events")
-        one.wait(lambda events: len(events) == 1)
-        everything.wait(lambda events: len(events) == 1)
+        one.wait(lambda events: len(events) >= 1)
+        everything.wait(lambda events: len(events) >= 1)
         assert one.events[0][1] == "change"
         assert one.events[0][2] == {"version": "0.1.0.1", "state": "running", "tests": 0, "confidence": 0.0}
+        before = everything.events[-1][2]["version"]
         subprocess.run([sys.executable, "-c", TELL, database_url], check=True)
         one.wait(lambda events: events[-1][2]["tests"] == 1)
-        everything.wait(lambda events: len(events) >= 2)
+        everything.wait(lambda events: events[-1][2]["version"] != before)
         assert everything.events[-1][1] == "studies"
         assert one.events[-1][2]["version"] == client.get(study).json()["version"]
-        new_study(client, "second")
-        before = everything.events[-1][2]["version"]
-        everything.wait(lambda events: events[-1][2]["version"] != before)
+        # Several, because news of what happened before may still be on its way.
+        for name in ("second", "third", "fourth"):
+            before = everything.events[-1][2]["version"]
+            new_study(client, name)
+            everything.wait(lambda events, before=before: events[-1][2]["version"] != before)  # type: ignore[misc]
         one.close()
         everything.close()
 
@@ -808,27 +823,30 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
 
     monkeypatch.setattr(SharedStudy, "snapshot", counted)
     monkeypatch.setattr(events, "COMMENT_EVERY", 0.5)
-    with running(str(tmp_path / "x.db")) as url, httpx.Client(base_url=url, timeout=30) as client:
+    with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
         study = new_study(client, "watched")
         tests = [test["id"] for test in client.post(f"{study}/ask", json={"n": 4}).json()["tests"]]
         streams = [Stream(url + study + "/events") for _ in range(15)]
         for stream in streams:
-            stream.wait(lambda events: len(events) == 1)
+            stream.wait(lambda events: len(events) >= 1)
         looks, start = 0, time.monotonic()
-        while time.monotonic() - start < 3:
+        # A change after every answer, until each stream has seen a few of them.
+        while min(len(stream.events) for stream in streams) < 6:
+            assert time.monotonic() - start < PATIENCE
             tell(client, study, *((test, 1.0) for test in tests))
             client.post(f"{study}/ask", json={"n": 1})
         took = time.monotonic() - start
+        # At most two a second, by the service's clock; a busy machine makes fewer.
         assert looks <= 2 * took + 2
         for stream in streams:
-            assert 2 <= len(stream.events) - 1 <= 2 * took + 2
+            assert len(stream.events) - 1 <= 2 * took + 2
         last = client.get(study).json()["version"]
         for stream in streams:
             stream.wait(lambda events: events[-1][2]["version"] == last)
             stream.wait(lambda _, stream=stream: stream.comments > 0)  # type: ignore[misc]
         for stream in streams:
             stream.close()
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + PATIENCE
         while True:
             looks = 0
             time.sleep(1.5)
@@ -837,8 +855,42 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
             assert time.monotonic() < give_up, "nobody watches, and still it is looked at"
 
 
+def test_nothing_is_looked_at_while_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes open dashboards cheap; how cheap is measured by `benchmarks/web.py`."""
+    looks = 0
+    look = SharedStudy.snapshot
+
+    def counted(self: SharedStudy) -> Any:
+        nonlocal looks
+        looks += 1
+        return look(self)
+
+    monkeypatch.setattr(SharedStudy, "snapshot", counted)
+    with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
+        studies = [new_study(client, f"watched {k}") for k in range(3)]
+        for study in studies:
+            client.post(f"{study}/ask", json={"n": 4})
+        paths = ["/api/events", *(f"{study}/events" for study in studies for _ in range(3))]
+        streams = [Stream(url + path) for path in paths]
+        for stream in streams:
+            stream.wait(lambda events: len(events) >= 1)
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            # Three times as long as it takes to look again.
+            looks = 0
+            time.sleep(3 * events.EVERY)
+            if not looks:
+                break
+            assert time.monotonic() < give_up, "nothing happens, and still it is looked at"
+        tell(client, studies[0], (1, 1.0))
+        streams[1].wait(lambda events: events[-1][2]["tests"] == 1)
+        assert looks > 0
+        for stream in streams:
+            stream.close()
+
+
 def test_event_streams_are_bounded_and_unknown_studies_refused(tmp_path: Path) -> None:
-    with running(str(tmp_path / "x.db"), limits=Limits(streams=2)) as url, httpx.Client(base_url=url) as client:
+    with running(str(tmp_path / "x.db"), limits=Limits(streams=2)) as url, client_at(url) as client:
         refused(client.get("/api/studies/5/events"), 404, "no such study")
         streams = [Stream(f"{url}/api/events") for _ in range(2)]
         refused(client.get("/api/events"), 503, "too many event streams")
@@ -849,8 +901,8 @@ def test_event_streams_are_bounded_and_unknown_studies_refused(tmp_path: Path) -
 def test_streams_end_when_the_server_stops(tmp_path: Path) -> None:
     with running(str(tmp_path / "x.db")) as url:
         stream = Stream(f"{url}/api/events")
-        stream.wait(lambda events: len(events) == 1)
-    stream._thread.join(60)
+        stream.wait(lambda events: len(events) >= 1)
+    stream._thread.join(PATIENCE)
     assert not stream._thread.is_alive()
     stream.close()
 
@@ -862,8 +914,8 @@ def test_several_servers_on_one_database(database_url: str) -> None:
     with (
         running(database_url) as first_url,
         running(database_url) as second_url,
-        httpx.Client(base_url=first_url, timeout=30) as first,
-        httpx.Client(base_url=second_url, timeout=30) as second,
+        client_at(first_url) as first,
+        client_at(second_url) as second,
     ):
         study = new_study(first, "shared")
         asked = [first.post(f"{study}/ask", json={"n": 2}).json(), second.post(f"{study}/ask", json={"n": 2}).json()]
@@ -890,11 +942,11 @@ def test_the_command_starts_and_stops_a_service(tmp_path: Path) -> None:
         line = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found, line
-        assert httpx.get(f"{found[0]}/api/studies").status_code == 401
+        assert httpx.get(f"{found[0]}/api/studies", timeout=PATIENCE).status_code == 401
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        assert httpx.get(f"{found[0]}/api/studies", headers=headers).json() == []
+        assert httpx.get(f"{found[0]}/api/studies", headers=headers, timeout=PATIENCE).json() == []
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == ""
     environment.pop("BESTARM_TOKEN")
     refusal = subprocess.run([*command, "--host", "0.0.0.0"], capture_output=True, text=True, env=environment)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -25,6 +24,8 @@ from bestarm.study.failures import MeasurementFailed
 from bestarm.study.storage import StorageError
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.workers import drive
+from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.testing.ports import reserve_port
 from bestarm.web.client import Client, RemoteStudy
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
@@ -223,7 +224,9 @@ def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None
 
 def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
     lots, answers, gone = random.Random(3), [], threading.Event()
-    with running(storage) as url, Client(url) as client:
+    reserved = reserve_port()
+    port = reserved.getsockname()[1]
+    with running(storage, port=port) as url, Client(url) as client:
         remote = client.create(plan())
 
         def work() -> None:
@@ -232,20 +235,20 @@ def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
 
         def slowly(lots: random.Random, test: Test) -> float:
             # Else the study could be at its end before the service is.
-            assert test.id <= 8 or gone.wait(60)
+            assert test.id <= 8 or gone.wait(PATIENCE)
             return measured(lots, test)
 
         worker = threading.Thread(target=work)
         worker.start()
-        while Study.open("trial", storage=storage).status().tests < 8:
-            time.sleep(0.05)
+        wait_until(lambda: Study.open("trial", storage=storage).status().tests == 8)
     assert worker.is_alive()
     gone.set()
     time.sleep(0.5)
-    with running(storage, port=urlsplit(url).port or 0):
-        worker.join(60)
+    with running(storage, port=port):
+        worker.join(PATIENCE)
         assert [answer.arm for answer in answers] == ["b"]
     client.close()
+    reserved.close()
 
 
 def test_threads_share_a_client(client: Client) -> None:

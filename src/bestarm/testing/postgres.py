@@ -7,13 +7,15 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
+
+from bestarm.testing.patience import PATIENCE
+from bestarm.testing.ports import reserve_port
 
 _USER = "bestarm"
 _PASSWORD = "only-for-tests"
@@ -57,7 +59,9 @@ class PostgresServer:
             *("initdb", "--no-sync", "--username", _USER, "--pwfile", str(password), "--auth", "scram-sha-256"),
             *("--encoding", "UTF8", "--locale", "C", "--pgdata", str(self._data)),
         )
-        self.port = _free_port()
+        # Else another program could get the port while the server is down.
+        self._reserved = reserve_port()
+        self.port: int = self._reserved.getsockname()[1]
         self.start()
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -98,7 +102,7 @@ class PostgresServer:
                 start_new_session=True,
                 **self._as_user,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self._process.poll() is None:
             ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
             if subprocess.run(ready).returncode == 0:
@@ -110,11 +114,12 @@ class PostgresServer:
         """Stop it at once: "fast" rolls back and shuts down in order, "immediate" is as good as a crash."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(_SIGNALS[mode])
-            self._process.wait(60)
+            self._process.wait(PATIENCE)
 
     def close(self) -> None:
         """Stop it and remove all its data."""
         self.stop("immediate")
+        self._reserved.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def url(self, database: str = "postgres", *, password: str = _PASSWORD, port: int | None = None) -> str:
@@ -139,9 +144,3 @@ def _somebody() -> pwd.struct_passwd:
         except KeyError:
             continue
     raise RuntimeError("PostgreSQL does not run as root, and there is no user 'postgres' or 'nobody'")
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
