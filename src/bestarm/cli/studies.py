@@ -219,7 +219,9 @@ def run(
             metavar="N", help="Failures have nothing to do with results: make a failed test again, up to N times."
         ),
     ] = 0,
-    shell: Annotated[bool, typer.Option("--shell", help="Run the command in a shell; names are quoted.")] = False,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Run the command in a shell, which gets names as variables.")
+    ] = False,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
