@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from array import array
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from bestarm.study.sheet import LONGEST_NUMBER, Complaints, Sheet, read_test, re
 from bestarm.study.storage import Issued, Outcome
 from bestarm.study.study import Study, Test
 from bestarm.study.values import check_value
-from bestarm.validation import LONGEST_NAME, InvalidInput
+from bestarm.validation import LONGEST_NAME, MOST, InvalidInput
 
 _LOOKED_UP = 500
 """Tests that are looked up at a time."""
@@ -73,10 +72,7 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
 def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
     """The least and the largest value of a metric, and whether there is none but those two."""
     low, high = part.noise.range
-    return max(low, -_LARGEST), min(high, _LARGEST), isinstance(part.noise, Bernoulli)
-
-
-_LARGEST = math.nextafter(math.inf, 0.0)
+    return max(low, -MOST), min(high, MOST), isinstance(part.noise, Bernoulli)
 
 
 class _Careful:
