@@ -242,8 +242,7 @@ def test_words_show_the_digits_that_matter() -> None:
     assert "> 1000000000.5, evidence" in reason
     page = study._repr_html_()
     # The ticks of the chart can be told apart.
-    ticks = re.findall(r'class="tick">([^<]*)<', page)
-    assert any(tick.startswith(("1000000000.", "999999999.")) for tick in ticks)
+    assert {"1000000000", "1000000001"} <= set(re.findall(r'class="tick">([^<]*)<', page))
     assert ">1e+09<" not in page
 
 
