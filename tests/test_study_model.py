@@ -256,8 +256,8 @@ class StudyMachine(RuleBasedStateMachine):
             assert decider.settled == first_gap
             if decider.stop is None:
                 assert (decider.policy.streams.counts == counts).all()
-                means = decider.policy.streams.means[counts > 0]
-                assert np.allclose(means, totals[counts > 0] / counts[counts > 0])
+                means = decider.policy.streams.means + decider.policy.setting.reference
+                assert np.allclose(means[counts > 0], totals[counts > 0] / counts[counts > 0])
             else:
                 assert decider.policy.streams.counts.sum() <= counts.sum()
             status = study.status()
