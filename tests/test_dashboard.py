@@ -476,6 +476,30 @@ def test_the_list_follows_studies_and_says_where_they_stand(visit: Visit, server
     visitor.check()
 
 
+def test_words_claim_what_is_certified(visit: Visit, server: Server) -> None:
+    """Tolerance and slack in the list and on the page; of a spent budget, what is certain all the same."""
+    visitor = visit()
+    near = dataclasses.replace(
+        doses(),
+        objective=ba.maximize("efficacy", noise=ba.Gaussian(0.05), tolerance=0.1),
+        constraints=(ba.at_most("adverse event", 0.5, noise=ba.Gaussian(0.05), slack=0.02),),
+    )
+    study, path = new_study(server, "claims, near", near)
+    measure(study)
+    words = "150 mg is feasible within its slack and within 0.1 of the best, 95 % confidence"
+    page = visitor.go("/")
+    page.get_by_label("Find a study").fill("claims")
+    page.locator(".study-card").filter(has_text=words).wait_for()
+    page = visitor.go(path)
+    page.get_by_text(words).first.wait_for()
+    short = ba.Plan.of(doses(0.3), name="claims, short")
+    study, path = new_study(server, "claims, short", dataclasses.replace(short, budget=ba.Budget(tests=60)))
+    measure(study)
+    page = visitor.go(path)
+    page.get_by_text(re.compile("No answer is certified. Certain: .*1 of 3 arms is excluded")).first.wait_for()
+    visitor.check()
+
+
 def test_complaints_are_shown_at_their_fields(visit: Visit, server: Server) -> None:
     new_study(server, "taken")
     visitor = visit()

@@ -64,7 +64,7 @@ def test_judges(tmp_path: Path) -> None:
     said = run("judges/judges.py", "--seconds", "0", "--delta", "0.0001", folder=tmp_path)
     assert "simulated" in said.splitlines()[0]
     # Wrong, and so a false failure, with probability at most 0.0001.
-    assert "large, long prompt: feasible and best, with 99.99 % confidence" in said
+    assert "large, long prompt: feasible within its slack and within 0.3 of the best, with 99.99 % confidence" in said
 
 
 def test_dose_finding(needs: Needs, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ export function armsPanel(context) {
   function cell(metric) {
     if (!metric.tests) return h("td", { class: "num muted" }, "–");
     const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
-    return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean)),
+    return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean, 4, metric.high - metric.low)),
       side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
       h("span", { class: "range" }, range(metric.low, metric.high).join(" to ")));
   }

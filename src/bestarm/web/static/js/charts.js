@@ -105,7 +105,7 @@ function chart(context, index, scrolled) {
     axis.setAttribute("width", width);
     axis.setAttribute("height", 24);
     replace(axis, s("line", { class: "rule", x1: inner.left, x2: inner.right, y1: 0.5, y2: 0.5 }),
-      marks.map((at) => s("text", { class: "tick", x: x(at), y: 16 }, number(at))));
+      marks.map((at) => s("text", { class: "tick", x: x(at), y: 16 }, number(at, 4, marks.at(-1) - marks[0]))));
   }
 
   function row(arm, y, x, inner, width) {
@@ -125,13 +125,13 @@ function chart(context, index, scrolled) {
     if (m.low !== null) group.append(s("line", { class: "cap", x1: low, x2: low, y1: y - 4, y2: y + 4 }));
     if (m.high !== null) group.append(s("line", { class: "cap", x1: high, x2: high, y1: y - 4, y2: y + 4 }));
     group.append(glyph(arm.verdict, x(m.mean), y, best && status.answer !== null));
-    group.append(s("text", { class: "mean", x: width - 6, y: y + 4 }, number(m.mean, 3)));
+    group.append(s("text", { class: "mean", x: width - 6, y: y + 4 }, number(m.mean, 3, m.high - m.low)));
     return group;
   }
 
   function spoken(arm) {
     const m = arm.metrics[index];
-    const measured = m.tests ? `${number(m.mean)}, between ${range(m.low, m.high).join(" and ")}, ${plural(m.tests, "test")}` : "no result yet";
+    const measured = m.tests ? `${number(m.mean, 4, m.high - m.low)}, between ${range(m.low, m.high).join(" and ")}, ${plural(m.tests, "test")}` : "no result yet";
     return `${isolated(arm.name)}: ${measured}; ${arm.verdict}${m.verdict ? `; this constraint ${m.verdict === "open" ? "is open" : m.verdict === "holds" ? "holds" : "is violated"}` : ""}`;
   }
 

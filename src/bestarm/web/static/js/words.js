@@ -7,10 +7,18 @@ const digits = [3, 4].map((n) => new Intl.NumberFormat("en", { maximumSignifican
 
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
 
-/** A measured number with three or four digits that count. */
-export function number(x, significant = 4) {
+/** So many digits that numbers of this size, this far apart, can be told apart: two more than they have in common. */
+function digitsFor(size, spread, least) {
+  if (!(size > 0 && spread > 0 && Number.isFinite(spread))) return least;
+  return Math.min(Math.max(least, Math.floor(Math.log10(size)) - Math.floor(Math.log10(spread)) + 2), 17);
+}
+
+/** A measured number with three or four digits that count, or as many as show a `spread`. */
+export function number(x, significant = 4, spread = 0) {
   if (x === null || x === undefined) return "–";
   const size = Math.abs(x);
+  const needed = digitsFor(size, spread, significant);
+  if (needed > Math.max(significant, 6)) return String(Number(x.toPrecision(needed)));
   if (size !== 0 && (size < 1e-4 || size >= 1e7)) return x.toExponential(2);
   return size >= 1e3 ? whole.format(x) : digits[significant - 3].format(x);
 }
@@ -22,7 +30,7 @@ export function range(low, high) {
     const step = 10 ** (Math.floor(Math.log10(high - low)) - 2);
     ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step; });
   }
-  return ends.map((end) => (end === null ? "no limit" : number(end)));
+  return ends.map((end) => (end === null ? "no limit" : number(end, 4, (high ?? end) - (low ?? end))));
 }
 
 /** A number exactly as the user gave it. */
@@ -90,20 +98,27 @@ export const VERDICT_WORDS = {
   infeasible: "Infeasible: violates a constraint",
 };
 
+/** What an arm is whose constraints are certified. A line of the list says whether there is slack, a study which. */
+function feasibleWords(study) {
+  const slack = study.slack === true || Object.keys(study.slack || {}).length > 0;
+  return slack ? "feasible within its slack" : "feasible";
+}
+
 /** What a certified arm is: as good as tolerance and slack ask for. */
 function goodWords(study) {
-  const slack = study.slack === true || Object.keys(study.slack || {}).length > 0;
   const best = study.tolerance > 0 ? `within ${exact(study.tolerance)} of the best` : "best";
-  return `feasible${slack ? " within its slack" : ""} and ${best}`;
+  return `${feasibleWords(study)} and ${best}`;
 }
 
 /** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
 function certainWords(study) {
   const arms = study.arms?.length ?? study.arms;
   const out = arms - (study.candidates?.length ?? study.left ?? arms);
-  const known = study.feasible?.includes(study.leader) ? "Certain: it is feasible" : null;
-  const excluded = out > 0 ? `${count(out)} of ${plural(arms, "arm")} ${out === 1 ? "is" : "are"} excluded` : null;
-  return [known, excluded && (known ? excluded : `Certain: ${excluded}`)].filter(Boolean).join(", ");
+  const known = [
+    study.feasible?.includes(study.leader) ? `it is ${feasibleWords(study)}` : null,
+    out > 0 ? `${count(out)} of ${plural(arms, "arm")} ${out === 1 ? "is" : "are"} excluded` : null,
+  ].filter(Boolean);
+  return known.length ? `Certain: ${known.join(", ")}. ` : "";
 }
 
 /** Where a study stands, as pieces of a headline: text and names. */
@@ -116,8 +131,7 @@ function pieces(study, delta, name) {
     case "no_feasible_arm":
       return [[`No arm is feasible, ${promised(delta)} confidence`], null];
     case "budget_spent": {
-      const known = certainWords(study);
-      const second = `No answer is certified. ${known ? `${known}. ` : ""}How sure we are of the leader: ${sure}`;
+      const second = `No answer is certified. ${certainWords(study)}How sure we are${leader === null ? "" : " of the leader"}: ${sure}`;
       return leader === null
         ? [["The budget is spent; no arm looks feasible"], second]
         : [["The budget is spent; ", name(leader), " leads"], second];
@@ -125,8 +139,8 @@ function pieces(study, delta, name) {
     case "running":
       if (!study.tests) return [["No results yet"], "Ask for tests, or enter results, to begin"];
       return leader === null
-        ? [["No arm looks feasible so far"], `How sure we are so far: ${sure}`]
-        : [[name(leader), " leads"], `How sure we are so far: ${sure}`];
+        ? [["No arm looks feasible so far"], `${certainWords(study)}How sure we are so far: ${sure}`]
+        : [[name(leader), " leads"], `${certainWords(study)}How sure we are so far: ${sure}`];
     default:
       return [["Being computed …"], null];
   }
