@@ -139,7 +139,10 @@ def test_the_smaller_operations(client: Client, storage: str) -> None:
     remote.archive(undo=True)
     you.tell(tests[0], 1.0)
     assert remote.pending() == local.pending()
+    assert remote.unresolved() == []
     remote.set_aside(tests[2], "out of ink", kind="timed out")
+    assert [(test.test, test.state) for test in remote.unresolved()] == [(3, "timed out")]
+    assert [(test.test, test.state) for test in local.unresolved()] == [(3, "timed out")]
     assert [(row.aside, row.reason, row.expires) for _, row in remote.pending()] == [
         ("timed out", "out of ink", math.inf)
     ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from collections.abc import Iterator, Sequence
 
 from bestarm.answer import Answer
@@ -121,9 +120,8 @@ class Follower:
     def unresolved(self) -> list[Awaited]:
         """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
         it counts."""
-        rows = self._storage.pending(self._record.key)
-        now = time.time()
-        return [self._as_awaited(row) for row in rows if row.aside or (row.due is not None and row.due < now)]
+        found = map(self._as_awaited, self._storage.pending(self._record.key))
+        return [test for test in found if test.is_set_aside or test.state == "overdue"]
 
     def _awaited(self) -> Awaited | None:
         first = self._storage.pending(self._record.key, limit=1)

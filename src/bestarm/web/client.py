@@ -22,7 +22,7 @@ from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Aside, Event, Pending
+from bestarm.study.storage import Aside, Event, Pending, default_url
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
@@ -296,6 +296,14 @@ class RemoteStudy:
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
         return self.status().awaited
+
+    def unresolved(self) -> list[Awaited]:
+        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
+        it counts."""
+        found = [
+            Awaited.of(row, test.arm, test.metric, study=self.name, url=default_url()) for test, row in self.pending()
+        ]
+        return [test for test in found if test.is_set_aside or test.state == "overdue"]
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulation on the server; None when it cannot be said."""
