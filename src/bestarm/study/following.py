@@ -15,7 +15,7 @@ from bestarm.study.standing import ArmStanding, findings_of, named, standings, s
 from bestarm.study.status import Status, StudyState
 from bestarm.study.storage import Entries, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.timeline import Progress, Timeline
-from bestarm.study.waiting import Awaited
+from bestarm.study.waiting import Awaited, is_unresolved
 from bestarm.validation import InvalidInput
 
 
@@ -120,8 +120,7 @@ class Follower:
     def unresolved(self) -> list[Awaited]:
         """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
         it counts."""
-        found = map(self._as_awaited, self._storage.pending(self._record.key))
-        return [test for test in found if test.is_set_aside or test.state == "overdue"]
+        return [self._as_awaited(row) for row in self._storage.pending(self._record.key) if is_unresolved(row)]
 
     def _awaited(self) -> Awaited | None:
         first = self._storage.pending(self._record.key, limit=1)

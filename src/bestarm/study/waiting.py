@@ -98,12 +98,21 @@ def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
     return " ".join(["bestarm", verb, shlex.quote(study), str(test), *more]) + where
 
 
+def is_unresolved(row: Pending) -> bool:
+    """Whether somebody has to see to a test: it is overdue, or nobody has said what its failed attempt counts."""
+    return row.aside is not None or _is_overdue(row)
+
+
+def _is_overdue(row: Pending) -> bool:
+    return row.due is not None and row.due < time.time()
+
+
 def _state(row: Pending) -> AwaitedState:
     if row.aside is not None:
         return row.aside
     if row.expires == 0.0:
         return "free"
-    if row.due is not None and row.due < time.time():
+    if _is_overdue(row):
         return "overdue"
     return "held" if row.expires == float("inf") else "measuring"
 

@@ -26,7 +26,7 @@ from bestarm.study.storage import Aside, Event, Pending, default_url
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
-from bestarm.study.waiting import Awaited
+from bestarm.study.waiting import Awaited, is_unresolved
 from bestarm.validation import InvalidInput
 from bestarm.web.connection import Connection
 
@@ -300,10 +300,11 @@ class RemoteStudy:
     def unresolved(self) -> list[Awaited]:
         """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
         it counts."""
-        found = [
-            Awaited.of(row, test.arm, test.metric, study=self.name, url=default_url()) for test, row in self.pending()
+        return [
+            Awaited.of(row, test.arm, test.metric, study=self.name, url=default_url())
+            for test, row in self.pending()
+            if is_unresolved(row)
         ]
-        return [test for test in found if test.is_set_aside or test.state == "overdue"]
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulation on the server; None when it cannot be said."""
