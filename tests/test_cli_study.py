@@ -171,6 +171,18 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     assert json.loads(works(bestarm, "status", "second", "--forecast", "--json"))["forecast"] is None
 
 
+def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program) -> None:
+    works(bestarm, "new", "dose.toml", "--name", "certain")
+    rows = ["25 mg,efficacy,0.3", "25 mg,purity,50", *["25 mg,harm,1"] * 30, "150 mg,efficacy,0.2", "150 mg,harm,0"]
+    results = "\n".join(["arm,metric,value", *rows, "150 mg,purity,60"]).encode()
+    assert "certain so far" not in works(bestarm, "status", "certain")
+    works(bestarm, "tell", "certain", "--csv", "-", stdin=results)
+    said = works(bestarm, "status", "certain")
+    assert "certain so far (95 %): 1 of 2 arms is excluded (left: 150 mg)" in said
+    status = json.loads(works(bestarm, "status", "certain", "--json"))
+    assert (status["candidates"], status["feasible"]) == (["150 mg"], [])
+
+
 def test_forecast_of_what_remains(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
     works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n-low,-m,1\n--json,-m,-1\n")

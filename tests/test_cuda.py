@@ -94,6 +94,34 @@ for name, policy in all_policies().items():
     )
 
 
+def test_an_answer_of_none_and_a_policy_that_proposes_nothing(on_simulator: Callable[..., None]) -> None:
+    on_simulator(
+        """
+import pytest
+from bestarm.kernel.compile import kernel
+from bestarm.policies import racing
+from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels
+
+noise = ba.Gaussian(1.0)
+hopeless = ba.Problem(arms=tuple(ba.Arm(f"arm {k}", {"p": 2.0 * k, "c": 3.0}) for k in range(3)),
+                      objective=ba.maximize("p", noise=noise), constraints=(ba.at_most("c", 0.0, noise=noise),))
+for policy in all_policies().values():
+    assert (same(Job(hopeless, policy, 0.1, "mixture", 3, 10**4, True), IN_MEMORY, 3).answers == -1).all()
+
+@kernel
+def nothing(setting, streams, memory, batch):
+    return 0
+
+class Idle(KernelPolicy):
+    name = "idle"
+    kernels = Kernels(racing.new_memory, racing.update, nothing)
+
+with pytest.raises(EmptyProposal, match="policy 'idle' proposed an empty batch"):
+    ba.simulate(hopeless, policy=Idle, runs=3, device="cuda")
+"""
+    )
+
+
 def test_shared_memory_batches_budgets_and_short_launches_change_nothing(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """

@@ -13,11 +13,12 @@ import numpy as np
 
 from bestarm.noise import Bernoulli, Bounded, Gaussian, Noise
 from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.findings import settled
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Problem, at_least, at_most, maximize, minimize
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
-from bestarm.testing.replays import assert_replays, record_study
+from bestarm.testing.replays import assert_replays, new_policy, record_study
 
 PolicyType = type[Policy]
 
@@ -178,6 +179,44 @@ def check_a_record_that_has_not_ended_is_replayed(policy: PolicyType) -> None:
     _replays(policy, _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]]), None, max_tests=300, lost=9)
 
 
+def check_is_sure_of_its_answer(policy: PolicyType) -> None:
+    """What is shown agrees with the answer: the same arm, with the confidence promised, and nobody else is left."""
+    for problem, answer in (
+        (_gaussian_problem([2.0, 1.0, 3.0], [[-1.5], [-1.5], [1.5]]), 0),
+        (_gaussian_problem([2.0, 1.0], [[1.5], [1.5]]), None),
+    ):
+        job = Job(problem, policy, _DELTA, "mixture", 7, 20_000)
+        recorded, study = record_study(job), new_policy(job)
+        stop = study.advance(recorded.tests, recorded.values, recorded.ends)
+        assert stop == Stop(answer)
+        assert isinstance(stop, Stop)
+        leader, confidence = study.present_answer(stop)
+        assert leader == answer
+        assert confidence >= 1.0 - _DELTA, f"{confidence} at a certified answer"
+        left = settled(study.setting, study.streams.counts, study.findings(), answer).candidates
+        assert np.flatnonzero(left).tolist() == ([] if answer is None else [answer])
+
+
+def check_what_is_no_number_decides_nothing(policy: PolicyType) -> None:
+    """NaN or infinity in every stream: no answer, nothing certain, no confidence, whatever comes after."""
+    problem = _gaussian_problem([2.0, 1.0], [[-1.5], [1.5]])
+    means = problem.true_means()
+    for nonsense in (np.nan, np.inf, -np.inf):
+        study = policy(new_setting(problem, _DELTA, "mixture"), 2, 2, seed=1)
+        with np.errstate(all="ignore"):
+            for arm, metric in np.ndindex(2, 2):
+                study.tell(arm, metric, nonsense)
+            for _ in range(100):
+                proposal = study.decide()
+                assert not isinstance(proposal, Stop), f"answered {proposal.arm} after {nonsense}"
+                for arm, metric in proposal:
+                    study.tell(arm, metric, float(means[arm, metric]))
+            found = study.findings()
+            assert found.candidates.all(), f"an arm is excluded after {nonsense}"
+            assert not found.feasible.any(), f"an arm is feasible after {nonsense}"
+            assert study.present_answer().confidence == 0.0
+
+
 def assert_engines_agree(job: Job, run: int) -> None:
     """One run of `job`, by the same source compiled and interpreted, must be the same to the last bit."""
     compiled, traced = job.trace(run)
@@ -204,4 +243,6 @@ POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
     check_a_record_that_ends_with_an_arm_is_replayed,
     check_a_record_that_ends_without_a_feasible_arm_is_replayed,
     check_a_record_that_has_not_ended_is_replayed,
+    check_is_sure_of_its_answer,
+    check_what_is_no_number_decides_nothing,
 ]
