@@ -16,6 +16,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from bestarm.study.storage import StorageError
 from bestarm.validation import InvalidInput
 from bestarm.web.desk import Desk
@@ -124,6 +127,7 @@ class Hub:
         self._most_streams = most_streams
         self._watches: dict[int | None, Watch] = {}
         self._beat: tuple[float, object | None] = (-math.inf, None)
+        self._streams = 0
         self.closing = False
 
     @property
@@ -157,10 +161,18 @@ class Hub:
             if watch is not None:
                 watch.nudge()
 
-    def watch(self, key: int | None) -> Watch:
-        """The watch over a study, or over all of them."""
-        if sum(watch.listeners for watch in self._watches.values()) >= self._most_streams:
+    def open_stream(self, key: int | None) -> Response:
+        """The events of a study, or of all of them."""
+        if self._streams >= self._most_streams:
             raise Problem(503, "too many event streams are open; try again later", None, Retry_After="10")
+        self._streams += 1
+        return _Stream(self._watch(key), self._one_less)
+
+    def _one_less(self) -> None:
+        self._streams -= 1
+
+    def _watch(self, key: int | None) -> Watch:
+        """The watch over a study, or over all of them."""
         watch = self._watches.get(key)
         if watch is None:
             look = self._look_at_list if key is None else lambda: self._look_at_study(key)
@@ -182,6 +194,20 @@ class Hub:
         parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
         digest = hashlib.sha256(" ".join([*parts, str(self._desk.computed)]).encode()).hexdigest()[:16]
         return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
+
+
+class _Stream(StreamingResponse):
+    """Counted from when it is promised to when it ends, whether or not its client is still there at the beginning."""
+
+    def __init__(self, watch: Watch, when_over: Callable[[], None]) -> None:
+        super().__init__(watch.stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._when_over = when_over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._when_over()
 
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:

@@ -50,7 +50,7 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
     )
     async def all_events() -> Response:
         """Server-sent events: `studies` whenever a study is made or changes."""
-        return _event_stream(hub, None)
+        return hub.open_stream(None)
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def studies(
@@ -164,13 +164,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     async def events(study: Key) -> Response:
         """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
         await desk.study(study)
-        return _event_stream(hub, study)
-
-
-def _event_stream(hub: Hub, key: int | None) -> Response:
-    return StreamingResponse(
-        hub.watch(key).stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
+        return hub.open_stream(study)
 
 
 def _spread(count: int, points: int) -> list[int]:
