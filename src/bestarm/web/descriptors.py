@@ -30,4 +30,4 @@ def available(wanted: int) -> int:
 def room_for_clients(wanted: int) -> int:
     """How many connections can be open at once, `wanted` at most."""
     there = available(wanted + RESERVE)
-    return max(there - RESERVE, there // 4, 1)
+    return min(wanted, max(there - RESERVE, there // 4, 1))
