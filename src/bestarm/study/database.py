@@ -51,6 +51,7 @@ class Database:
         self._here = threading.local()
         # A database in memory has one connection, which threads take in turns.
         self._one_at_a_time: Any = threading.Lock() if self.in_memory else contextlib.nullcontext()
+        self._make_turns()
         _databases.add(self)
         try:
             self._prepare(create)
@@ -95,10 +96,46 @@ class Database:
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
             raise complaint(self.url, error) from error
 
+    def _make_turns(self) -> None:
+        # SQLite lets those wait who find it locked by sleeping and trying again; in a queue they lose no time.
+        has_queue = self.is_sqlite and not self.in_memory
+        self._turn: Any = threading.Lock() if has_queue else contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A connection for a statement that writes, when it is this thread's turn."""
+        if self._process != os.getpid():
+            self._after_fork()
+        with contextlib.nullcontext() if self._is_inside else self._turn, self.connect() as connection:
+            yield connection
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether this thread is inside a transaction, or a snapshot."""
+        return getattr(self._here, "connection", None) is not None
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What this thread reads inside is all as it was at one moment. Nothing may be written."""
+        if self._is_inside:
+            yield
+            return
+        with self.connect() as connection:
+            begin = "BEGIN" if self.is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            connection.exec_driver_sql(begin)
+            self._here.connection = connection
+            try:
+                yield
+            finally:
+                self._here.connection = None
+                # There is nothing to lose; what broke the connection shows at its next use.
+                with contextlib.suppress(sa.exc.SQLAlchemyError):
+                    connection.exec_driver_sql("ROLLBACK")
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
         """All or nothing. On SQLite it takes the one write lock at once, so that no reader becomes a writer halfway."""
-        with self.connect() as connection:
+        with self.writing() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
             self._here.connection = connection
             try:
@@ -127,6 +164,8 @@ class Database:
             )
         self._process = os.getpid()
         self._here = threading.local()
+        # Whoever was writing in the parent is not here to end it.
+        self._make_turns()
         self.engine.dispose(close=False)
 
     # ------------------------------------------------------------------------------------------------ tables

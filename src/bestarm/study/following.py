@@ -101,7 +101,7 @@ class Follower:
                 confidence=confidence,
                 tests=tests + len(late),
                 cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
-                pending=len(self._storage.pending(self._record.key)),
+                pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
                 arms=tuple(standings_of(self.plan, policy, found)),
                 tolerance=self.plan.objective.tolerance,
@@ -203,14 +203,16 @@ class Follower:
         ]
 
     def _plan_rounds(self, count: int) -> Rounds:
-        """What to do next, decided inside the storage's lock on everything that has been told by then."""
-        key, decider = self._record.key, self._decider
-        for entries in self._new_entries():
-            self._enter(entries)
-        if self._is_done:
-            return []
-        out = [(test.arm, test.metric) for test in self._storage.pending(key)]
-        waiting = self._recorded_late()
+        """What to do next, decided on everything that has been told by now."""
+        decider = self._decider
+        # Of one moment, or else a result that comes meanwhile would count twice, or not at all.
+        with self._storage.snapshot():
+            for entries in self._new_entries():
+                self._enter(entries)
+            if self._is_done:
+                return []
+            out = [(test.arm, test.metric) for test in self._storage.pending(self._record.key)]
+            waiting = self._recorded_late()
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
         return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
 

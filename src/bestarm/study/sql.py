@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -11,6 +13,8 @@ import sqlalchemy as sa
 from bestarm.study.columns import Columns
 from bestarm.study.database import Database
 from bestarm.study.issuing import (
+    OVERDUE,
+    Planned,
     Plans,
     Terms,
     flat,
@@ -36,6 +40,7 @@ from bestarm.study.reading import (
 from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
 from bestarm.study.settling import Outcomes, handed_on, no_such_test, outcome_row
 from bestarm.study.storage import (
+    Archived,
     Aside,
     Entries,
     Event,
@@ -69,6 +74,9 @@ _TOLD = sa.select(sa.func.count()).where(
 )
 _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
 _LOCK = _BY_ARRIVAL.with_for_update(key_share=True)
+_SOME_OVERDUE = sa.select(queue.c.test).where(queue.c.study == sa.bindparam("key"), OVERDUE).limit(1)
+_RACES = 5
+"""How often somebody else may plan first before what is next is decided inside the lock."""
 
 
 class SQLStorage(Storage):
@@ -117,6 +125,29 @@ class SQLStorage(Storage):
         with self._database.connect() as connection:
             return [_record(row) for row in connection.execute(_STUDIES.order_by(studies.c.study))]
 
+    def study(self, key: int) -> StudyRecord | None:
+        with self._database.connect() as connection:
+            row = connection.execute(_STUDIES.where(studies.c.study == key)).first()
+        return None if row is None else _record(row)
+
+    def newest(
+        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+    ) -> list[StudyRecord]:
+        query = _STUDIES.order_by(studies.c.study.desc()).limit(limit)
+        if before is not None:
+            query = query.where(studies.c.study < before)
+        if archived != "true":
+            query = query.where(
+                studies.c.archived.is_(None) if archived == "false" else studies.c.archived.is_not(None)
+            )
+        if contains:
+            query = query.where(sa.func.lower(studies.c.name).contains(text(contains).lower(), autoescape=True))
+        with self._database.connect() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        return self._database.snapshot()
+
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         with self._database.transaction() as connection:
             now = self._lock(connection, key)
@@ -154,25 +185,53 @@ class SQLStorage(Storage):
         *,
         due: float | None = None,
     ) -> list[Issued]:
-        with self._database.transaction() as connection:
-            now, by_arrival = self._lock_and_look(connection, key)
-            terms = Terms(text(holder), now, lease, due)
-            forget_told(connection, key, settled, by_arrival=by_arrival)
-            handed = hand_again(connection, key, count, terms)
-            last, number, left = self._plans.rest(connection, key, count)
-            while len(handed) < count:
-                if not left:
-                    left = flat(plan_rounds(count - len(handed)))
-                    if not left:
+        handed: list[Issued] = []
+        end = self._end_if_nothing_is_free(key)
+        try:
+            for lost in itertools.count():
+                planned: list[Planned] = []
+                if end is not None:
+                    # Deciding may take long. Nobody waits for it, unless others have been quicker again and again.
+                    planned = flat(plan_rounds(count - len(handed)))
+                    if not planned:
                         break
-                    number += 1
-                    self._plans.put(connection, key, number, last + 1, left)
-                part, left = left[: count - len(handed)], left[count - len(handed) :]
-                new = issue(connection, key, last + 1, number, part, now)
-                hand_new(connection, key, new, terms)
-                handed += new
-                last += len(new)
+                with self._database.transaction() as connection:
+                    now, by_arrival = self._lock_and_look(connection, key)
+                    terms = Terms(text(holder), now, lease, due)
+                    forget_told(connection, key, settled, by_arrival=by_arrival)
+                    handed += hand_again(connection, key, count - len(handed), terms)
+                    last, number, left = self._plans.rest(connection, key, count - len(handed))
+                    if not left and len(handed) < count:
+                        if end != (last, number) and lost >= _RACES:
+                            planned = flat(plan_rounds(count - len(handed)))
+                            end = last, number
+                        if end == (last, number) and planned:
+                            number += 1
+                            self._plans.put(connection, key, number, last + 1, planned)
+                            left = planned
+                    if left and len(handed) < count:
+                        new = issue(connection, key, last + 1, number, left[: count - len(handed)], now)
+                        hand_new(connection, key, new, terms)
+                        handed += new
+                        last += len(new)
+                    end = last, number
+                if len(handed) >= count:
+                    break
+        except BaseException:
+            if handed:
+                with contextlib.suppress(Exception):
+                    self.release(key, [test.id for test in handed], holder)
+            raise
         return handed
+
+    def _end_if_nothing_is_free(self, key: int) -> tuple[int, int] | None:
+        """The end of the record, if everything that was planned is out; None if there is something to hand out."""
+        with self._database.connect() as connection:
+            last, number, left = self._plans.rest(connection, key, 1)
+            now = self._database.time(connection)
+            if left or connection.execute(_SOME_OVERDUE, {"key": key, "now": now}).first() is not None:
+                return None
+        return last, number
 
     def give(
         self,
@@ -197,11 +256,11 @@ class SQLStorage(Storage):
             return issue_given(connection, key, last + 1, number + 1, columns, ends, text(holder), now, arrival)
 
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
-        with self._database.connect() as connection:
+        with self._database.writing() as connection:
             return self._outcomes.settle(connection, key, test, value, holder)
 
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
-        with self._database.connect() as connection:
+        with self._database.writing() as connection:
             return self._outcomes.settle(connection, key, test, None, holder, reason)
 
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
@@ -304,6 +363,13 @@ class SQLStorage(Storage):
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         with self._database.connect() as connection:
             return read_pending(connection, key, after, limit)
+
+    def count_pending(self, key: int, holder: str | None = None) -> int:
+        query = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == key, ~has_outcome)
+        if holder is not None:
+            query = query.where(queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None))
+        with self._database.connect() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def last_event(self, key: int) -> int:
         query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)

@@ -12,6 +12,7 @@ In the record a test is (arm, metric) by number, and a value is as the user gave
 from __future__ import annotations
 
 import abc
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.metadata import entry_points
@@ -60,6 +61,10 @@ class Outcome(NamedTuple):
     value: float | None
     reason: str | None
     holder: str
+
+
+Archived = Literal["false", "true", "only"]
+"""Which studies are listed: without the archived ones, with them, or only they."""
 
 
 Aside = Literal["failed", "timed out", "refused", "lost"]
@@ -169,8 +174,8 @@ class Event(NamedTuple):
 
 Rounds = Sequence[Sequence[tuple[int, int]]]
 PlanRounds = Callable[[int], Rounds]
-"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It is called inside
-the storage's lock and may read the study, what the same call has handed out included."""
+"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It may take long, so
+it is called outside the storage's lock, and may read the study, what the same call has handed out included."""
 
 
 class Storage(abc.ABC):
@@ -197,6 +202,27 @@ class Storage(abc.ABC):
     def studies(self) -> list[StudyRecord]:
         """All studies, the oldest first."""
 
+    def study(self, key: int) -> StudyRecord | None:
+        """The study with that key."""
+        return next((record for record in self.studies() if record.key == key), None)
+
+    def newest(
+        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+    ) -> list[StudyRecord]:
+        """Up to `limit` studies, the newest first: those with a key below `before` and `contains` in their name."""
+        wanted = [
+            record
+            for record in reversed(self.studies())
+            if (before is None or record.key < before)
+            and (archived == "true" or (record.archived is not None) == (archived == "only"))
+            and contains.lower() in record.name.lower()
+        ]
+        return wanted[:limit]
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        """What this thread reads inside is all as it was at one moment, where the storage can tell."""
+        return contextlib.nullcontext()
+
     @abc.abstractmethod
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None: ...
 
@@ -220,7 +246,9 @@ class Storage(abc.ABC):
 
         First come tests that nobody holds, and those of holders who are gone: silent for longer than their lease when
         somebody asked, and still silent half as long again after that. Then comes what is planned already, then what
-        `plan_rounds` returns, and so on until it returns nothing. Every test up to `settled` has an outcome.
+        `plan_rounds` returns, and so on until it returns nothing. What it returns counts only if no test has been
+        issued since it was called; else it is called again. If it raises, nothing stays handed out. Every test up to
+        `settled` has an outcome.
         """
 
     @abc.abstractmethod
@@ -310,6 +338,13 @@ class Storage(abc.ABC):
     @abc.abstractmethod
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         """The tests beyond number `after` without an outcome, in order; at most `limit`, if that is given."""
+
+    def count_pending(self, key: int, holder: str | None = None) -> int:
+        """How many tests have no outcome, or how many of those `holder` holds."""
+        return sum(
+            holder is None or (row.holder == holder and row.expires > 0.0 and row.aside is None)
+            for row in self.pending(key)
+        )
 
     @abc.abstractmethod
     def last_event(self, key: int) -> int:

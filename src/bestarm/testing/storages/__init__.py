@@ -28,7 +28,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     telling.check_any_text_can_be_kept,
     leases.check_tests_are_issued_in_order,
     leases.check_planning_sees_what_was_handed_out,
-    leases.check_a_failing_plan_changes_nothing,
+    leases.check_a_failing_plan_leaves_nothing_handed_out,
     leases.check_tests_of_who_falls_silent_are_handed_on,
     leases.check_silence_is_given_a_second_chance,
     leases.check_tests_without_a_heartbeat_stay_with_their_holder,
