@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import threading
 from collections.abc import Iterator
@@ -33,6 +34,9 @@ class Parrot:
             while data := end.recv(1000):
                 self.heard += data
                 end.sendall(data)
+
+    def has_heard(self, words: bytes) -> bool:
+        return words in self.heard
 
     def close(self) -> None:
         self._listener.close()
@@ -118,7 +122,7 @@ def test_it_cuts_between_the_deed_and_its_answer(proxy: Proxy, parrot: Parrot, p
         assert works(end)
         for piece in pieces:
             end.sendall(piece)
-            wait_until(lambda piece=piece: piece in parrot.heard)
+            wait_until(functools.partial(parrot.has_heard, piece))
         # What it repeated of the first pieces may have come before.
         with contextlib.suppress(ConnectionError):
             while end.recv(1000):

@@ -28,6 +28,7 @@ class _Trap:
 
     words: bytes
     fate: _Fate
+    refuse: bool = False
     sprung: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
@@ -112,13 +113,14 @@ class Proxy:
             self._is_silent = self._refuses = False
             self._trap = None
 
-    def cut_after(self, words: bytes) -> threading.Event:
+    def cut_after(self, words: bytes, *, refuse: bool = False) -> threading.Event:
         """Once, when either side says `words`: let the server do and answer it, but cut before the client hears that.
 
         A client's words are passed on, with all that follows them, until the server answers. The event that is
-        returned says when it has happened. Connections made afterwards work.
+        returned says when it has happened. Connections made afterwards work, or with `refuse` are refused until
+        `resume`.
         """
-        return self._set(words, "cut after")
+        return self._set(words, "cut after", refuse)
 
     def silence_after(self, words: bytes) -> threading.Event:
         """As `cut_after`, but silence that one connection instead of cutting it."""
@@ -130,11 +132,11 @@ class Proxy:
 
     # ----------------------------------------------------------------------------------------------------- inside
 
-    def _set(self, words: bytes, fate: _Fate) -> threading.Event:
+    def _set(self, words: bytes, fate: _Fate, refuse: bool = False) -> threading.Event:
         if not words:
             raise ValueError("words: must not be empty")
         with self._lock:
-            self._trap = _Trap(words, fate)
+            self._trap = _Trap(words, fate, refuse)
             return self._trap.sprung
 
     def _listen(self) -> None:
@@ -197,6 +199,7 @@ class Proxy:
                 pair.condemned, self._trap = trap, None
         doom = pair.condemned
         if doom is not None and (from_server or doom.fate == "cut before"):
+            self._refuses = self._refuses or doom.refuse
             if doom.fate == "silence after":
                 pair.is_silent = True
             else:
