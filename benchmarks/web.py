@@ -34,8 +34,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks import disturbances
-
 import bestarm as ba
 from bestarm.study.study import Study
 from bestarm.web.client import Client
@@ -258,6 +256,8 @@ def main() -> None:
 
 
 def report_disturbed(path: Path, seconds: float, size: float) -> None:
+    import disturbances  # type: ignore[import-not-found] # beside this file
+
     sizes = {"results": int(1e6 * size), "arms": int(1e5 * size), "studies": int(3000 * size)}
     disturbances.prepare(path, plan=endless(), **sizes)
     print("; ".join(f"{count:,} {name}" for name, count in sizes.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
@@ -13,6 +14,8 @@ from bestarm.validation import InvalidInput
 
 LONGEST_LEASE = 1e9
 MOST_DAYS = 10_000.0
+MOST_HELD = 1_000
+HELD_PER_STREAM = 10
 
 ASIDES: tuple[Aside, ...] = get_args(Aside)
 
@@ -43,6 +46,20 @@ def check_ask(n: object, days: object, lease: object) -> None:
         raise InvalidInput(f"days = {days!r}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
     if lease is not None:
         check_lease(lease)
+
+
+def most_held(plan: Plan) -> int:
+    """How many tests without a result one holder can have: further ahead no policy plans sensibly."""
+    return MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
+
+
+def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
+    """Why somebody is handed nothing."""
+    return InvalidInput(
+        f"n = {n}: {holder} holds {held:,} tests without a result, and nobody can hold more than {most_held(plan):,} "
+        f"of this study ({MOST_HELD:,}, and {HELD_PER_STREAM} for each metric of each arm); tell results, or free "
+        f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by {shlex.quote(holder)}`"
+    )
 
 
 def check_lease(lease: object) -> None:

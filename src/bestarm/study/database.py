@@ -66,7 +66,9 @@ class Database:
         if not self.is_sqlite:
             return self._new_server_engine(address, options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
-        if self.in_memory:
+        if not self.in_memory:
+            options["max_overflow"] = 15
+        else:
             options |= {"poolclass": StaticPool}
             options["connect_args"]["check_same_thread"] = False
         engine = sa.create_engine(address, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bestarm.answer import Answer
 from bestarm.plan import Plan
@@ -140,13 +140,17 @@ class Follower:
 
         None when the study is done, or not every metric of every arm has a result yet.
         """
+        return self._forecast(runs, seed, lambda: True)
+
+    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
+        """As `forecast`, given up with `NotWanted` as soon as it is not wanted any more."""
         with self._lock:
             self._sync()
             if self._is_done or self._decider.policy.untested:
                 return None
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return outlook(self.plan, policy, runs=runs, seed=seed)
+        return outlook(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in some hundred points."""

@@ -47,6 +47,7 @@ from bestarm.study.storage import (
     Entries,
     Event,
     History,
+    HoldsEnough,
     Issued,
     NameTaken,
     Outcome,
@@ -263,9 +264,12 @@ class SQLStorage(Storage):
         *,
         due: float | None = None,
         request: str = "",
+        most: int | None = None,
     ) -> list[Issued]:
         request = text(request or new_key())
-        return self._safely(lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request))
+        return self._safely(
+            lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request, most)
+        )
 
     def _hand_out(
         self,
@@ -277,9 +281,14 @@ class SQLStorage(Storage):
         plan_rounds: PlanRounds,
         due: float | None,
         request: str,
+        most: int | None,
     ) -> list[Issued]:
         handed: list[Issued] = []
         end = self._end_if_nothing_is_free(key)
+        if most is not None:
+            room = most - self.count_pending(key, holder)
+            # Whoever has none may still ask again for what they were handed before.
+            count, end = (min(count, room), end) if room > 0 else (count, None)
         try:
             for lost in itertools.count():
                 planned: list[Planned] = []
@@ -292,6 +301,11 @@ class SQLStorage(Storage):
                     now, by_arrival, *_ = self._lock_open(connection, key)
                     if not handed and (already := handed_under(connection, key, request, holder)):
                         return already
+                    if most is not None and not handed:
+                        held = self.count_pending(key, holder)
+                        if held >= most:
+                            raise HoldsEnough(holder, held)
+                        count = min(count, most - held)
                     terms = Terms(holder, now, lease, due, request)
                     forget_told(connection, key, settled, by_arrival=by_arrival)
                     handed += hand_again(connection, key, count - len(handed), terms)

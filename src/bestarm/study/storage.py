@@ -135,6 +135,14 @@ class HandedOn(InvalidInput):
         self.holder = holder
 
 
+class HoldsEnough(InvalidInput):
+    """Somebody asks for tests who holds as many as they may."""
+
+    def __init__(self, holder: str, held: int) -> None:
+        super().__init__(f"holder = {holder!r}: holds {held:,} tests without a result already")
+        self.held = held
+
+
 class Entries(NamedTuple):
     """Consecutive tests that have an outcome, column by column; a dropped test's value is NaN."""
 
@@ -275,6 +283,7 @@ class Storage(abc.ABC):
         *,
         due: float | None = None,
         request: str = "",
+        most: int | None = None,
     ) -> list[Issued]:
         """Hand up to `count` tests to `holder`, no test to two holders at a time.
 
@@ -288,7 +297,8 @@ class Storage(abc.ABC):
         issued since it was called; else it is called again. If it raises, nothing stays handed out. Every test up to
         `settled` has an outcome.
 
-        If `holder` has been handed tests under the same `request` and still holds some, it is those.
+        If `holder` has been handed tests under the same `request` and still holds some, it is those. Otherwise they
+        never hold more than `most` by this, and `HoldsEnough` is raised if they hold so many.
         """
 
     @abc.abstractmethod

@@ -12,7 +12,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
-from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_lease, new_record
+from bestarm.study.checks import (
+    ASIDES,
+    check_ask,
+    check_can_be_decided,
+    check_lease,
+    holds_enough,
+    most_held,
+    new_record,
+)
 from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.heartbeat import LEASE, Holds
@@ -22,6 +30,7 @@ from bestarm.study.storage import (
     Aside,
     Event,
     HandedOn,
+    HoldsEnough,
     Issued,
     Outcome,
     OutcomeUnknown,
@@ -152,6 +161,7 @@ class Study(Follower):
         failed or released, for people who measure and come back; when the days are over, the study's status says so
         (`math.inf`: never).
         With `lease` they are yours for so many seconds, unless you `renew` them: a heartbeat of your own.
+        Nobody holds more than 1,000 tests, and 10 for each metric of each arm, at a time.
         Asked again with the same `key`, by the same holder, it is the same tests, as far as they are still held.
         """
         check_ask(n, days, lease)
@@ -174,7 +184,10 @@ class Study(Follower):
                     self._plan_rounds,
                     due=None if days is None or days == math.inf else days * 86400.0,
                     request=request,
+                    most=most_held(self.plan),
                 )
+            except HoldsEnough as error:
+                raise holds_enough(n, self.plan, self.holder, error.held) from None
             except StorageError as error:
                 self._note_unanswered(request)
                 if isinstance(error, OutcomeUnknown):
@@ -310,6 +323,13 @@ class Study(Follower):
         self._storage.release(self._record.key, numbers, self.holder, request=self._new_request())
         self._let_go(numbers)
 
+    def release_held_by(self, name: str) -> list[int]:
+        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        rows = self._storage.pending(self._record.key)
+        numbers = [row.id for row in rows if row.holder == name and row.expires > 0.0]
+        self.release(numbers)
+        return numbers
+
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
         check_lease(lease)
@@ -323,11 +343,10 @@ class Study(Follower):
 
     # ----------------------------------------------------------------------------------------- what is under way
 
-    def pending(self) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them."""
-        return [
-            (self._test(Issued(row.id, row.arm, row.metric)), row) for row in self._storage.pending(self._record.key)
-        ]
+    def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        rows = self._storage.pending(self._record.key, after=after, limit=limit)
+        return [(self._test(Issued(row.id, row.arm, row.metric)), row) for row in rows]
 
     def log(self, last: int | None = None) -> list[Event]:
         """What happened in this study, the oldest first."""

@@ -69,6 +69,10 @@ class StudyLine:
     left: int | None = None
 
 
+_PAGE = 500
+"""Studies that are asked for at a time."""
+
+
 class Client:
     """The studies of a service at `url`, such as http://127.0.0.1:8000. Threads may share one.
 
@@ -98,10 +102,16 @@ class Client:
 
     def studies(self, *, archived: bool = False) -> list[StudyLine]:
         """All studies, the newest first; with `archived`, the archived ones too."""
-        return self._lines(archived=archived)
+        lines: list[StudyLine] = []
+        while True:
+            before = {"before": lines[-1].id} if lines else {}
+            page = self._lines(archived=archived, limit=_PAGE, **before)
+            lines += page
+            if len(page) < _PAGE:
+                return lines
 
-    def _lines(self, *, archived: bool, name: str | None = None) -> list[StudyLine]:
-        query = {"archived": "true" if archived else "false"} | ({} if name is None else {"name": name})
+    def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
+        query |= {"archived": "true" if archived else "false"}
         return [StudyLine(**row) for row in self._connection.get("/api/studies", query)]
 
     def create(
@@ -126,8 +136,8 @@ class Client:
         for line in self._lines(archived=True, name=name):
             status = self._connection.get(f"/api/studies/{line.id}")
             return RemoteStudy(self._connection, line.id, Plan.from_data(status["plan"]), holder=holder)
-        there = [line.name for line in self.studies(archived=True)]
-        listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+        there = [line.name for line in self._lines(archived=True, limit=11)]
+        listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
         raise InvalidInput(
             f"study = {name!r}: no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}"
         )
@@ -270,6 +280,12 @@ class RemoteStudy:
             self._post("release", {"tests": part}, key=new_key())
         self._holds.discard(numbers)
 
+    def release_held_by(self, name: str) -> list[int]:
+        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        numbers = [test.id for test, row in self.pending() if row.holder == name and row.expires > 0.0]
+        self.release(numbers)
+        return numbers
+
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
         check_lease(lease)
@@ -349,10 +365,17 @@ class RemoteStudy:
         """How tests and cost have grown over time, in some hundred points."""
         return Progress(**self._get("history", {"points": 5000}))
 
-    def pending(self) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them."""
+    def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        found: list[dict[str, Any]] = []
+        while limit is None or len(found) < limit:
+            wanted = MOST_AT_ONCE if limit is None else min(limit - len(found), MOST_AT_ONCE)
+            page = self._get("pending", {"after": found[-1]["id"] if found else after, "limit": wanted})
+            found += page
+            if len(page) < wanted:
+                break
         rows = []
-        for row in self._get("pending"):
+        for row in found:
             test = Test(row["id"], row["arm"], row["metric"])
             row |= {"arm": self.arm_number(test.arm), "metric": self.metric_number(test.metric)}
             row["expires"] = math.inf if row["expires"] is None else row["expires"]

@@ -37,6 +37,16 @@ COMMENT_EVERY = 15.0
 _AFTER_TROUBLE = 2.0
 
 
+WATCHED = 100
+"""Studies of a list that are looked at for changes."""
+
+
+class List(NamedTuple):
+    """The studies older than one, or all; the newest of them are watched."""
+
+    before: int | None
+
+
 class Seen(NamedTuple):
     """What a poller saw, ready to send, and how many looks and how much computing that took."""
 
@@ -125,7 +135,7 @@ class Hub:
     def __init__(self, desk: Desk, most_streams: int) -> None:
         self._desk = desk
         self._most_streams = most_streams
-        self._watches: dict[int | None, Watch] = {}
+        self._watches: dict[int | List, Watch] = {}
         self._beat: tuple[float, object | None] = (-math.inf, None)
         self._streams = 0
         self.closing = False
@@ -156,12 +166,11 @@ class Hub:
 
     def nudge(self, key: int) -> None:
         """A client of this process has recorded something in a study."""
-        for watched in (key, None):
-            watch = self._watches.get(watched)
-            if watch is not None:
+        for watched, watch in self._watches.items():
+            if watched == key or isinstance(watched, List):
                 watch.nudge()
 
-    def open_stream(self, key: int | None) -> Response:
+    def open_stream(self, key: int | List) -> Response:
         """The events of a study, or of all of them."""
         if self._streams >= self._most_streams:
             raise Problem(503, "too many event streams are open; try again later", None, Retry_After="10")
@@ -171,12 +180,13 @@ class Hub:
     def _one_less(self) -> None:
         self._streams -= 1
 
-    def _watch(self, key: int | None) -> Watch:
+    def _watch(self, key: int | List) -> Watch:
         """The watch over a study, or over all of them."""
         watch = self._watches.get(key)
         if watch is None:
-            look = self._look_at_list if key is None else lambda: self._look_at_study(key)
-            watch = self._watches[key] = Watch(self, look)
+            what = key
+            look = (lambda: self._look_at_list(what)) if isinstance(what, List) else lambda: self._look_at_study(what)
+            watch = self._watches[what] = Watch(self, look)
         return watch
 
     async def _look_at_study(self, key: int) -> Seen:
@@ -185,8 +195,9 @@ class Hub:
         data = {"version": version} | {name: snapshot.row[name] for name in ("state", "tests", "confidence")}
         return Seen(version, _event("change", data), 1, snapshot.seconds)
 
-    async def _look_at_list(self) -> Seen:
-        versions = await self._desk.do(lambda: list(self._desk.versions(archived=True)))
+    async def _look_at_list(self, page: List) -> Seen:
+        storage = self._desk.storage
+        versions = await self._desk.do(lambda: self._desk.versions(storage.newest(WATCHED, before=page.before)))
         for record, version in versions:
             if version is None and record.archived is None:
                 # From then on its changes are cheap to see.

@@ -120,8 +120,16 @@ class SetAside(OneTest):
     kind: Aside = "failed"
 
 
+class FreedTests(_Taken):
+    """Tests to be freed, whoever holds them, and those of somebody to be freed all together."""
+
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
+    held_by: Annotated[str, Field(max_length=200)] | None = None
+    holder: Annotated[str, Field(max_length=200)]
+
+
 class HeldTests(_Taken):
-    """Tests to be freed, whoever holds them, or that `holder` holds for `lease` more seconds."""
+    """Tests that `holder` holds for `lease` more seconds."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
     holder: Annotated[str, Field(max_length=200)]
@@ -154,6 +162,14 @@ class Nothing(BaseModel):
     """The request is fulfilled and there is nothing to add."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Released(BaseModel):
+    """How many tests were named, or held by whom that was said of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    released: int
 
 
 class Health(BaseModel):

@@ -18,6 +18,7 @@ from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 from bestarm.web.description import allowed_methods
+from bestarm.web.threads import Gone
 
 LONGEST_REASON = 10_000
 _INTERNAL = "The service failed at this request; its log says more."
@@ -147,6 +148,11 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
     @app.exception_handler(StorageError)
     async def _complaint(request: Request, error: InvalidInput | StorageError) -> Response:
         return refusal(as_problem(error, storage_url))
+
+    @app.exception_handler(Gone)
+    async def _gone(request: Request, error: Gone) -> Response:
+        # Nobody reads it.
+        return Response(status_code=499)
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:

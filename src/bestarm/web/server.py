@@ -135,6 +135,9 @@ def serve(
 ) -> None:
     """Serve the studies at `storage_url` until interrupted."""
     check_access(host, token, allowed_hosts, proxies)
+    # Computing threads let the others have the processor after so many seconds. A request is passed on between threads
+    # many times, and would wait as long each time.
+    sys.setswitchinterval(0.0005)
     with listen(host, port) as listener:
         app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
         shown = f"[{host}]" if ":" in host else host
