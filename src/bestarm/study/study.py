@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
-from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_lease, new_record
+from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_lease, find_record, new_record
 from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.heartbeat import LEASE, Holds
@@ -116,14 +116,7 @@ class Study(Follower):
     ) -> Study:
         """The study of that name."""
         kept = open_storage(storage)
-        record = kept.find_study(name)
-        if record is None:
-            there = [other.name for other in kept.studies()]
-            listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-            raise InvalidInput(
-                f"study = {name!r}: no such study in {kept.url!r}; there {'are ' + listed if there else 'is none'}"
-            )
-        return cls(kept, record, holder=holder)
+        return cls(kept, find_record(kept, name), holder=holder)
 
     @property
     def holder(self) -> str:

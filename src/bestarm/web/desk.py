@@ -15,10 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bestarm.plan import Plan
-from bestarm.study.checks import check_can_be_decided, new_record
+from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.study.storage import NameTaken, Storage, StorageError, StudyRecord
-from bestarm.validation import InvalidInput
-from bestarm.web.problems import NotThere, Taken
+from bestarm.web.problems import NotThere, Taken, fault_words
 from bestarm.web.pulse import Pulse
 from bestarm.web.shared import SharedStudy, Snapshot, Version, list_row, version_of
 
@@ -77,6 +76,7 @@ class Desk:
         self._turns: dict[int, asyncio.Semaphore] = {}
         self._flights: dict[tuple[int, str], _Flight] = {}
         self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
+        self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
         self._quick = ThreadPoolExecutor(QUICK_THREADS, "bestarm-quick")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "bestarm-slow")
@@ -204,13 +204,19 @@ class Desk:
 
         async def compute() -> None:
             start = time.monotonic()
-            # Whoever opens the study hears of what is wrong with it; the list goes without.
-            with contextlib.suppress(InvalidInput, StorageError):
+            try:
                 study = self._studies.get(key)
                 if study is None:
                     study = self._keep(await self.do(lambda: SharedStudy(self.storage, record)))
                 snapshot = await self.snapshot(key)
                 self._rows[key] = snapshot.version, study.entered, snapshot.row
+                self._faults.pop(key, None)
+            except StorageError:
+                # Whoever asks next may find the database in reach again.
+                pass
+            except Exception as error:
+                # One study that cannot be read must not hide the others.
+                self._faults[key] = fault_words(error)
             if time.monotonic() - start > LIST_PATIENCE:
                 self.computed += 1
 
@@ -221,5 +227,8 @@ class Desk:
         known = self._rows.get(record.key)
         if known is not None:
             return known[2] | {"archived": record.archived}
-        study = self._studies.get(record.key)
-        return list_row(record, Plan.from_json(record.plan) if study is None else study.plan)
+        study, fault = self._studies.get(record.key), self._faults.get(record.key)
+        try:
+            return list_row(record, read_plan(record) if study is None else study.plan, fault)
+        except UnreadableStudy as error:
+            return list_row(record, None, str(error))
