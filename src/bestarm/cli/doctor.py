@@ -189,6 +189,7 @@ def _card() -> Finding:
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
     from bestarm.study.address import shown_address
+    from bestarm.study.checks import why_unreadable
     from bestarm.study.database import NoStudiesYet
     from bestarm.study.storage import StorageError, default_url, open_storage
     from bestarm.validation import InvalidInput
@@ -208,14 +209,23 @@ def _database(db: str | None) -> Finding:
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     try:
-        studies = len(storage.studies())
-    except StorageError as error:
+        records = storage.studies()
+    except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     finally:
         storage.close()
-    return Finding(
-        "database", "ok", f"{shown_address(url)} holds {'1 study' if studies == 1 else f'{studies:,} studies'}"
-    )
+    holds = f"{shown_address(url)} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
+    # Those that are put away are in nobody's way.
+    faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
+    if faults:
+        several = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""
+        return Finding(
+            "database",
+            "broken",
+            f"{holds}, of which {len(faults):,} cannot be read: {'; '.join(faults[:3])}{several}",
+            "`bestarm archive STUDY` puts such a study away; the others are not affected",
+        )
+    return Finding("database", "ok", holds)
 
 
 def _kernels() -> Finding:

@@ -26,6 +26,39 @@ def check_can_be_decided(plan: Plan) -> None:
     find_bound(plan.bound)
 
 
+class UnreadableStudy(InvalidInput):
+    """A study whose plan cannot be read here: damaged, or made by a program that allowed what this one does not."""
+
+
+def read_plan(record: StudyRecord) -> Plan:
+    """The plan of a study."""
+    try:
+        return Plan.from_json(record.plan)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableStudy(f"study = {record.name!r}: its plan cannot be read: {error}") from None
+
+
+def why_unreadable(record: StudyRecord) -> str | None:
+    """Why a study cannot be worked with here, None if it can."""
+    try:
+        check_can_be_decided(read_plan(record))
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+def find_record(storage: Storage, name: str) -> StudyRecord:
+    """The entry of the study of that name."""
+    record = storage.find_study(name)
+    if record is None:
+        there = [other.name for other in storage.studies()]
+        listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+        raise InvalidInput(
+            f"study = {name!r}: no such study in {storage.url!r}; there {'are ' + listed if there else 'is none'}"
+        )
+    return record
+
+
 def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) -> StudyRecord:
     """A new study in `storage`, one for each `key`."""
     # A policy that must see a round's results before the next takes them in together in any case.

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.study import schema
 from bestarm.study.address import read_address, secrets_of, shown_address
 from bestarm.study.complaints import BUSY_SECONDS, complaint, unknown_outcome
+from bestarm.study.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
@@ -43,8 +44,11 @@ class Database:
         self.url = shown_address(url)
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and address.database == ":memory:"
+        self._standing: StandingFile | None = None
+        self._copy: Copy | None = None
         if self.is_sqlite and not self.in_memory:
             _check_path(str(address.database), create=create)
+            address = self._readable(address)
         self.clock = time.time
         """What time it is, for SQLite; PostgreSQL's server has a clock of its own, one for all machines."""
         self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
@@ -57,9 +61,27 @@ class Database:
         _databases.add(self)
         try:
             self._prepare(create)
+            if self._copy is not None:
+                self._refuse_changes()
         except BaseException:
             self.close()
             raise
+
+    def _readable(self, address: sa.URL) -> sa.URL:
+        """Where to read the file from: a file in a folder that cannot be written may take a detour."""
+        path = str(address.database)
+        reading = how_to_read(path) if os.path.exists(path) else "as usual"
+        if reading == "as it stands":
+            self._standing = StandingFile(path, self.url)
+        elif reading == "from a copy":
+            try:
+                self._copy = Copy(path)
+            except OSError as error:
+                raise InvalidInput(
+                    f"storage = {self.url!r}: cannot be read where it is, nor copied: {error.strerror}"
+                ) from None
+            return address.set(database=self._copy.path)
+        return address
 
     def _new_engine(self, address: sa.URL) -> sa.Engine:
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
@@ -71,9 +93,18 @@ class Database:
         else:
             options |= {"poolclass": StaticPool}
             options["connect_args"]["check_same_thread"] = False
+        if self._standing is not None:
+            # Nothing that was read is kept from one time to the next.
+            arguments, standing = options.pop("connect_args"), self._standing
+            options |= {"poolclass": NullPool, "creator": lambda: standing.connect(**arguments)}
         engine = sa.create_engine(address, **options)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
+
+    def _refuse_changes(self) -> None:
+        """What would be written into a copy would be lost."""
+        self.engine.dispose()
+        sa.event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON"))
 
     def _new_server_engine(self, address: sa.URL, options: dict[str, Any]) -> sa.Engine:
         try:
@@ -103,7 +134,7 @@ class Database:
             yield current
             return
         try:
-            with self._one_at_a_time, self.engine.connect() as connection:
+            with self._one_at_a_time, self._unchanged(), self.engine.connect() as connection:
                 yield connection
         except sa.exc.IntegrityError:
             raise
@@ -150,6 +181,9 @@ class Database:
                 # There is nothing to lose; what broke the connection shows at its next use.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
+
+    def _unchanged(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._standing is None else self._standing.unchanged()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from bestarm.answer import Answer
-from bestarm.plan import Plan
+from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
@@ -25,7 +25,7 @@ class Follower:
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
-        self.plan = Plan.from_json(record.plan)
+        self.plan = read_plan(record)
         self._lock = threading.RLock()
         self._start_afresh()
 

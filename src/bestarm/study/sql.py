@@ -72,8 +72,14 @@ class _Refused(Exception):
         self.outcomes = outcomes
 
 
-_STUDIES = sa.select(*(studies.c["study" if name == "key" else name] for name in StudyRecord._fields))
-_BY_NAME = _STUDIES.where(studies.c.name == sa.bindparam("name"))
+def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
+    columns: list[Any] = [studies.c["study" if name == "key" else name] for name in StudyRecord._fields]
+    if is_sqlite:
+        # As bytes: where a damaged file holds what is no text, SQLite would refuse to read any study at all.
+        columns = [sa.cast(each, sa.LargeBinary) if each.name in ("name", "plan") else each for each in columns]
+    return sa.select(*columns)
+
+
 # The plan of a large study is megabytes of text, and whoever asks or tells looks first.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
@@ -114,6 +120,8 @@ class SQLStorage(Storage):
         self.url = self._database.url
         self.is_private = self._database.in_memory
         self._outcomes = Outcomes(self._database)
+        self._studies = _all_studies(is_sqlite=self._database.is_sqlite)
+        self._by_name = self._studies.where(studies.c.name == sa.bindparam("name"))
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
 
     def close(self) -> None:
@@ -158,7 +166,7 @@ class SQLStorage(Storage):
         if name != text(name):
             return None
         with self._database.connect() as connection:
-            row = connection.execute(_BY_NAME, {"name": name}).first()
+            row = connection.execute(self._by_name, {"name": name}).first()
         return None if row is None else _record(row)
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
@@ -168,17 +176,17 @@ class SQLStorage(Storage):
 
     def studies(self) -> list[StudyRecord]:
         with self._database.connect() as connection:
-            return [_record(row) for row in connection.execute(_STUDIES.order_by(studies.c.study))]
+            return [_record(row) for row in connection.execute(self._studies.order_by(studies.c.study))]
 
     def study(self, key: int) -> StudyRecord | None:
         with self._database.connect() as connection:
-            row = connection.execute(_STUDIES.where(studies.c.study == key)).first()
+            row = connection.execute(self._studies.where(studies.c.study == key)).first()
         return None if row is None else _record(row)
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
     ) -> list[StudyRecord]:
-        query = _STUDIES.order_by(studies.c.study.desc()).limit(limit)
+        query = self._studies.order_by(studies.c.study.desc()).limit(limit)
         if before is not None:
             query = query.where(studies.c.study < before)
         if archived != "true":
@@ -559,4 +567,5 @@ def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
 
 
 def _record(row: Any) -> StudyRecord:
-    return StudyRecord._make([*row[:-1], bool(row[-1])])
+    texts = (each.decode(errors="replace") if isinstance(each, bytes) else each for each in row[:-1])
+    return StudyRecord._make([*texts, bool(row[-1])])

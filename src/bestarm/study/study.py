@@ -17,6 +17,7 @@ from bestarm.study.checks import (
     check_ask,
     check_can_be_decided,
     check_lease,
+    find_record,
     holds_enough,
     most_held,
     new_record,
@@ -125,14 +126,7 @@ class Study(Follower):
     ) -> Study:
         """The study of that name."""
         kept = open_storage(storage)
-        record = kept.find_study(name)
-        if record is None:
-            there = [other.name for other in kept.studies()]
-            listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-            raise InvalidInput(
-                f"study = {name!r}: no such study in {kept.url!r}; there {'are ' + listed if there else 'is none'}"
-            )
-        return cls(kept, record, holder=holder)
+        return cls(kept, find_record(kept, name), holder=holder)
 
     @property
     def holder(self) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
+from bestarm.study.checks import UnreadableStudy
 from bestarm.study.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
@@ -169,5 +170,10 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     @router.post("/studies/{study}/archive", response_model=models.Nothing, responses=CHANGE, tags=["studies"])
     async def archive(study: Key, body: Annotated[models.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""
-        await change(study, request, None, lambda one: one.archive(undo=body.undo), desk.decide)
+        try:
+            await change(study, request, None, lambda one: one.archive(undo=body.undo), desk.decide)
+        except UnreadableStudy:
+            # It can be put away all the same.
+            await desk.do(lambda: desk.storage.archive(study, "service", undo=body.undo))
+            hub.nudge(study)
         return json_response({})

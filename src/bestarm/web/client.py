@@ -46,7 +46,10 @@ def _new_holder() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class StudyLine:
-    """A study in the list of studies. What its results say is None while the server computes it."""
+    """A study in the list of studies. What its results say is None while the server computes it.
+
+    `error` says why a study cannot be read; what its plan says is None then, if it is the plan that cannot be.
+    """
 
     id: int
     name: str
@@ -59,14 +62,15 @@ class StudyLine:
     pending: int | None
     created: float
     archived: float | None
-    delta: float
-    policy: str
-    objective: str
-    arms: int
-    metrics: int
-    tolerance: float = 0.0
-    slack: bool = False
+    delta: float | None
+    policy: str | None
+    objective: str | None
+    arms: int | None
+    metrics: int | None
+    tolerance: float | None = 0.0
+    slack: bool | None = False
     left: int | None = None
+    error: str | None = None
 
 
 _PAGE = 500

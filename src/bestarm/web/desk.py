@@ -6,17 +6,15 @@ The event loop never waits for the database, no study for another, and nobody fo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from bestarm.plan import Plan
-from bestarm.study.checks import check_can_be_decided, new_record
+from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.study.storage import NameTaken, Storage, StorageError, StudyRecord
-from bestarm.validation import InvalidInput
-from bestarm.web.problems import NotThere, Taken
+from bestarm.web.problems import NotThere, Taken, fault_words
 from bestarm.web.pulse import Pulse
 from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
 from bestarm.web.threads import Kind, Threads
@@ -74,6 +72,7 @@ class Desk:
         self._listing = asyncio.Semaphore(2)
         self._flights: dict[tuple[int, str], _Flight] = {}
         self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
+        self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
         self.computed = 0
         """Grows with every line of the list of studies that came too late for those who asked for it."""
@@ -212,13 +211,20 @@ class Desk:
 
         async def compute() -> None:
             start = time.monotonic()
-            # A few at a time, in the order of the list: those who look at it must not take the threads of those who
-            # ask and tell. Whoever opens the study hears of what is wrong with it; the list goes without.
-            with contextlib.suppress(InvalidInput, StorageError):
+            try:
+                # A few at a time, in the order of the list: those who look at it must not take the threads of those
+                # who ask and tell.
                 async with self._listing:
                     study = self._studies.get(key) or self._keep(await self._open(record))
                     snapshot = await self.snapshot(key)
                 self._rows[key] = snapshot.version, study.entered, snapshot.row
+                self._faults.pop(key, None)
+            except StorageError:
+                # Whoever asks next may find the database in reach again.
+                pass
+            except Exception as error:
+                # One study that cannot be read must not hide the others.
+                self._faults[key] = fault_words(error)
             if time.monotonic() - start > LIST_PATIENCE:
                 self.computed += 1
 
@@ -229,5 +235,8 @@ class Desk:
         known = self._rows.get(record.key)
         if known is not None:
             return known[2] | {"archived": record.archived}
-        study = self._studies.get(record.key)
-        return list_row(record, Plan.from_json(record.plan) if study is None else study.plan)
+        study, fault = self._studies.get(record.key), self._faults.get(record.key)
+        try:
+            return list_row(record, read_plan(record) if study is None else study.plan, fault)
+        except UnreadableStudy as error:
+            return list_row(record, None, str(error))

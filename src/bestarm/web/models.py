@@ -182,7 +182,8 @@ class Health(BaseModel):
 class StudyRow(BaseModel):
     """One line of the list of studies. What the results say is null while it is being computed.
 
-    `left` is how many arms can still be the answer; `slack` says whether any constraint has one.
+    `left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
+    study cannot be read; what its plan says is null then, if it is the plan that cannot be.
     """
 
     id: int
@@ -196,14 +197,15 @@ class StudyRow(BaseModel):
     pending: int | None
     created: float
     archived: float | None
-    delta: float
-    policy: str
-    objective: str
-    arms: int
-    metrics: int
-    tolerance: float
-    slack: bool
+    delta: float | None
+    policy: str | None
+    objective: str | None
+    arms: int | None
+    metrics: int | None
+    tolerance: float | None
+    slack: bool | None
     left: int | None
+    error: str | None
 
 
 class Metric(BaseModel):

@@ -167,6 +167,14 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
         return refusal(problem)
 
 
+def fault_words(error: Exception) -> str:
+    """What is wrong with a study; of a fault that nobody foresaw only the log says more."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    _log.error("a study cannot be computed", exc_info=error)
+    return _INTERNAL
+
+
 def unforeseen(error: Exception) -> Response:
     """Of a fault of ours the client learns nothing but that there was one."""
     _log.error("a request failed", exc_info=error)

@@ -259,8 +259,8 @@ class SharedStudy(Study):
             return made_now
 
 
-def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
-    """A study's line in the list of studies, with what its results say left open."""
+def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -> dict[str, Any]:
+    """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
     return {
         "id": record.key,
         "name": record.name,
@@ -273,12 +273,13 @@ def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
         "pending": None,
         "created": record.created,
         "archived": record.archived,
-        "delta": plan.delta,
-        "policy": plan.policy,
-        "objective": plan.objective.metric,
-        "arms": len(plan.arms),
-        "metrics": len(plan.metrics),
-        "tolerance": plan.objective.tolerance,
-        "slack": bool(plan.slacks),
+        "delta": None if plan is None else plan.delta,
+        "policy": None if plan is None else plan.policy,
+        "objective": None if plan is None else plan.objective.metric,
+        "arms": None if plan is None else len(plan.arms),
+        "metrics": None if plan is None else len(plan.metrics),
+        "tolerance": None if plan is None else plan.objective.tolerance,
+        "slack": None if plan is None else bool(plan.slacks),
         "left": None,
+        "error": error,
     }

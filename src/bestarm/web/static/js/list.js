@@ -8,7 +8,19 @@ import { count, dateTime, headline, number, percent, plural, promised, STATES } 
 
 const AT_ONCE = 100;
 
+/** A study that the service cannot read: why, and nothing that it could not know. */
+function faultyCard(study) {
+  return h("li", { class: "card study-card unknown" },
+    h("div", { class: "card-main" },
+      h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
+      h("p", { class: "where" },
+        h("span", { class: "badge" }, study.archived ? "archived" : "cannot be read"), " ", study.error)),
+    h("dl", { class: "facts" },
+      h("div", {}, h("dt", {}, "Created"), h("dd", {}, dateTime(study.created)))));
+}
+
 function card(study) {
+  if (study.error) return faultyCard(study);
   const { first, second } = headline(study, study.delta);
   const decided = study.state === "certified" || study.state === "no_feasible_arm";
   const sure = decided
@@ -91,7 +103,7 @@ export async function show(main) {
       }
     }
     // While figures are being computed the service leaves them out.
-    if (studies.some((study) => study.state === null)) setTimeout(() => load().catch(console.warn), 1500);
+    if (studies.some((study) => study.state === null && !study.error)) setTimeout(() => load().catch(console.warn), 1500);
   }
 
   search.addEventListener("input", () => {
