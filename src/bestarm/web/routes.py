@@ -14,7 +14,7 @@ from bestarm.plan import Plan
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
-from bestarm.web.common import ALWAYS, READ, Key, check_type, errors
+from bestarm.web.common import ALWAYS, DIGITS, READ, Key, StrictRoute, check_type, errors
 from bestarm.web.desk import Desk
 from bestarm.web.downloads import add_downloads
 from bestarm.web.events import Hub
@@ -27,7 +27,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
     """All routes under /api."""
-    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)])
+    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)], route_class=StrictRoute)
     # Routes are tried in order: those that are used most come first.
     add_actions(router, desk, hub, limits)
     _add_reading(router, desk, hub)
@@ -107,7 +107,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(
-        study: Key, points: Annotated[int, Query(ge=2, le=5000, description="At most so many.")] = 500
+        study: Key, points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="At most so many.")] = 500
     ) -> Response:
         """How tests and cost have grown over time."""
         progress = await desk.with_study(study, SharedStudy.progress)
@@ -118,8 +118,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
     async def forecast(
         study: Key,
-        runs: Annotated[int | None, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
-        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
+        runs: Annotated[int | None, DIGITS, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
+        seed: Annotated[int, DIGITS, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
     ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
@@ -138,7 +138,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
     async def log(
-        study: Key, last: Annotated[int, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100
+        study: Key,
+        last: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100,
     ) -> Response:
         """What happened, the oldest first. Of a very long study it may be a few seconds old."""
         shared = await desk.study(study)
