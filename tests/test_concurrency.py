@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pytest
 import bestarm as ba
 from bestarm.study.decider import Decider
 from bestarm.study.sql import SQLStorage
-from bestarm.study.storage import Entries, open_storage
+from bestarm.study.storage import Entries, StudyRecord, open_storage
 from bestarm.testing.patience import PATIENCE
 
 WORKERS = 8
@@ -268,3 +269,60 @@ if __name__ == "__main__":
             create_at_once(url)
     else:
         race(sys.argv[1], sys.argv[2])
+
+
+_JOIN = """
+import sys, time
+import bestarm as ba
+problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(0.2)))
+while time.time() < float(sys.argv[2]):
+    pass
+answer = ba.identify(problem, lambda arm, metric: 1.0 if arm == "b" else 0.0, name="shared", storage=sys.argv[1])
+print(answer.arm)
+"""
+
+
+def test_many_who_start_the_same_study_at_once_join_it(database_url: str) -> None:
+    begin = str(time.time() + 5.0)
+    programs = [
+        subprocess.Popen([sys.executable, "-c", _JOIN, database_url, begin], stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    said = [program.communicate(timeout=PATIENCE)[0] for program in programs]
+    assert [program.returncode for program in programs] == [0] * 6
+    assert said == ["b\n"] * 6
+    storage = open_storage(database_url)
+    assert [record.name for record in storage.studies()] == ["shared"]
+    storage.close()
+
+
+def test_threads_that_start_the_same_study_at_once_join_it(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if all of them look before any makes it."""
+    storage = open_storage(database_url, create=True)
+    looked = threading.Barrier(6)
+    find = storage.find_study
+
+    def find_together(name: str) -> StudyRecord | None:
+        found = find(name)
+        if found is None:
+            looked.wait(PATIENCE)
+        return found
+
+    monkeypatch.setattr(storage, "find_study", find_together)
+    problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(0.2)))
+
+    def run(_: int) -> str | None:
+        return ba.identify(problem, lambda arm, metric: float(arm == "b"), name="shared", storage=storage).arm
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(run, range(6))) == ["b"] * 6
+    for change, words in (
+        ({"delta": 0.1}, "delta is 0.05 there and 0.1 here"),
+        ({"policy": "racing"}, "policy is 'certify' there and 'racing' here"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=words):
+            ba.identify(problem, lambda arm, metric: 0.0, name="shared", storage=storage, **change)  # type: ignore[arg-type]
+    other = ba.Problem(arms=["a", "b", "c"], objective=problem.objective)
+    with pytest.raises(ba.InvalidInput, match=r"with another plan \(arms are 2 there and 3 here\); give another name"):
+        ba.identify(other, lambda arm, metric: 0.0, name="shared", storage=storage)
+    storage.close()

@@ -8,7 +8,7 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -135,7 +135,7 @@ class StudyMachine(RuleBasedStateMachine):
     @rule(holder=HOLDERS, count=st.integers(1, 6), lease=LEASES)
     def ask(self, holder: str, count: int, lease: float) -> None:
         study = self.studies[holder]
-        terms = {"days": math.inf} if lease == math.inf else {"lease": lease}
+        terms: dict[str, Any] = {"days": math.inf} if lease == math.inf else {"lease": lease}
         if study.done:
             assert study.ask(count, **terms) == []
             return

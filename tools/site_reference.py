@@ -23,7 +23,7 @@ GROUPS = {
     "Simulation": ("simulate", "Simulation", "Campaign", "CampaignResult", "instance", "instance_names"),
     "Theory": ("analyze", "Theory"),
     "Policies of your own": ("Policy", "Stop", "KernelPolicy", "Kernels", "conclusion"),
-    "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "MeasurementFailed"),
+    "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "OutcomeUnknown", "MeasurementFailed"),
 }
 FURTHER = {
     "Hand-over from tuners": bestarm.integrations,

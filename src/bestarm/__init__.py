@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bestarm.study import AlreadyTold, Status, Study, Test
     from bestarm.study.conclusion import conclusion
     from bestarm.study.failures import MeasurementFailed
-    from bestarm.study.storage import StorageError
+    from bestarm.study.storage import OutcomeUnknown, StorageError
     from bestarm.study.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
@@ -42,6 +42,7 @@ _HOME = {
     "MeasurementFailed": "study.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
+    "OutcomeUnknown": "study.storage",
     "Plan": "plan",
     "Policy": "policies.base",
     "Problem": "problem",
@@ -83,6 +84,7 @@ __all__ = [
     "Kernels",
     "MeasurementFailed",
     "Objective",
+    "OutcomeUnknown",
     "Plan",
     "Policy",
     "Problem",

@@ -188,7 +188,8 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.study.database import NoStudiesYet, shown_address
+    from bestarm.study.address import shown_address
+    from bestarm.study.database import NoStudiesYet
     from bestarm.study.storage import StorageError, default_url, open_storage
     from bestarm.validation import InvalidInput
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from bestarm.cli.app import print_json
-from bestarm.cli.opening import open_study
+from bestarm.cli.opening import open_study, repeatable_with_key
 from bestarm.cli.show import counted, plain_console, shown
 from bestarm.study import Study
 from bestarm.study.exchange import Recorded, import_results, write_csv, write_json
@@ -45,10 +45,12 @@ def recorded_words(study: Study, recorded: Recorded) -> str:
     return f"Recorded {counted(recorded.results, 'result')}{ids} of {study.name}{left_out}."
 
 
-def import_(name: str, path: str, again: bool, worker: str | None, db: str | None, as_json: bool) -> None:
+def import_(
+    name: str, path: str, again: bool, key: str | None, worker: str | None, db: str | None, as_json: bool
+) -> None:
     study = open_study(name, db, worker)
-    with results_file(path) as (file, called):
-        recorded = import_results(study, file, called, once=not again)
+    with results_file(path) as (file, called), repeatable_with_key():
+        recorded = import_results(study, file, called, once=not again, key=key)
     if as_json:
         print_json(dataclasses.asdict(recorded))
     else:

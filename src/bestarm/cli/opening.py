@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import socket
+from collections.abc import Iterator
 
 from bestarm.study import Study
+from bestarm.study.storage import OutcomeUnknown
 from bestarm.validation import InvalidInput
 
 
@@ -30,3 +33,17 @@ def check_text(field: str, text: str) -> str:
     except UnicodeEncodeError:
         raise InvalidInput(f"{field} = {text!r}: must be text in UTF-8") from None
     return text
+
+
+@contextlib.contextmanager
+def repeatable_with_key() -> Iterator[None]:
+    """Say how the same command is repeated when it is not known whether it was done."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        if error.key is None:
+            raise
+        said = str(error).rpartition("; ")[0]
+        raise OutcomeUnknown(
+            f"{said}; repeat the command with --key {error.key}, under which it counts once", error.key
+        ) from error

@@ -20,6 +20,12 @@ Database = Annotated[
 Worker = Annotated[
     str | None, typer.Option(metavar="NAME", help="In whose name; user@machine by default.", show_default=False)
 ]
+Repeated = Annotated[
+    str | None,
+    typer.Option(
+        "--key", metavar="TEXT", help="One for each thing to do: repeated with it, it counts once.", show_default=False
+    ),
+]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; kept in the log.", show_default=False)]
 
 
@@ -58,6 +64,7 @@ def ask(
             metavar="DAYS", help="In how many days you want to tell them; later, status says so.", show_default=False
         ),
     ] = None,
+    key: Repeated = None,
     worker: Worker = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -65,7 +72,7 @@ def ask(
     """Get the next tests to make. They are yours until you tell, fail or release them."""
     from bestarm.cli.study import ask
 
-    ask(study, number, days, worker, db, as_json)
+    ask(study, number, days, key, worker, db, as_json)
 
 
 def tell(
@@ -85,13 +92,14 @@ def tell(
         bool, typer.Option("--correct", help="Replace a result told wrongly; the log keeps it.")
     ] = False,
     reason: Reason = "",
+    key: Repeated = None,
     worker: Worker = None,
     db: Database = None,
 ) -> None:
     """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
     from bestarm.cli.study import tell
 
-    tell(study, words or [], arm, metric, table, correct, reason, worker, db)
+    tell(study, words or [], arm, metric, table, correct, reason, key, worker, db)
 
 
 def fail(study: Name, test: TestNumber, reason: Reason = "", worker: Worker = None, db: Database = None) -> None:
@@ -170,6 +178,7 @@ def import_(
         str, typer.Argument(metavar="FILE", help="CSV with the columns arm,metric,value; - is standard input.")
     ],
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
+    key: Repeated = None,
     worker: Worker = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -177,7 +186,7 @@ def import_(
     """Record past results from a CSV file, all or nothing."""
     from bestarm.cli.exchange import import_
 
-    import_(study, file, again, worker, db, as_json)
+    import_(study, file, again, key, worker, db, as_json)
 
 
 def archive(

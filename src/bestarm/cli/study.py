@@ -12,7 +12,7 @@ from typing import Any
 
 from bestarm.cli.app import load_plan, print_json
 from bestarm.cli.exchange import recorded_words, results_file
-from bestarm.cli.opening import check_text, open_study
+from bestarm.cli.opening import check_text, open_study, repeatable_with_key
 from bestarm.cli.show import age, counted, new_table, percent, plain_console, shown, state_words
 from bestarm.study import Status, Study, Test
 from bestarm.study.exchange import iso_time, tell_results
@@ -100,9 +100,12 @@ def list_studies(show_all: bool, db: str | None, as_json: bool) -> None:
     console.print(table)
 
 
-def ask(name: str, number: int, days: float | None, worker: str | None, db: str | None, as_json: bool) -> None:
+def ask(
+    name: str, number: int, days: float | None, key: str | None, worker: str | None, db: str | None, as_json: bool
+) -> None:
     study = open_study(name, db, worker)
-    tests = study.ask(number, days=math.inf if days is None else days)
+    with repeatable_with_key():
+        tests = study.ask(number, days=math.inf if days is None else days, key=key)
     if as_json:
         print_json([dataclasses.asdict(test) for test in tests])
         if not tests:
@@ -137,6 +140,7 @@ def tell(
     table: str | None,
     correct: bool,
     reason: str,
+    key: str | None,
     worker: str | None,
     db: str | None,
 ) -> None:
@@ -148,16 +152,19 @@ def tell(
         raise InvalidInput("--correct: goes with TEST VALUE, one test at a time")
     if reason and not correct:
         raise InvalidInput("--reason: goes with --correct")
+    if key is not None and expected == 2:
+        raise InvalidInput("--key: goes with --arm and --metric, or --csv; a test's number is key enough")
     check_text("reason", reason)
     if table is not None:
         study = open_study(name, db, worker)
-        with results_file(table) as (file, called):
-            # The same lines may well be piped in twice; a file is one set of results.
-            said = recorded_words(study, tell_results(study, file, called, once=table != "-"))
+        with results_file(table) as (file, called), repeatable_with_key():
+            # The same lines may well be piped in twice, as yes and no often are; a file is one set of results.
+            said = recorded_words(study, tell_results(study, file, called, once=table != "-", key=key))
     elif arm is not None and metric is not None:
         value = read_value(words[0].strip())
         study = open_study(name, db, worker)
-        [number] = study.add([(check_text("arm", arm), check_text("metric", metric), value)])
+        with repeatable_with_key():
+            [number] = study.add([(check_text("arm", arm), check_text("metric", metric), value)], key=key)
         said = f"Recorded as test {number}: {metric} of {arm} = {value:g}."
     else:
         number, value = read_test(words[0].strip()), read_value(words[1].strip())

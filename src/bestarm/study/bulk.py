@@ -26,9 +26,10 @@ def insert_rows(
             _copy(connection, table, same, columns)
     except connection.dialect.loaded_dbapi.Error as error:
         # As SQLAlchemy does for what goes through it.
-        if connection.dialect.is_disconnect(error, connection.connection.driver_connection, None):
+        is_lost = connection.dialect.is_disconnect(error, connection.connection.driver_connection, None)
+        if is_lost:
             connection.invalidate(error)
-        raise sa.exc.DBAPIError(f"INSERT INTO {table.name}", None, error) from error
+        raise sa.exc.DBAPIError(f"INSERT INTO {table.name}", None, error, connection_invalidated=is_lost) from error
 
 
 def _insert(

@@ -8,7 +8,7 @@ from typing import get_args
 from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.study.storage import Aside, Storage, StudyRecord
+from bestarm.study.storage import Aside, OutcomeUnknown, Storage, StudyRecord
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -24,11 +24,14 @@ def check_can_be_decided(plan: Plan) -> None:
     find_bound(plan.bound)
 
 
-def new_record(storage: Storage, plan: Plan, seed: int) -> StudyRecord:
-    """A new study in `storage`."""
+def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) -> StudyRecord:
+    """A new study in `storage`, one for each `key`."""
     # A policy that must see a round's results before the next takes them in together in any case.
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
-    return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival)
+    try:
+        return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival, request=key or "")
+    except OutcomeUnknown as error:
+        raise error.advised(f"`bestarm list` says whether there is a study {plan.name!r}") from error
 
 
 def check_ask(n: object, days: object, lease: object) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from bestarm.study.storage import StorageError
+from bestarm.study.storage import ConnectionLost, OutcomeUnknown, StorageError
 from bestarm.validation import InvalidInput
 
 BUSY_SECONDS = 60.0
 """How long to wait for a database that another process is writing to."""
 
 _STOPPED = "the database server stopped; nothing acknowledged is lost, try again when it is back"
+_SILENT = "the database server does not answer; nothing acknowledged is lost, try again when it does"
 _UNREACHABLE = "the database server cannot be reached; start it and try again"
 
 # Both lists are searched in this order: a server that refuses a password also says that the connection failed.
@@ -35,6 +37,9 @@ _TROUBLES = {
     "no space left": "the server's disk is full; nothing acknowledged is lost, free some space and go on",
     "database is locked": f"another process has held the database for over {BUSY_SECONDS:g} s; try again",
     "too many clients|connection slots": "the database server has no connection to spare; try again",
+    "lock timeout": f"another process has held the study for over {BUSY_SECONDS:g} s; nothing was changed, try again",
+    "idle-in-transaction": "this program was silent for too long at its work; nothing was changed, try again",
+    "does not answer": _SILENT,
     "terminating connection": _STOPPED,
     "server closed the connection": _STOPPED,
     "connection is lost": _STOPPED,
@@ -51,15 +56,34 @@ _TROUBLES = {
 }
 
 
-def complaint(url: str, error: Exception) -> Exception:
-    """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`."""
-    said = str(getattr(error, "orig", None) or error).strip()
+def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_lost: bool = False) -> Exception:
+    """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`.
+
+    What the database says is not repeated if it holds one of the `secrets` of its address.
+    """
+    said = _said(error)
     words = said.lower()
     where = f"storage = {url!r}"
+    kind = ConnectionLost if is_lost else StorageError
     for phrase, reason in _MISTAKES.items():
         if re.search(phrase, words):
             return InvalidInput(f"{where}: {reason}")
     for phrase, reason in _TROUBLES.items():
         if re.search(phrase, words):
-            return StorageError(f"{where}: {reason}")
-    return StorageError(f"{where}: the database says: {said.splitlines()[0] if said else type(error).__name__}")
+            return kind(f"{where}: {reason}")
+    first = said.splitlines()[0] if said else type(error).__name__
+    if any(secret in first for secret in secrets):
+        return kind(f"{where}: the database refuses, and says why in words that hold a secret of its address")
+    return kind(f"{where}: the database says: {first}")
+
+
+def unknown_outcome(url: str, error: Exception) -> OutcomeUnknown:
+    """What to raise when the connection was lost before the server said whether it has done what it was told."""
+    how = "fell silent" if "does not answer" in _said(error).lower() else "was lost"
+    return OutcomeUnknown(
+        f"storage = {url!r}: the database server {how} before it answered; whether this was recorded is not known"
+    )
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip()

@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from sqlalchemy.pool import StaticPool
 
 from bestarm.study import schema
-from bestarm.study.complaints import BUSY_SECONDS, complaint
+from bestarm.study.address import read_address, secrets_of, shown_address
+from bestarm.study.complaints import BUSY_SECONDS, complaint, unknown_outcome
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
@@ -37,7 +38,8 @@ class Database:
     """
 
     def __init__(self, url: str, *, create: bool = False) -> None:
-        address = _address(url)
+        address = read_address(url)
+        self._secrets = frozenset(secrets_of(address))
         self.url = shown_address(url)
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and address.database == ":memory:"
@@ -61,26 +63,36 @@ class Database:
     def _new_engine(self, address: sa.URL) -> sa.Engine:
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         if not self.is_sqlite:
-            options |= {"pool_pre_ping": True, "connect_args": {"connect_timeout": 10}}
-        else:
-            options["connect_args"] = {"timeout": BUSY_SECONDS}
-            if self.in_memory:
-                options |= {"poolclass": StaticPool}
-                options["connect_args"]["check_same_thread"] = False
+            return self._new_server_engine(address, options)
+        options["connect_args"] = {"timeout": BUSY_SECONDS}
+        if self.in_memory:
+            options |= {"poolclass": StaticPool}
+            options["connect_args"]["check_same_thread"] = False
+        engine = sa.create_engine(address, **options)
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+
+    def _new_server_engine(self, address: sa.URL, options: dict[str, Any]) -> sa.Engine:
         try:
-            engine = sa.create_engine(address, **options)
+            import psycopg  # noqa: F401 (what follows needs it)
+
+            from bestarm.study.postgres import connect_arguments, take_answer_limit, watch_connections
         except ImportError as error:
             raise InvalidInput(
                 f"storage = {self.url!r}: needs the package {error.name or 'psycopg'!r}; "
                 "pip install 'bestarm[postgres]'"
             ) from None
-        if self.is_sqlite:
-            sa.event.listen(engine, "connect", _prepare_sqlite)
+        plain, answer_seconds = take_answer_limit(address)
+        limits = connect_arguments(plain)
+        # A type that we do not use: to look for it would take each new connection three questions.
+        options |= {"use_native_hstore": False, "pool_pre_ping": True, "connect_args": limits}
+        engine = sa.create_engine(plain, **options)
+        watch_connections(engine, answer_seconds)
         return engine
 
     @contextlib.contextmanager
-    def connect(self) -> Iterator[sa.Connection]:
-        """A connection; inside a transaction of this thread, its own."""
+    def connect(self, *, changes: bool = False) -> Iterator[sa.Connection]:
+        """A connection; inside a transaction of this thread, its own. `changes` if a statement changes something."""
         if self._process != os.getpid():
             self._after_fork()
         current = getattr(self._here, "connection", None)
@@ -93,7 +105,9 @@ class Database:
         except sa.exc.IntegrityError:
             raise
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
-            raise complaint(self.url, error) from error
+            if changes and _is_lost(error):
+                raise unknown_outcome(self.url, error) from error
+            raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
@@ -103,7 +117,7 @@ class Database:
             self._here.connection = connection
             try:
                 yield connection
-                connection.exec_driver_sql("COMMIT")
+                self._commit(connection)
             except BaseException:
                 # What made us fail may have broken the connection too; the database then rolls back by itself.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
@@ -111,6 +125,14 @@ class Database:
                 raise
             finally:
                 self._here.connection = None
+
+    def _commit(self, connection: sa.Connection) -> None:
+        try:
+            connection.exec_driver_sql("COMMIT")
+        except sa.exc.DBAPIError as error:
+            if _is_lost(error):
+                raise unknown_outcome(self.url, error) from error
+            raise
 
     def time(self, connection: sa.Connection) -> float:
         return self.clock() if self.is_sqlite else float(connection.execute(sa.select(self.server_time)).scalar_one())
@@ -199,31 +221,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _address(url: str) -> sa.URL:
-    if "://" not in url:
-        return sa.URL.create("sqlite", database=url)
-    try:
-        address = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):
-        raise InvalidInput("storage: must be a path or a URL such as postgresql://user@host/database") from None
-    backend = address.get_backend_name()
-    if backend == "postgres":
-        backend = "postgresql"
-    if backend not in ("sqlite", "postgresql"):
-        raise InvalidInput(f"storage = {url.split('://')[0]}://…: must be a path, sqlite:///PATH or postgresql://…")
-    if backend == "sqlite":
-        return sa.URL.create("sqlite", database=address.database or ":memory:")
-    return address.set(drivername="postgresql+psycopg")
-
-
-def shown_address(url: str) -> str:
-    """The address without its password, wherever that stands."""
-    if "://" not in url:
-        return url
-    address = _address(url)
-    if "password" in address.query:
-        address = address.update_query_dict({"password": "***"})
-    return address.render_as_string(hide_password=True)
+def _is_lost(error: Exception) -> bool:
+    """Whether the connection broke: then what was under way may have been done or not."""
+    return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
 
 
 def _check_path(path: str, *, create: bool) -> None:

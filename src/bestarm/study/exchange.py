@@ -34,16 +34,23 @@ class Recorded:
     skipped: int = 0
 
 
-def import_results(study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True) -> Recorded:
-    """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only."""
-    return _import(study, Sheet(data, name), once)
+def import_results(
+    study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
+) -> Recorded:
+    """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only.
+
+    Under the same `key` they are recorded once, as in `Study.add`.
+    """
+    return _import(study, Sheet(data, name), once, key)
 
 
-def tell_results(study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True) -> Recorded:
+def tell_results(
+    study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
+) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
     sheet = Sheet(data, name)
     if "test" not in sheet.columns:
-        return _import(study, sheet, once)
+        return _import(study, sheet, once, key)
     results = read_told(study, sheet)
     if not results:
         raise InvalidInput(f"{name}: has no results below its header")
@@ -51,13 +58,13 @@ def tell_results(study: Study, data: bytes | BinaryIO, name: str, *, once: bool 
     return Recorded(len(results))
 
 
-def _import(study: Study, sheet: Sheet, once: bool) -> Recorded:
+def _import(study: Study, sheet: Sheet, once: bool, key: str | None) -> Recorded:
     found = read_new_results(study, sheet)
     if not found.results:
         raise InvalidInput(f"{sheet.name}: has no results below its header")
     source = f"sha256:{sheet.digest}" if once else ""
     try:
-        ids = study._add(found.results, source, found.ends)
+        ids = study._add(found.results, source, found.ends, key)
     except InvalidInput as error:
         if source and str(error).startswith(source):
             raise InvalidInput(

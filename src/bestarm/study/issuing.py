@@ -130,6 +130,8 @@ class Terms(NamedTuple):
     now: float
     lease: float | None
     due: float | None
+    request: str | None = None
+    """The key under which they asked."""
 
     def columns(self) -> dict[str, Any]:
         """What the queue keeps of it."""
@@ -140,6 +142,7 @@ class Terms(NamedTuple):
             "expires": math.inf if self.lease is None else self.now + self.lease,
             "due": None if self.due is None else self.now + self.due,
             "silent": None,
+            "request": self.request,
         }
 
 

@@ -119,6 +119,18 @@ sources = _table(
     sa.Column("source", sa.Text, primary_key=True),
 )
 
+# What was done under a key of the caller's, so that a repeat counts once: of which kind, on which tests.
+requests = _table(
+    "requests",
+    _key(),
+    sa.Column("request", sa.Text, primary_key=True),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Column("first", sa.BigInteger, nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+)
+
 queue = _table(
     "queue",
     _key(),
@@ -138,8 +150,18 @@ queue = _table(
     # How an attempt ended of which nobody has said yet what it counts, and what was said of it.
     sa.Column("aside", sa.Text),
     sa.Column("reason", sa.Text),
+    # The key under which it was asked for.
+    sa.Column("request", sa.Text),
 )
 sa.Index("bestarm_queue_by_time", queue.c.study, queue.c.expires)
+_has_request = queue.c.request.is_not(None)
+by_request = sa.Index(
+    "bestarm_queue_by_request",
+    queue.c.study,
+    queue.c.request,
+    sqlite_where=_has_request,
+    postgresql_where=_has_request,
+)
 
 # Who held a test before it was handed to somebody else.
 former = _table("former_holders", _key(), _test(), sa.Column("holder", sa.Text, primary_key=True))
@@ -155,14 +177,15 @@ def _add_column(connection: sa.Connection, column: sa.Column[object]) -> None:
 
 
 def _from_1(connection: sa.Connection) -> None:
-    """Heartbeats and deadlines instead of leases of an hour, former holders, and studies by arrival."""
+    """Heartbeats and deadlines instead of leases of an hour, former holders, studies by arrival, keys of requests."""
     added = [studies.c.by_arrival, outcomes.c.arrival]
-    added += [queue.c[name] for name in ("since", "lease", "silent", "due", "aside", "reason")]
+    added += [queue.c[name] for name in ("since", "lease", "silent", "due", "aside", "reason", "request")]
     for column in added:
         _add_column(connection, column)
-    for table in (arrivals, former):
+    for table in (arrivals, former, requests):
         table.create(connection)
     by_arrival.create(connection)
+    by_request.create(connection)
     issued = sa.select(tests.c.issued).where(tests.c.study == queue.c.study, tests.c.test == queue.c.test)
     connection.execute(sa.update(queue).values(since=issued.scalar_subquery()))
 

@@ -1,7 +1,8 @@
 """Recording outcomes in SQL: one for each test, from whoever may tell it, numbered where the order of arrival counts.
 
 Telling a result, the commonest thing by far, is one statement that commits by itself: an insert that does nothing if
-the test has an outcome, or is somebody else's by now.
+the test has an outcome, is somebody else's by now, or is of an archived study. On PostgreSQL it locks the study's entry
+against who would archive it, and against nobody else.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from bestarm.study.database import Database
 from bestarm.study.issuing import text
 from bestarm.study.reading import present_outcomes
 from bestarm.study.schema import arrivals, former, outcomes, queue, studies
-from bestarm.study.storage import HandedOn, Outcome
+from bestarm.study.storage import HandedOn, Outcome, StudyArchived
 from bestarm.validation import InvalidInput
 
+_STUDY = sa.select(studies.c.name, studies.c.archived).where(studies.c.study == sa.bindparam("key"))
 _FORMER = sa.exists().where(
     former.c.study == sa.bindparam("study"),
     former.c.test == sa.bindparam("test"),
@@ -27,7 +29,7 @@ _FORMER = sa.exists().where(
 
 
 def _settling(database: Database) -> Any:
-    """The statement that records an outcome, unless the test has one or its teller has lost it.
+    """The statement that records an outcome, unless the test has one, its teller has lost it or the study is archived.
 
     Compiled once and for all: to put it together would cost as much as to run it.
     """
@@ -42,8 +44,7 @@ def _settling(database: Database) -> Any:
         # Only one connection writes at a time, so nobody else can have the same number.
         last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key).scalar_subquery()
         number = one + sa.func.coalesce(last, sa.literal_column("0"))
-        of_study = sa.select(sa.case((studies.c.by_arrival == one, number))).where(studies.c.study == key)
-        columns["arrival"] = of_study.scalar_subquery()
+        columns["arrival"] = sa.case((studies.c.by_arrival == one, number))
     else:
         insert = postgresql.insert(outcomes)
         # One clock for all machines, the server's. Who counts up keeps the others waiting until the outcome is there.
@@ -51,7 +52,12 @@ def _settling(database: Database) -> Any:
         counting = counted.returning(arrivals.c.last).cte("counted")
         columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
         columns["told"] = database.server_time
-    row = sa.select(*(column.label(name) for name, column in columns.items())).where(~_FORMER)
+    row = (
+        sa.select(*(column.label(name) for name, column in columns.items()))
+        .select_from(studies)
+        .where(studies.c.study == key, studies.c.archived.is_(None), ~_FORMER)
+        .with_for_update(read=True, key_share=True)
+    )
     statement = insert.from_select(list(columns), row).on_conflict_do_nothing()
     return statement.compile(dialect=database.engine.dialect)
 
@@ -83,7 +89,7 @@ class Outcomes:
             raise no_such_test(test) from None
         present = present_outcomes(connection, key, [test]).get(test)
         if present is None:
-            raise handed_on(connection, key, test)
+            raise why_refused(connection, key, test)
         return present
 
     def settle_all(self, connection: sa.Connection, key: int, results: Sequence[tuple[int, float]], holder: str) -> int:
@@ -104,7 +110,13 @@ class Outcomes:
         return 1 + int(connection.execute(counted.returning(arrivals.c.last)).scalar_one()) - count
 
 
-def handed_on(connection: sa.Connection, key: int, test: int) -> HandedOn:
+def why_refused(connection: sa.Connection, key: int, test: int) -> InvalidInput:
+    """Why a test without an outcome could not be told."""
+    study = connection.execute(_STUDY, {"key": key}).first()
+    if study is None:
+        return no_such_test(test)
+    if study.archived is not None:
+        return StudyArchived(study.name)
     holds = sa.select(queue.c.holder).where(queue.c.study == key, queue.c.test == test)
     return HandedOn(test, connection.execute(holds).scalar() or "somebody else")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -33,21 +33,29 @@ from bestarm.study.reading import (
     read_log,
     read_pending,
 )
+from bestarm.study.requests import Done, digest_of, find_done, handed_under, new_key, note_done
 from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
-from bestarm.study.settling import Outcomes, handed_on, no_such_test, outcome_row
+from bestarm.study.settling import Outcomes, no_such_test, outcome_row, why_refused
 from bestarm.study.storage import (
     Aside,
+    ConnectionLost,
     Entries,
     Event,
     History,
     Issued,
+    NameTaken,
     Outcome,
+    OutcomeUnknown,
     Pending,
     PlanRounds,
     Storage,
+    StorageError,
+    StudyArchived,
     StudyRecord,
 )
 from bestarm.validation import InvalidInput
+
+T = TypeVar("T")
 
 
 class _Refused(Exception):
@@ -68,7 +76,25 @@ _TOLD = sa.select(sa.func.count()).where(
     outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
 )
 _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
-_LOCK = _BY_ARRIVAL.with_for_update(key_share=True)
+_LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived).where(
+    studies.c.study == sa.bindparam("key")
+)
+_LOCK = _LOOK.with_for_update(key_share=True)
+# Keeps also those waiting who tell results.
+_LOCK_OUT = _LOOK.with_for_update()
+
+
+class _Locked(NamedTuple):
+    """A study whose entry is locked: what time it is, and what its entry says."""
+
+    now: float
+    by_arrival: bool
+    name: str
+    is_archived: bool
+
+    def check_open(self) -> None:
+        if self.is_archived:
+            raise StudyArchived(self.name)
 
 
 class SQLStorage(Storage):
@@ -86,20 +112,38 @@ class SQLStorage(Storage):
 
     # ----------------------------------------------------------------------------------------------- studies
 
-    def create_study(self, name: str, plan: str, seed: int, *, by_arrival: bool = False) -> StudyRecord:
-        try:
-            with self._database.transaction() as connection:
-                now = self._database.time(connection)
-                values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
-                values["by_arrival"] = int(by_arrival)
-                key = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
-                assert key is not None
-                if by_arrival:
-                    connection.execute(sa.insert(arrivals).values(study=key[0], last=0))
-                note(connection, key[0], "created", "", "", now)
-        except sa.exc.IntegrityError:
-            raise InvalidInput(f"name = {name!r}: a study of this name exists already in {self.url!r}") from None
-        return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
+    def create_study(
+        self, name: str, plan: str, seed: int, *, by_arrival: bool = False, request: str = ""
+    ) -> StudyRecord:
+        request = request or new_key()
+
+        def create() -> StudyRecord:
+            try:
+                with self._database.transaction() as connection:
+                    now = self._database.time(connection)
+                    values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
+                    values["by_arrival"] = int(by_arrival)
+                    key = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
+                    assert key is not None
+                    if by_arrival:
+                        connection.execute(sa.insert(arrivals).values(study=key[0], last=0))
+                    note(connection, key[0], "created", "", "", now)
+                    note_done(connection, key[0], request, Done("create", 0, 0, ""), now)
+            except sa.exc.IntegrityError:
+                if (made := self._created_under(name, request)) is not None:
+                    return made
+                raise NameTaken(f"name = {name!r}: a study of this name exists already in {self.url!r}") from None
+            return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
+
+        return self._safely(create)
+
+    def _created_under(self, name: str, request: str) -> StudyRecord | None:
+        """The study of that name, if it was made under that very request."""
+        record = self.find_study(name)
+        if record is None:
+            return None
+        with self._database.connect() as connection:
+            return None if find_done(connection, record.key, request, "create") is None else record
 
     def find_study(self, name: str) -> StudyRecord | None:
         if name != text(name):
@@ -118,28 +162,62 @@ class SQLStorage(Storage):
             return [_record(row) for row in connection.execute(_STUDIES.order_by(studies.c.study))]
 
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
-        with self._database.transaction() as connection:
-            now = self._lock(connection, key)
-            changed = connection.execute(
-                sa.update(studies)
-                .where(
-                    studies.c.study == key, studies.c.archived.is_not(None) if undo else studies.c.archived.is_(None)
+        def archive() -> None:
+            with self._database.transaction() as connection:
+                now = self._lock(connection, key, _LOCK_OUT).now
+                changed = connection.execute(
+                    sa.update(studies)
+                    .where(
+                        studies.c.study == key,
+                        studies.c.archived.is_not(None) if undo else studies.c.archived.is_(None),
+                    )
+                    .values(archived=None if undo else now)
                 )
-                .values(archived=None if undo else now)
-            )
-            if changed.rowcount:
-                note(connection, key, "restored" if undo else "archived", holder, "", now)
+                if changed.rowcount:
+                    note(connection, key, "restored" if undo else "archived", holder, "", now)
 
-    def _lock(self, connection: sa.Connection, key: int) -> float:
-        """Keep everybody else from issuing tests of this study, though not from telling results; returns the time."""
-        return self._lock_and_look(connection, key)[0]
+        self._safely(archive)
 
-    def _lock_and_look(self, connection: sa.Connection, key: int) -> tuple[float, bool]:
-        """As `_lock`; returns also whether results count in the order of arrival."""
-        row = connection.execute(_LOCK, {"key": key}).first()
+    def _lock(self, connection: sa.Connection, key: int, how: sa.Select[Any] = _LOCK) -> _Locked:
+        """Keep everybody else from changing this study, though not from telling results."""
+        row = connection.execute(how, {"key": key}).first()
         if row is None:
             raise InvalidInput(f"study = {key}: no such study in {self.url!r}")
-        return self._database.time(connection), bool(row.by_arrival)
+        return _Locked(self._database.time(connection), bool(row.by_arrival), row.name, row.archived is not None)
+
+    def _lock_open(self, connection: sa.Connection, key: int) -> _Locked:
+        """As `_lock`, for what an archived study does not allow."""
+        locked = self._lock(connection, key)
+        locked.check_open()
+        return locked
+
+    def _safely(self, act: Callable[[], T]) -> T:
+        """Do it, and once more if the connection was lost: `act` knows itself again if it was done after all."""
+        try:
+            return act()
+        except ConnectionLost as lost:
+            try:
+                return act()
+            except StorageError:
+                if isinstance(lost, OutcomeUnknown):
+                    raise lost from None
+                raise
+
+    def _under(self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None]) -> None:
+        """Change an open study, once for each `request`; `act` takes the connection and the time."""
+        request, named = request or new_key(), ",".join(map(str, tests[:100]))
+
+        def once() -> None:
+            with self._database.transaction() as connection:
+                locked = self._lock(connection, key)
+                if find_done(connection, key, text(request), what, named) is not None:
+                    return
+                locked.check_open()
+                act(connection, locked.now)
+                done = Done(what, tests[0] if tests else 0, len(tests), named)
+                note_done(connection, key, text(request), done, locked.now)
+
+        self._safely(once)
 
     # ------------------------------------------------------------------------------------------------- tests
 
@@ -153,10 +231,27 @@ class SQLStorage(Storage):
         plan_rounds: PlanRounds,
         *,
         due: float | None = None,
+        request: str = "",
+    ) -> list[Issued]:
+        request = text(request or new_key())
+        return self._safely(lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request))
+
+    def _hand_out(
+        self,
+        key: int,
+        count: int,
+        holder: str,
+        lease: float | None,
+        settled: int,
+        plan_rounds: PlanRounds,
+        due: float | None,
+        request: str,
     ) -> list[Issued]:
         with self._database.transaction() as connection:
-            now, by_arrival = self._lock_and_look(connection, key)
-            terms = Terms(text(holder), now, lease, due)
+            now, by_arrival, *_ = self._lock_open(connection, key)
+            if already := handed_under(connection, key, request, holder):
+                return already
+            terms = Terms(holder, now, lease, due, request)
             forget_told(connection, key, settled, by_arrival=by_arrival)
             handed = hand_again(connection, key, count, terms)
             last, number, left = self._plans.rest(connection, key, count)
@@ -181,30 +276,51 @@ class SQLStorage(Storage):
         holder: str,
         source: str,
         ends: Collection[int] = (),
+        *,
+        request: str = "",
     ) -> Sequence[int]:
         if not results:
             return []
         columns = results if isinstance(results, Columns) else Columns(results)
+        request = text(request or new_key())
+        return self._safely(lambda: self._give(key, columns, text(holder), source, ends, request))
+
+    def _give(self, key: int, columns: Columns, holder: str, source: str, ends: Collection[int], request: str) -> range:
+        digest = digest_of(columns, ends)
         with self._database.transaction() as connection:
-            now, by_arrival = self._lock_and_look(connection, key)
+            locked = self._lock(connection, key)
+            done = find_done(connection, key, request, "add", digest)
+            if done is not None:
+                return range(done.first, done.first + done.number)
+            locked.check_open()
             if source:
                 try:
                     connection.execute(sa.insert(sources).values(study=key, source=text(source)))
                 except sa.exc.IntegrityError:
                     raise InvalidInput(f"{source}: has been recorded in this study already") from None
             last, number, _ = self._plans.rest(connection, key, 0)
-            arrival = self._outcomes.count_arrivals(connection, key, len(columns)) if by_arrival else None
-            return issue_given(connection, key, last + 1, number + 1, columns, ends, text(holder), now, arrival)
+            arrival = self._outcomes.count_arrivals(connection, key, len(columns)) if locked.by_arrival else None
+            ids = issue_given(connection, key, last + 1, number + 1, columns, ends, holder, locked.now, arrival)
+            note_done(connection, key, request, Done("add", ids[0], len(ids), digest), locked.now)
+            return ids
 
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
-        with self._database.connect() as connection:
-            return self._outcomes.settle(connection, key, test, value, holder)
+        return self._settle(key, test, value, holder, None)
 
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
-        with self._database.connect() as connection:
-            return self._outcomes.settle(connection, key, test, None, holder, reason)
+        return self._settle(key, test, None, holder, reason)
+
+    def _settle(self, key: int, test: int, value: float | None, holder: str, reason: str | None) -> Outcome | None:
+        def settle() -> Outcome | None:
+            with self._database.connect(changes=True) as connection:
+                return self._outcomes.settle(connection, key, test, value, holder, reason)
+
+        return self._safely(settle)
 
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
+        return self._safely(lambda: self._tell_many(key, results, holder))
+
+    def _tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
         try:
             with self._database.transaction() as connection:
                 self._lock(connection, key)
@@ -212,7 +328,7 @@ class SQLStorage(Storage):
                     found = present_outcomes(connection, key, [test for test, _ in results])
                     for test, _ in results:
                         if test not in found:
-                            raise handed_on(connection, key, test)
+                            raise why_refused(connection, key, test)
                     refused = {test: found[test] for test, value in results if found[test].value != value}
                     if refused:
                         raise _Refused(refused)
@@ -225,44 +341,49 @@ class SQLStorage(Storage):
         return {}
 
     def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
+        return self._safely(lambda: self._correct(key, test, value, holder, reason))
+
+    def _correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
         with self._database.transaction() as connection:
-            now = self._lock(connection, key)
+            locked = self._lock(connection, key)
             old = present_outcomes(connection, key, [test]).get(test)
+            if old is not None and old.value == value:
+                return old
+            locked.check_open()
             if old is None:
                 if issued_test(connection, key, test) is None:
                     raise no_such_test(test)
                 raise InvalidInput(f"test = {test}: has no result yet; there is nothing to correct")
-            if old.value == value:
-                return old
             numbers = sa.select(sa.func.max(outcomes.c.correction) + 1, sa.func.max(outcomes.c.arrival)).where(
                 outcomes.c.study == key, outcomes.c.test == test
             )
             number, arrival = connection.execute(numbers).one()
-            row = outcome_row(key, test, value, holder, now, reason, number) | {"arrival": arrival}
+            row = outcome_row(key, test, value, holder, locked.now, reason, number) | {"arrival": arrival}
             connection.execute(sa.insert(outcomes), row)
             connection.execute(sa.update(studies).where(studies.c.study == key).values(revision=studies.c.revision + 1))
         return old
 
-    def fail(self, key: int, test: int, holder: str, reason: str) -> None:
-        with self._database.transaction() as connection:
-            now = self._lock(connection, key)
+    def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
+        def fail(connection: sa.Connection, now: float) -> None:
             if issued_test(connection, key, test) is None:
                 raise no_such_test(test)
             note(connection, key, "failed", holder, reason, now, test)
             connection.execute(_not_lost(key, [test], holder).values(_FREED))
 
-    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str) -> None:
-        with self._database.transaction() as connection:
-            now = self._lock(connection, key)
+        self._under(key, request, "fail", [test], fail)
+
+    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str, *, request: str = "") -> None:
+        def set_aside(connection: sa.Connection, now: float) -> None:
             if issued_test(connection, key, test) is None:
                 raise no_such_test(test)
             note(connection, key, "set aside", holder, f"{kind}: {reason}" if reason else kind, now, test)
             held = _of_tests(key, [test]).where(queue.c.holder == text(holder), queue.c.expires > 0.0)
             connection.execute(held.values(expires=math.inf, silent=None, aside=kind, reason=text(reason)))
 
-    def release(self, key: int, tests: Sequence[int], holder: str) -> None:
-        with self._database.transaction() as connection:
-            now = self._lock(connection, key)
+        self._under(key, request, "set aside", [test], set_aside)
+
+    def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
+        def release(connection: sa.Connection, now: float) -> None:
             for start in range(0, len(tests), 500):
                 part = tests[start : start + 500]
                 others = sa.select(queue.c.test, queue.c.holder).where(
@@ -272,14 +393,19 @@ class SQLStorage(Storage):
                     note(connection, key, "released", holder, f"held by {other}", now, test)
                 connection.execute(_not_lost(key, part, holder).values(_FREED))
 
+        self._under(key, request, "release", tests, release)
+
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
-        with self._database.transaction() as connection:
-            now = self._lock(connection, key)
-            for start in range(0, len(tests), 500):
-                held = _of_tests(key, tests[start : start + 500]).where(
-                    queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None)
-                )
-                connection.execute(held.values(expires=now + lease, lease=lease, silent=None))
+        def renew() -> None:
+            with self._database.transaction() as connection:
+                now = self._lock_open(connection, key).now
+                for start in range(0, len(tests), 500):
+                    held = _of_tests(key, tests[start : start + 500]).where(
+                        queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None)
+                    )
+                    connection.execute(held.values(expires=now + lease, lease=lease, silent=None))
+
+        self._safely(renew)
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -329,7 +455,7 @@ class SQLStorage(Storage):
         return read_history(self._database, key, by_arrival=by_arrival)
 
 
-_FREED: dict[str, Any] = {"expires": 0.0, "silent": None, "due": None, "aside": None, "reason": None}
+_FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
 """What the queue says of a test that nobody holds."""
 
 

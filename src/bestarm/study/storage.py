@@ -2,9 +2,11 @@
 
 Two things make up the record: tests, in the order in which they were issued, and their outcomes. Both only ever
 grow. Everything else (evidence, verdicts, the answer) is recomputed from them. What a method has
-returned from is durable; a method that raises has changed nothing. (Only when a server is lost at the very moment of a
-commit can nobody know which of the two it was; telling again is always safe.) A study's key that does not exist is
-`InvalidInput` wherever something would be changed.
+returned from is durable; a method that raises has changed nothing, except that nobody can know this when a server is
+lost at the very moment of a commit: that is `OutcomeUnknown`. So whatever could count twice takes a `request`, a text
+of the caller's making: under the same `request` it is done once, and a repeat returns what the first call did. A
+study's key that does not exist is `InvalidInput` wherever something would be changed; an archived study is
+`StudyArchived`.
 
 In the record a test is (arm, metric) by number, and a value is as the user gave it.
 """
@@ -28,6 +30,26 @@ _GROUP = "bestarm.storages"
 
 class StorageError(RuntimeError):
     """The database cannot do its work now: out of space, out of reach, or busy. Nothing acknowledged is lost."""
+
+
+class ConnectionLost(StorageError):
+    """The connection broke, or the server fell silent, before anything was changed."""
+
+
+class OutcomeUnknown(ConnectionLost):
+    """The connection was lost while the server was doing what it was told: nobody here knows whether it has done it.
+
+    To repeat it is safe: what has a key (or is about one test) is recorded once.
+    """
+
+    def __init__(self, said: str, key: str | None = None) -> None:
+        super().__init__(said)
+        self.key = key
+        """The key under which a repeat is known again, if there is one."""
+
+    def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
+        """The same with a word on how to repeat it."""
+        return OutcomeUnknown(f"{self}; {advice}", key)
 
 
 class StudyRecord(NamedTuple):
@@ -85,6 +107,18 @@ class Pending(NamedTuple):
     """How its attempt ended, as long as nobody has said what that counts; meanwhile nobody is asked to make it."""
     reason: str = ""
     """What was said of that attempt."""
+
+
+class NameTaken(InvalidInput):
+    """There is a study of that name already."""
+
+
+class StudyArchived(InvalidInput):
+    """The study has been put away: it can be read and not changed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"study = {name!r}: is archived; bring it back with `bestarm archive --undo` to change it")
+        self.name = name
 
 
 class HandedOn(InvalidInput):
@@ -183,8 +217,10 @@ class Storage(abc.ABC):
     """Whether no other process can reach it."""
 
     @abc.abstractmethod
-    def create_study(self, name: str, plan: str, seed: int, *, by_arrival: bool = False) -> StudyRecord:
-        """A new study. `InvalidInput` if the name is taken."""
+    def create_study(
+        self, name: str, plan: str, seed: int, *, by_arrival: bool = False, request: str = ""
+    ) -> StudyRecord:
+        """A new study. `NameTaken` if the name is taken, unless by the same `request`."""
 
     @abc.abstractmethod
     def find_study(self, name: str) -> StudyRecord | None: ...
@@ -198,7 +234,8 @@ class Storage(abc.ABC):
         """All studies, the oldest first."""
 
     @abc.abstractmethod
-    def archive(self, key: int, holder: str, *, undo: bool = False) -> None: ...
+    def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
+        """Put a study away, or bring it back. Once this has returned, nothing is recorded in an archived study."""
 
     @abc.abstractmethod
     def hand_out(
@@ -211,6 +248,7 @@ class Storage(abc.ABC):
         plan_rounds: PlanRounds,
         *,
         due: float | None = None,
+        request: str = "",
     ) -> list[Issued]:
         """Hand up to `count` tests to `holder`, no test to two holders at a time.
 
@@ -221,6 +259,8 @@ class Storage(abc.ABC):
         First come tests that nobody holds, and those of holders who are gone: silent for longer than their lease when
         somebody asked, and still silent half as long again after that. Then comes what is planned already, then what
         `plan_rounds` returns, and so on until it returns nothing. Every test up to `settled` has an outcome.
+
+        If `holder` has been handed tests under the same `request` and still holds some, it is those.
         """
 
     @abc.abstractmethod
@@ -231,12 +271,15 @@ class Storage(abc.ABC):
         holder: str,
         source: str,
         ends: Collection[int] = (),
+        *,
+        request: str = "",
     ) -> Sequence[int]:
         """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
 
         They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
         does. What is planned but not handed out is withdrawn, so that these results need not wait for it. A
-        `source` other than "" is taken once only.
+        `source` other than "" is taken once only. The same results again under the same `request` are not recorded
+        again; other results under it are `InvalidInput`.
         """
 
     @abc.abstractmethod
@@ -263,18 +306,18 @@ class Storage(abc.ABC):
         """
 
     @abc.abstractmethod
-    def fail(self, key: int, test: int, holder: str, reason: str) -> None:
+    def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
         """Note a failed attempt, whoever made it, and free the test; of a former holder it is noted and no more."""
 
     @abc.abstractmethod
-    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str) -> None:
+    def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str, *, request: str = "") -> None:
         """Note that the attempt of `holder`, who holds the test, ended so, and keep the test from being handed out.
 
         It stays so until somebody tells, fails, releases or drops it.
         """
 
     @abc.abstractmethod
-    def release(self, key: int, tests: Sequence[int], holder: str) -> None:
+    def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
         """Free tests unmeasured, whoever holds them; those that `holder` has lost to somebody else stay with them.
 
         To free what somebody else holds is noted in the log.

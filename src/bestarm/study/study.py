@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
 import os
 import socket
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
@@ -15,6 +16,7 @@ from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_
 from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.requests import check_key, new_key
 from bestarm.study.show import html_view
 from bestarm.study.storage import (
     Aside,
@@ -22,8 +24,11 @@ from bestarm.study.storage import (
     HandedOn,
     Issued,
     Outcome,
+    OutcomeUnknown,
     Pending,
     Storage,
+    StorageError,
+    StudyArchived,
     StudyRecord,
     open_storage,
 )
@@ -74,6 +79,8 @@ class Study(Follower):
         self._holder = holder
         self._holder_process = os.getpid()
         self._handed: dict[int, Issued] = {}
+        self._unanswered: str | None = None
+        """The key of an ask of which it is not known whether tests were handed out."""
         self._holds = Holds(self)
         self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
         self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
@@ -136,7 +143,9 @@ class Study(Follower):
 
     # ------------------------------------------------------------------------------------------- ask and tell
 
-    def ask(self, n: int = 1, *, days: float | None = None, lease: float | None = None) -> list[Test]:
+    def ask(
+        self, n: int = 1, *, days: float | None = None, lease: float | None = None, key: str | None = None
+    ) -> list[Test]:
         """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out.
 
         They are yours as long as this object lives: it keeps a heartbeat, and only if that falls silent for half a
@@ -144,29 +153,47 @@ class Study(Follower):
         failed or released, for people who measure and come back; when the days are over, the study's status says so
         (`math.inf`: never).
         With `lease` they are yours for so many seconds, unless you `renew` them: a heartbeat of your own.
+        Asked again with the same `key`, by the same holder, it is the same tests, as far as they are still held.
         """
         check_ask(n, days, lease)
+        asked = "" if key is None else check_key(key)
         with self._lock:
             self._sync()
             self._check_open()
             if self._is_done:
                 return []
-            key, settled = self._record.key, self._decider.settled
             # Nobody else can take over what only this process can reach.
             beats = days is None and lease is None and not self._storage.is_private
-            handed = self._storage.hand_out(
-                key,
-                n,
-                self.holder,
-                LEASE if beats else lease,
-                settled,
-                self._plan_rounds,
-                due=None if days is None or days == math.inf else days * 86400.0,
-            )
+            request = asked or self._unanswered or self._new_request()
+            try:
+                handed = self._storage.hand_out(
+                    self._record.key,
+                    n,
+                    self.holder,
+                    LEASE if beats else lease,
+                    self._decider.settled,
+                    self._plan_rounds,
+                    due=None if days is None or days == math.inf else days * 86400.0,
+                    request=request,
+                )
+            except StorageError as error:
+                self._note_unanswered(request)
+                if isinstance(error, OutcomeUnknown):
+                    raise error.advised(f"asking again with key={request!r} finds the tests", request) from error
+                raise
+            self._note_unanswered(None)
             self._handed.update((test.id, test) for test in handed)
             if beats:
                 self._holds.add(test.id for test in handed)
             return [self._test(test) for test in handed]
+
+    def _note_unanswered(self, request: str | None) -> None:
+        """Remember under which key to ask again."""
+        self._unanswered = request
+
+    def _new_request(self) -> str:
+        """The key of what is done next: under the same it is done once."""
+        return new_key()
 
     def tell(self, test: Test | int, value: float) -> None:
         """Record the result of a test. Once it returns, the result is safe.
@@ -175,12 +202,12 @@ class Study(Follower):
         """
         issued = self._issued(test)
         number = check_value(self._part(issued.metric), value)
-        self._check_open()
-        try:
-            outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
-        except HandedOn as error:
-            self._let_go([issued.id])
-            raise self._handed_on(error) from None
+        with _repeatable():
+            try:
+                outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
+            except HandedOn as error:
+                self._let_go([issued.id])
+                raise self._handed_on(error) from None
         self._let_go([issued.id])
         if outcome is not None and outcome.value != number:
             raise self._already(issued, outcome)
@@ -192,41 +219,52 @@ class Study(Follower):
         for test, value in results:
             issued = self._issued(test)
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
-        self._check_open()
-        try:
-            refused = self._storage.tell_many(self._record.key, checked, self.holder)
-        except HandedOn as error:
-            raise self._handed_on(error) from None
+        with _repeatable():
+            try:
+                refused = self._storage.tell_many(self._record.key, checked, self.holder)
+            except HandedOn as error:
+                raise self._handed_on(error) from None
         self._let_go(test for test, _ in checked)
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
     def add(
-        self, results: Iterable[tuple[str, str, float]], *, source: str = "", ends: Collection[int] = ()
+        self,
+        results: Iterable[tuple[str, str, float]],
+        *,
+        source: str = "",
+        ends: Collection[int] = (),
+        key: str | None = None,
     ) -> list[int]:
         """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
 
         Returns their test ids. Give every result there is: to pick among them would bias the answer. A `source`, such
         as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
         the places, from 0, of results after which the study they come from decided.
+
+        The same results again under the same `key` are recorded once, and the same ids returned. Without one, a key is
+        made; `OutcomeUnknown`, raised when a server is lost before it answers, has it in `key`, for you to repeat.
         """
         rows = Columns()
         for arm, metric, value in results:
             a, m = self.arm_number(arm), self.metric_number(metric)
             rows.append(a, m, check_value(self._part(m), value))
-        return list(self._add(rows, source, ends))
+        return list(self._add(rows, source, ends, key))
 
-    def _add(self, rows: Columns, source: str, ends: Collection[int]) -> Sequence[int]:
+    def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
         """As `add`, of results by number that have been checked."""
-        self._check_open()
-        return self._storage.give(self._record.key, rows, self.holder, source, ends)
+        request = self._new_request() if key is None else check_key(key)
+        try:
+            return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
+        except OutcomeUnknown as error:
+            raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
 
     def correct(self, test: Test | int, value: float, reason: str = "") -> None:
         """Replace a result that was told wrongly; the old one stays in the log."""
         issued = self._issued(test)
         number = check_value(self._part(issued.metric), value)
-        self._check_open()
-        self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
+        with _repeatable():
+            self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed, yours or anybody's: the test is handed out again, the reason logged.
@@ -234,8 +272,7 @@ class Study(Follower):
         Fair only if failures have nothing to do with results. Otherwise tell what a failure counts.
         """
         issued = self._issued(test)
-        self._check_open()
-        self._storage.fail(self._record.key, issued.id, self.holder, reason)
+        self._storage.fail(self._record.key, issued.id, self.holder, reason, request=self._new_request())
         self._let_go([issued.id])
 
     def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
@@ -246,8 +283,7 @@ class Study(Follower):
         if kind not in ASIDES:
             raise InvalidInput(f"kind = {kind!r}: must be one of {', '.join(map(repr, ASIDES))}")
         issued = self._issued(test)
-        self._check_open()
-        self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason)
+        self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason, request=self._new_request())
         self._let_go([issued.id])
 
     def abandon(self, test: Test | int, reason: str = "") -> None:
@@ -256,11 +292,11 @@ class Study(Follower):
         Fair only if the reason has nothing to do with what the result would have been.
         """
         issued = self._issued(test)
-        self._check_open()
-        try:
-            outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
-        except HandedOn as error:
-            raise self._handed_on(error) from None
+        with _repeatable():
+            try:
+                outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
+            except HandedOn as error:
+                raise self._handed_on(error) from None
         self._let_go([issued.id])
         if outcome is not None and outcome.value is not None:
             raise self._already(issued, outcome)
@@ -272,7 +308,7 @@ class Study(Follower):
         nothing to do with what it would have been.
         """
         numbers = [_id(test) for test in ([tests] if isinstance(tests, Test | int) else tests)]
-        self._storage.release(self._record.key, numbers, self.holder)
+        self._storage.release(self._record.key, numbers, self.holder, request=self._new_request())
         self._let_go(numbers)
 
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
@@ -313,9 +349,7 @@ class Study(Follower):
 
     def _check_open(self) -> None:
         if self._record.archived is not None:
-            raise InvalidInput(
-                f"study = {self.name!r}: is archived; bring it back with `bestarm archive --undo` to change it"
-            )
+            raise StudyArchived(self.name)
 
     def _issued(self, test: Test | int) -> Issued:
         """The test as it was issued."""
@@ -367,6 +401,15 @@ class Study(Follower):
         if outcome.value is None:
             return AlreadyTold(f"{where}: was abandoned{': ' + outcome.reason if outcome.reason else ''}")
         return AlreadyTold(f"{where}: has the result {outcome.value:g} already; use correct to replace it")
+
+
+@contextlib.contextmanager
+def _repeatable() -> Iterator[None]:
+    """What is about one test and one value can be said again; if need be, the user learns that."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        raise error.advised("to repeat it is safe: it counts once") from error
 
 
 def _id(test: Test | int) -> int:

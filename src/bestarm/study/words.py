@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from bestarm.answer import Answer, excluded_words, names_in_words
 from bestarm.noise import Bernoulli, Gaussian
@@ -100,3 +101,33 @@ def _order(plan: Plan) -> list[str]:
         "How long a test takes has nothing to do with its result: results count in the order in which they arrive, as "
         "the plan declares."
     ]
+
+
+def difference(there: Plan, here: Plan) -> str:
+    """The first thing in which two plans differ.
+
+    >>> import bestarm as ba
+    >>> one = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
+    >>> difference(one, ba.Plan.of(one, delta=0.1))
+    'delta is 0.05 there and 0.1 here'
+    """
+    return _difference(there.to_data(), here.to_data(), "") or "in something that files do not show"
+
+
+def _difference(there: Any, here: Any, path: str) -> str:
+    if there == here:
+        return ""
+    if isinstance(there, dict) and isinstance(here, dict):
+        pairs = [(there.get(key), here.get(key), f"{path}.{key}" if path else key) for key in {**there, **here}]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = [(old, new, f"{path}[{k}]") for k, (old, new) in enumerate(zip(there, here, strict=True))]
+    elif isinstance(there, list) and isinstance(here, list):
+        return f"{path} are {len(there):,} there and {len(here):,} here"
+    else:
+        return f"{path} is {_short(there)} there and {_short(here)} here"
+    return next(filter(None, (_difference(*pair) for pair in pairs)), "")
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -16,10 +16,11 @@ from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.simulation.executors import open_workers
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
-from bestarm.study.storage import Aside, Pending, Storage, StorageError, open_storage
+from bestarm.study.storage import Aside, NameTaken, Pending, Storage, StorageError, StudyArchived, open_storage
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue
 from bestarm.study.waiting import SHOWN_AFTER, Awaited
+from bestarm.study.words import difference
 from bestarm.validation import InvalidInput
 
 _log = logging.getLogger("bestarm")
@@ -138,12 +139,14 @@ def _create_or_open(
 ) -> Study:
     plan = Plan.of(problem, delta=delta, name=name, policy=policy)
     if storage.find_study(plan.name) is None:
-        return Study.create(plan, storage=storage, seed=seed)
+        # Somebody may be quicker: then it is theirs that we join.
+        with contextlib.suppress(NameTaken):
+            return Study.create(plan, storage=storage, seed=seed)
     study = Study.open(plan.name, storage=storage)
     if study.plan != plan:
         raise InvalidInput(
-            f"name = {plan.name!r}: there is a study of this name in {storage.url!r} with another plan; "
-            "give another name to start anew"
+            f"name = {plan.name!r}: there is a study of this name in {storage.url!r} with another plan "
+            f"({difference(study.plan, plan)}); give another name to start anew"
         )
     return study
 
@@ -200,7 +203,7 @@ def drive(
             future.cancel()
         if held:
             # Without the database they come free by themselves, when nothing is heard of us.
-            with contextlib.suppress(StorageError):
+            with contextlib.suppress(StorageError, StudyArchived):
                 study.release(held.values())
     answer = study.answer
     assert answer is not None, "the study is done"

@@ -13,7 +13,7 @@ from bestarm.study.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
 from bestarm.web import models
-from bestarm.web.common import CHANGE, Key
+from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.desk import Desk
 from bestarm.web.events import Hub
 from bestarm.web.limits import Limits
@@ -33,11 +33,12 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     ) -> T:
         """Do something to a study in the name of whoever asks for it; `slowly` if it may take seconds."""
         address = request.client.host if request.client else "nowhere"
+        repeated = idempotency_key(request)
 
         def in_name(study: SharedStudy) -> T:
             with (
                 contextlib.nullcontext() if slowly else desk.writing,
-                study.on_behalf_of(holder or f"somebody@{address}"),
+                study.on_behalf_of(holder or f"somebody@{address}", repeated),
             ):
                 return act(study)
 
@@ -48,7 +49,9 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     def meant(one: SharedStudy, body: models.Correct | models.OneTest) -> Test | int:
         return one.meant(body.test, body.arm, body.metric)
 
-    @router.post("/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, tags=["tests"])
+    @router.post(
+        "/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, openapi_extra=takes_key(), tags=["tests"]
+    )
     async def ask(study: Key, body: models.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
         tests, done = await change(
@@ -71,7 +74,9 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         await change(study, request, body.holder, act)
         return json_response({"told": len(body.results)})
 
-    @router.post("/studies/{study}/add", response_model=models.Added, responses=CHANGE, tags=["tests"])
+    @router.post(
+        "/studies/{study}/add", response_model=models.Added, responses=CHANGE, openapi_extra=takes_key(), tags=["tests"]
+    )
     async def add(study: Key, body: models.Add, request: Request) -> Response:
         """Record results that were measured without asking, all or none."""
         results = [(result.arm, result.metric, result.value) for result in body.results]
@@ -84,7 +89,10 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         "/studies/{study}/csv",
         response_model=models.Told,
         responses=CHANGE,
-        openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}},
+            **takes_key(),
+        },
         tags=["tests"],
     )
     async def csv(study: Key, request: Request, holder: Holder = None) -> Response:
@@ -102,13 +110,25 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 
-    @router.post("/studies/{study}/fail", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @router.post(
+        "/studies/{study}/fail",
+        response_model=models.Nothing,
+        responses=CHANGE,
+        openapi_extra=takes_key(),
+        tags=["tests"],
+    )
     async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
         await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
         return json_response({})
 
-    @router.post("/studies/{study}/set-aside", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @router.post(
+        "/studies/{study}/set-aside",
+        response_model=models.Nothing,
+        responses=CHANGE,
+        openapi_extra=takes_key(),
+        tags=["tests"],
+    )
     async def set_aside(study: Key, body: models.SetAside, request: Request) -> Response:
         """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
         await change(
@@ -122,7 +142,13 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
         return json_response({})
 
-    @router.post("/studies/{study}/release", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @router.post(
+        "/studies/{study}/release",
+        response_model=models.Nothing,
+        responses=CHANGE,
+        openapi_extra=takes_key(),
+        tags=["tests"],
+    )
     async def release(study: Key, body: models.HeldTests, request: Request) -> Response:
         """Free tests unmeasured, whoever holds them."""
         await change(study, request, body.holder, lambda one: one.release(body.tests))

@@ -20,9 +20,10 @@ from bestarm.problem import Problem
 from bestarm.study.checks import check_ask, check_lease
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.outlook import Outlook
+from bestarm.study.requests import check_key, new_key
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Aside, Event, Pending, default_url
+from bestarm.study.storage import Aside, Event, OutcomeUnknown, Pending, default_url
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
@@ -117,7 +118,8 @@ class Client:
         """A new study of `problem`; the options are those of `Study.create`."""
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         # A name that is taken is a mistake here, not a test with another outcome.
-        row = self._connection.post("/api/studies", {"plan": plan.to_data(), "seed": seed}, taken=InvalidInput)
+        body = {"plan": plan.to_data(), "seed": seed}
+        row = self._connection.post("/api/studies", body, key=new_key(), taken=InvalidInput)
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)
 
     def open(self, name: str, *, holder: str | None = None) -> RemoteStudy:
@@ -146,6 +148,8 @@ class RemoteStudy:
         self._metrics = {name: k for k, name in enumerate(plan.metrics)}
         self._known: tuple[str, dict[str, Any]] | None = None
         self._holds = Holds(self)
+        self._unanswered: str | None = None
+        """The key of an ask of which it is not known whether tests were handed out."""
 
     @property
     def name(self) -> str:
@@ -164,14 +168,31 @@ class RemoteStudy:
     def _get(self, what: str, query: dict[str, Any] | None = None) -> Any:
         return self._connection.get(f"/api/studies/{self.id}/{what}", query)
 
-    def _post(self, what: str, body: dict[str, Any], *, again: bool = True) -> Any:
-        return self._connection.post(f"/api/studies/{self.id}/{what}", body | {"holder": self.holder}, again=again)
+    def _post(self, what: str, body: dict[str, Any], *, key: str | None = None) -> Any:
+        """Have the service do something that is the same however often it is said."""
+        path = f"/api/studies/{self.id}/{what}"
+        try:
+            return self._connection.post(path, body | {"holder": self.holder}, key=key)
+        except OutcomeUnknown as error:
+            if error.key is not None:
+                # The service has said how to go on.
+                raise
+            if key is None:
+                raise error.advised("to repeat it is safe: it counts once") from error
+            raise error.advised(f"repeat it with key={key!r}, under which it is done once", key) from error
 
     # ------------------------------------------------------------------------------------------- ask and tell
 
-    def ask(self, n: int = 1, *, days: float | None = None, lease: float | None = None) -> list[Test]:
-        """Up to `n` tests to make now, as `Study.ask` hands them out: by default with a heartbeat of this object."""
+    def ask(
+        self, n: int = 1, *, days: float | None = None, lease: float | None = None, key: str | None = None
+    ) -> list[Test]:
+        """Up to `n` tests to make now, as `Study.ask` hands them out: by default with a heartbeat of this object.
+
+        Asked again with the same `key`, by the same holder, it is the same tests; at most 10,000 then.
+        """
         check_ask(n, days, lease)
+        if key is not None and check_key(key) and n > MOST_AT_ONCE:
+            raise InvalidInput(f"n = {n:,}: with a key, at most {MOST_AT_ONCE:,} at a time")
         beats = days is None and lease is None
         terms: dict[str, Any] = {"lease": LEASE} if beats else {}
         if lease is not None:
@@ -181,7 +202,9 @@ class RemoteStudy:
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)
-            asked = self._post("ask", {"n": wanted, **terms}, again=False)["tests"]
+            self._unanswered = key or self._unanswered or new_key()
+            asked = self._post("ask", {"n": wanted, **terms}, key=self._unanswered)["tests"]
+            self._unanswered = None
             tests += [Test(**test) for test in asked]
             if beats:
                 self._holds.add(test["id"] for test in asked)
@@ -204,12 +227,20 @@ class RemoteStudy:
         self._holds.discard(row["test"] for row in rows)
 
     def add(
-        self, results: Iterable[tuple[str, str, float]], *, source: str = "", ends: Collection[int] = ()
+        self,
+        results: Iterable[tuple[str, str, float]],
+        *,
+        source: str = "",
+        ends: Collection[int] = (),
+        key: str | None = None,
     ) -> list[int]:
-        """Record results (arm, metric, value) measured without asking, all or none; at most 10,000."""
+        """Record results (arm, metric, value) measured without asking, all or none; at most 10,000.
+
+        Under the same `key` the same results are recorded once, as in `Study.add`.
+        """
         rows = [{"arm": arm, "metric": metric, "value": _number(value)} for arm, metric, value in results]
         body = {"results": _few(rows), "source": source, "ends": sorted(ends)}
-        ids: list[int] = self._post("add", body, again=False)["ids"]
+        ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
 
     def correct(self, test: Test | int, value: float, reason: str = "") -> None:
@@ -218,26 +249,26 @@ class RemoteStudy:
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
-        self._end("fail", test, reason, again=False)
+        self._end("fail", test, reason, key=new_key())
 
     def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
         """Say that your attempt at a test failed, without saying what that counts."""
-        self._end("set-aside", test, reason, kind=kind)
+        self._end("set-aside", test, reason, key=new_key(), kind=kind)
 
     def abandon(self, test: Test | int, reason: str = "") -> None:
         """Give a test up: its result is no longer expected, and will be refused."""
         self._end("abandon", test, reason)
 
-    def _end(self, how: str, test: Test | int, reason: str, *, again: bool = True, **more: str) -> None:
+    def _end(self, how: str, test: Test | int, reason: str, *, key: str | None = None, **more: str) -> None:
         named = _named(test)
-        self._post(how, named | {"reason": reason[:2000], **more}, again=again)
+        self._post(how, named | {"reason": reason[:2000], **more}, key=key)
         self._holds.discard([named["test"]])
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
         """Free tests unmeasured, whoever holds them, for anybody to be asked again at once."""
         numbers = [_named(test)["test"] for test in ([tests] if isinstance(tests, Test | int) else tests)]
         for part in _parts(numbers):
-            self._post("release", {"tests": part})
+            self._post("release", {"tests": part}, key=new_key())
         self._holds.discard(numbers)
 
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:

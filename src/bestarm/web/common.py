@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from bestarm.parsing import read_json
+from bestarm.study.requests import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.problems import Problem
@@ -42,6 +43,7 @@ _REASONS = {
     429: "Too many requests.",
     500: "A fault of the service.",
     503: "The database, or the service, cannot do it now; try again.",
+    504: "The database was lost before it answered: whether it was done is not known. Repeat under the same key.",
 }
 
 
@@ -51,7 +53,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 ALWAYS = (401, 403, 429, 500, 503)
 READ = errors(*ALWAYS, 404, 422)
-CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422)
+CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 504)
 
 
 class StrictRoute(APIRoute):
@@ -79,3 +81,25 @@ async def check_type(request: Request) -> None:
         wanted = "text/csv" if request.url.path.endswith("/csv") else "application/json"
         if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
             raise Problem(415, f"the body must be {wanted}, and the header Content-Type must say so", "Content-Type")
+
+
+def takes_key() -> dict[str, Any]:
+    """The part of a route's description that says that a repeat under the same key is done once."""
+    description = (
+        "A text of the client's making, one for each thing to do. Sent again with the same key, the request is not "
+        "done again: its answer is that of the first time."
+    )
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY}
+    header = {"name": "Idempotency-Key", "in": "header", "required": False}
+    return {"parameters": [header | {"description": description, "schema": schema}]}
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The key under which a client does something, None if it gives none."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    try:
+        return check_key(key)
+    except InvalidInput as error:
+        raise Problem(422, str(error).replace("key", "Idempotency-Key", 1), "Idempotency-Key") from None

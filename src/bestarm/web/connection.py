@@ -14,7 +14,7 @@ import time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from bestarm.study.storage import StorageError
+from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
 from bestarm.validation import InvalidInput
@@ -23,7 +23,11 @@ _MOST_IDLE = 64
 
 
 class _Broken(Exception):
-    """The connection ended before an answer came."""
+    """The connection ended, or nothing came, before an answer did; `may_retry` if there is time to ask again."""
+
+    def __init__(self, said: str, *, may_retry: bool) -> None:
+        super().__init__(said)
+        self.may_retry = may_retry
 
 
 class Connection:
@@ -62,43 +66,51 @@ class Connection:
         """What is at a path; None if its version is still `tag`."""
         headers = {} if tag is None else {"If-None-Match": f'W/"{tag}"'}
         whole = f"{path}?{urlencode(query)}" if query else path
-        return self._request("GET", whole, None, headers, again=True, taken=AlreadyTold)
+        return self._request("GET", whole, None, headers, taken=AlreadyTold)
 
     def post(
-        self, path: str, body: dict[str, Any], *, again: bool = True, taken: type[InvalidInput] = AlreadyTold
+        self, path: str, body: dict[str, Any], *, key: str | None = None, taken: type[InvalidInput] = AlreadyTold
     ) -> Any:
-        """The answer to a request; `again` if it may be sent twice, `taken` is what to raise if it comes too late."""
+        """The answer to a request, which may be sent twice: it must be harmless when repeated, or have a `key`.
+
+        `taken` is what to raise if it comes too late.
+        """
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"request: cannot be written as JSON: {error}") from None
-        return self._request("POST", path, data, {"Content-Type": "application/json"}, again=again, taken=taken)
+        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        return self._request("POST", path, data, headers, taken=taken)
 
     def _request(
-        self,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: dict[str, str],
-        *,
-        again: bool,
-        taken: type[Exception],
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, taken: type[Exception]
     ) -> Any:
         give_up = time.monotonic() + self._timeout
+        broken: _Broken | None = None
         while True:
             try:
                 status, wait, data = self._send(method, path, body, headers)
-            except _Broken as error:
-                if not again:
-                    raise StorageError(f"service = {self.url!r}: {error}") from None
-                again = False
-                continue
+            except (_Broken, StorageError) as error:
+                # Even if the service is not to be reached now: it may have done what it was told before.
+                first = broken or (error if isinstance(error, _Broken) else None)
+                if broken is None and isinstance(error, _Broken) and error.may_retry:
+                    broken = error
+                    continue
+                if first is None:
+                    raise
+                raise self._unanswered(method, first) from None
             if status == 429 and time.monotonic() + wait < give_up:
                 time.sleep(wait)
                 continue
-            return self._answer(status, data, taken)
+            return self._answer(status, data, headers, taken)
 
-    def _answer(self, status: int, data: bytes, taken: type[Exception]) -> Any:
+    def _unanswered(self, method: str, error: _Broken) -> StorageError:
+        said = f"service = {self.url!r}: {error}"
+        if method == "GET":
+            return StorageError(said)
+        return OutcomeUnknown(f"{said}; whether this was recorded is not known")
+
+    def _answer(self, status: int, data: bytes, headers: dict[str, str], taken: type[Exception]) -> Any:
         if status == 304:
             return None
         try:
@@ -110,6 +122,8 @@ class Connection:
             raise StorageError(
                 f"service = {self.url!r}: answered with status {status} and not as bestarm does"
             ) from None
+        if status == 504:
+            raise OutcomeUnknown(f"service = {self.url!r}: {reason}", headers.get("Idempotency-Key"))
         if status in (408, 429) or status >= 500:
             raise StorageError(f"service = {self.url!r}: {reason}")
         if status == 409:
@@ -126,9 +140,9 @@ class Connection:
                 data = gzip.decompress(data)
         except (OSError, http.client.HTTPException, EOFError) as error:
             connection.close()
-            if isinstance(error, ConnectionRefusedError | ssl.SSLError | TimeoutError):
+            if isinstance(error, ConnectionRefusedError | ssl.SSLError):
                 raise StorageError(f"service = {self.url!r}: {_words(error)}") from None
-            raise _Broken(_words(error)) from None
+            raise _Broken(_words(error), may_retry=not isinstance(error, TimeoutError)) from None
         except BaseException:
             connection.close()
             raise

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from bestarm.plan import Plan
 from bestarm.study.checks import check_can_be_decided, new_record
-from bestarm.study.storage import Storage, StorageError, StudyRecord
+from bestarm.study.storage import NameTaken, Storage, StorageError, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web.problems import NotThere, Taken
 from bestarm.web.pulse import Pulse
@@ -144,17 +144,15 @@ class Desk:
             self._turns.pop(gone, None)
         return kept
 
-    async def create(self, plan: Plan, seed: int) -> SharedStudy:
-        """A new study."""
+    async def create(self, plan: Plan, seed: int, key: str | None = None) -> SharedStudy:
+        """A new study, one for each `key`."""
 
         def make() -> SharedStudy:
             check_can_be_decided(plan)
             try:
-                record = new_record(self.storage, plan, seed)
-            except InvalidInput as error:
-                if self.storage.find_study(plan.name) is not None:
-                    raise Taken(str(error)) from None
-                raise
+                record = new_record(self.storage, plan, seed, key)
+            except NameTaken as error:
+                raise Taken(str(error)) from None
             return SharedStudy(self.storage, record)
 
         return self._keep(await self.do(make))

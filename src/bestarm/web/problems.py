@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from bestarm.study.storage import StorageError
+from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 from bestarm.web.description import allowed_methods
@@ -85,6 +85,8 @@ def as_problem(error: InvalidInput | StorageError, storage_url: str, prefix: str
     """What a study complained of. Where the database is, is nobody's business."""
     reason = str(error).replace(repr(storage_url), "this service")
     field = field_of(reason)
+    if isinstance(error, OutcomeUnknown):
+        return Problem(504, reason.removeprefix("storage = this service: "), None)
     if isinstance(error, StorageError) or field == "storage":
         return Problem(503, reason.removeprefix("storage = this service: "), None, Retry_After="1")
     if isinstance(error, NotThere):

@@ -14,7 +14,17 @@ from bestarm.plan import Plan
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
-from bestarm.web.common import ALWAYS, DIGITS, READ, Key, StrictRoute, check_type, errors
+from bestarm.web.common import (
+    ALWAYS,
+    DIGITS,
+    READ,
+    Key,
+    StrictRoute,
+    check_type,
+    errors,
+    idempotency_key,
+    takes_key,
+)
 from bestarm.web.desk import Desk
 from bestarm.web.downloads import add_downloads
 from bestarm.web.events import Hub
@@ -63,17 +73,18 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
     @router.post(
         "/studies",
         response_model=models.StudyRow,
-        responses=errors(*ALWAYS, 400, 408, 409, 413, 415, 422),
+        responses=errors(*ALWAYS, 400, 408, 409, 413, 415, 422, 504),
         status_code=201,
+        openapi_extra=takes_key(),
         tags=["studies"],
     )
-    async def create(body: models.NewStudy) -> Response:
+    async def create(body: models.NewStudy, request: Request) -> Response:
         """Make a study from a plan."""
         try:
             plan = Plan.from_data(body.plan)
         except InvalidInput as error:
             raise as_problem(error, desk.storage.url, "plan.") from None
-        study = await desk.create(Plan.of(plan, name=body.name), body.seed)
+        study = await desk.create(Plan.of(plan, name=body.name), body.seed, idempotency_key(request))
         hub.nudge(study.record.key)
         snapshot = await desk.snapshot(study.record.key)
         return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})

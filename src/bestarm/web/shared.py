@@ -85,15 +85,15 @@ class SharedStudy(Study):
         self._room = _MOST_HANDED
 
     @contextlib.contextmanager
-    def on_behalf_of(self, holder: str) -> Iterator[None]:
-        """What this thread does inside is done in the name of `holder`, on the entry as it is now."""
+    def on_behalf_of(self, holder: str, key: str | None = None) -> Iterator[None]:
+        """What this thread does inside is done for `holder`, on the entry as it is now, and once for each `key`."""
         if time.monotonic() - self._looked > _LOOK_EVERY:
             self._look_lightly()
-        self._client.holder = holder
+        self._client.holder, self._client.key = holder, key
         try:
             yield
         finally:
-            self._client.holder = None
+            self._client.holder = self._client.key = None
 
     def _look_lightly(self) -> None:
         """As `_look`, without waiting for the lock: of a change in the past, whoever computes next finds out."""
@@ -110,6 +110,13 @@ class SharedStudy(Study):
     @property
     def holder(self) -> str:
         return getattr(self._client, "holder", None) or "service"
+
+    def _new_request(self) -> str:
+        return getattr(self._client, "key", None) or super()._new_request()
+
+    def _note_unanswered(self, request: str | None) -> None:
+        # Each client repeats what it has asked, if it wants to, under the key that it has given.
+        return
 
     @property
     def _address(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bestarm.testing.storages import arriving, giving, leases, reading, studies, telling, threads
+from bestarm.testing.storages import archiving, arriving, giving, leases, reading, repeating, studies, telling, threads
 from bestarm.testing.storages.common import MakeStorage
 
 __all__ = ["STORAGE_CHECKS", "MakeStorage"]
@@ -21,6 +21,8 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     studies.check_studies_do_not_mix,
     studies.check_an_archive_is_noted_once,
     studies.check_unknown_studies_and_tests_are_refused,
+    archiving.check_archived_studies_do_not_change,
+    archiving.check_nothing_is_recorded_once_a_study_is_archived,
     telling.check_telling_is_idempotent,
     telling.check_values_come_back_to_the_last_bit,
     telling.check_several_results_are_told_together_or_not_at_all,
@@ -39,6 +41,10 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     leases.check_outcomes_end_leases,
     giving.check_given_results_withdraw_the_plan,
     giving.check_a_source_is_taken_once,
+    repeating.check_results_under_one_request_are_given_once,
+    repeating.check_tests_under_one_request_are_handed_out_once,
+    repeating.check_what_is_noted_under_one_request_is_noted_once,
+    repeating.check_a_study_is_made_once_under_a_request,
     arriving.check_arrivals_are_in_the_order_of_telling,
     arriving.check_arrivals_keep_their_place,
     arriving.check_arrivals_of_many_threads,

@@ -84,17 +84,39 @@ export async function getNewer(path, version, { signal } = {}) {
   return response.json();
 }
 
+/** Keys of what was sent and has no answer, by what it is: sent again under its key, it is done once. */
+const unanswered = new Map();
+
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(16).padStart(8, "0")).join("");
+}
+
+async function postOnce(path, type, body) {
+  const what = `${path}\n${body}`;
+  const key = unanswered.get(what) ?? newKey();
+  unanswered.set(what, key);
+  try {
+    const response = await send(path, {
+      method: "POST",
+      headers: { "Content-Type": type, "Idempotency-Key": key },
+      body,
+    });
+    const answer = await response.json();
+    unanswered.delete(what);
+    return answer;
+  } catch (error) {
+    // Of anything else but a refusal it is not known whether it was done.
+    if (error instanceof ApiError && error.status >= 400 && error.status < 500) unanswered.delete(what);
+    throw error;
+  }
+}
+
 export async function post(path, body) {
-  const response = await send(path, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-  });
-  return response.json();
+  return postOnce(path, "application/json", JSON.stringify(body));
 }
 
 export async function postCsv(path, text) {
-  return (await send(path, { method: "POST", headers: { "Content-Type": "text/csv" }, body: text })).json();
+  return postOnce(path, "text/csv", text);
 }
 
 /** Save a file of the service's. A link cannot carry the token, so the file goes through memory where there is one. */

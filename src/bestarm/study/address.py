@@ -1,0 +1,74 @@
+"""Where a database is: reading its address, and showing it without anything secret that it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from bestarm.validation import InvalidInput
+
+_SHOWN = {
+    *("answer_timeout", "application_name", "channel_binding", "client_encoding", "connect_timeout", "gssencmode"),
+    *("host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "port"),
+    *("sslmode", "target_session_attrs", "tcp_user_timeout"),
+}
+"""Options of a URL that tell nobody a secret. Whatever else stands there may be one, or the rest of one."""
+
+_LIKE_A_SERVER = re.compile(r"\s*postgres\w*(\+\w+)?:|.*\b(password|sslpassword)\s*=", re.IGNORECASE | re.DOTALL)
+
+
+def read_address(url: str) -> sa.URL:
+    """The address that a path or URL means; `InvalidInput` if it means none, which repeats nothing secret."""
+    if "://" not in url:
+        if _LIKE_A_SERVER.match(url):
+            raise InvalidInput(
+                "storage: reads like the address of a server and is not one; write postgresql://user@host/database"
+            )
+        return sa.URL.create("sqlite", database=url)
+    scheme, _, rest = url.partition("://")
+    try:
+        address = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise InvalidInput("storage: must be a path or a URL such as postgresql://user@host/database") from None
+    backend = address.get_backend_name()
+    if backend == "sqlite":
+        return sa.URL.create("sqlite", database=address.database or ":memory:")
+    if backend not in ("postgresql", "postgres"):
+        named = f" = {scheme}://…" if re.fullmatch(r"[A-Za-z][\w+.-]{0,30}", scheme) else ""
+        raise InvalidInput(f"storage{named}: must be a path, sqlite:///PATH or postgresql://…")
+    # Else the end of the password would be taken for the beginning of the host, and shown as such.
+    if rest.partition("?")[0].count("@") > 1:
+        raise InvalidInput(
+            "storage: has more than one @; in a user, a password or the name of a database write it as %40"
+        )
+    return address.set(drivername="postgresql+psycopg")
+
+
+def shown_address(url: str) -> str:
+    """The address without anything secret; of one that cannot be read, nothing."""
+    try:
+        address = read_address(url)
+    except InvalidInput:
+        return "…"
+    return url if "://" not in url else shown(address)
+
+
+def shown(address: sa.URL) -> str:
+    """The address without its password, and without options that could hold one."""
+    kept: dict[str, Any] = {name: value for name, value in address.query.items() if name in _SHOWN}
+    text = address.set(query=kept).render_as_string(hide_password=True)
+    if len(kept) == len(address.query):
+        return text
+    return f"{text}{'&' if kept else '?'}***"
+
+
+def secrets_of(address: sa.URL) -> Iterator[str]:
+    """What must not be shown, wherever it turns up."""
+    if address.password:
+        yield str(address.password)
+    for name, values in address.query.items():
+        if name not in _SHOWN:
+            yield from (name, *([values] if isinstance(values, str) else values))

@@ -1,0 +1,89 @@
+"""Checks of what is said again under the same request: it is done once."""
+
+from __future__ import annotations
+
+from bestarm.testing.storages.common import (
+    ANN,
+    BOB,
+    LONG,
+    MakeStorage,
+    endless,
+    must_refuse,
+    new_study,
+    pending_ids,
+    values,
+)
+
+
+def check_results_under_one_request_are_given_once(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        two = [(0, 0, 1.0), (1, 0, 2.0)]
+        assert list(storage.give(study.key, two, ANN, "", request="r1")) == [1, 2]
+        assert list(storage.give(study.key, two, ANN, "a file", request="r2")) == [3, 4]
+        log = storage.log(study.key)
+        assert list(storage.give(study.key, two, BOB, "", request="r1")) == [1, 2]
+        # A source that is known by its request is no mistake.
+        assert list(storage.give(study.key, two, ANN, "a file", request="r2")) == [3, 4]
+        with must_refuse("a file", "already"):
+            storage.give(study.key, two, ANN, "a file", request="r3")
+        for other in (two[:1], [(0, 0, 1.0), (1, 0, 2.5)], [(0, 0, 1.0), (0, 0, 2.0)]):
+            with must_refuse("r1", "something else"):
+                storage.give(study.key, other, ANN, "", request="r1")
+        assert storage.log(study.key) == log
+        # Requests belong to their study, and outlive who made them.
+        second = storage.create_study(study.name + " other", "{}", seed=0)
+        assert list(storage.give(second.key, two, ANN, "", request="r1")) == [1, 2]
+        again = make_storage()
+        try:
+            assert list(again.give(study.key, two, ANN, "", request="r1")) == [1, 2]
+            # Also when the study has been put away since.
+            again.archive(study.key, BOB)
+            assert list(again.give(study.key, two, ANN, "", request="r1")) == [1, 2]
+        finally:
+            again.close()
+        assert values(storage, study) == [1.0, 2.0, 1.0, 2.0]
+
+
+def check_tests_under_one_request_are_handed_out_once(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+
+        def ask(request: str, holder: str = ANN, count: int = 2) -> list[int]:
+            return [test.id for test in storage.hand_out(study.key, count, holder, LONG, 0, endless, request=request)]
+
+        assert ask("r1") == [1, 2]
+        assert ask("r1") == [1, 2]
+        assert ask("r1", BOB) == [3, 4]
+        assert ask("r2") == [5, 6]
+        # What is told or freed meanwhile is no longer theirs to make.
+        storage.release(study.key, [2], ANN)
+        assert ask("r1") == [1]
+        assert ask("r3", BOB, 1) == [2]
+        assert ask("r1") == [1]
+        storage.tell(study.key, 1, 1.0, ANN)
+        assert pending_ids(storage, study) == [2, 3, 4, 5, 6]
+
+
+def check_what_is_noted_under_one_request_is_noted_once(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        storage.hand_out(study.key, 3, ANN, LONG, 0, endless)
+        for _ in range(2):
+            storage.set_aside(study.key, 1, ANN, "failed", "broke", request="r1")
+            storage.fail(study.key, 2, BOB, "power", request="r2")
+            storage.release(study.key, [3], BOB, request="r3")
+            # Somebody else has them by now: whoever repeats what they said before does not take them away again.
+            storage.hand_out(study.key, 2, "cleo", LONG, 0, endless)
+        noted = [event.kind for event in storage.log(study.key) if event.kind not in ("created", "asked")]
+        assert noted == ["set aside", "failed", "released"]
+        holders = {test.id: test.holder for test in storage.pending(study.key) if test.expires > 0.0}
+        assert (holders[2], holders[3]) == ("cleo", "cleo")
+
+
+def check_a_study_is_made_once_under_a_request(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        made = storage.create_study(study.name + " twice", "{}", seed=1, request="r1")
+        assert storage.create_study(made.name, "{}", seed=1, request="r1") == made
+        with must_refuse("exists already"):
+            storage.create_study(made.name, "{}", seed=1, request="r2")
+        with must_refuse("exists already"):
+            storage.create_study(made.name, "{}", seed=1)
+        assert [record.name for record in storage.studies()].count(made.name) == 1
