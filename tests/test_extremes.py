@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import json
 import math
 import re
+import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -15,13 +21,14 @@ from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.evidence.pairs import Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, suffices
+from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, suffices
 from bestarm.kernel.compile import compiled
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import lower_end, present_answer, upper_end
 from bestarm.policies.setting import new_setting, to_user
 from bestarm.simulation.engine import Job
+from bestarm.study.intervals import interval_chart
 from bestarm.study.standing import standings
 
 NONSENSE = (math.nan, math.inf, -math.inf)
@@ -166,6 +173,67 @@ def test_a_lead_far_beyond_the_width_of_an_interval() -> None:
         assert ba.simulate(plan, policy=policy, runs=5, max_tests=10_000).answer_counts == {"b": 5}
 
 
+def told(kind: type[Policy], engine: str, plan: ba.Plan, rounds: list[list[float]]) -> Stop | None:
+    """What the policy says after every stream, in order, has been told a round's values, and then the next round's."""
+    arms, metrics = len(plan.arms), len(plan.metrics)
+    policy = kind(new_setting(plan, 0.05, "mixture"), arms, metrics)
+    if engine == "compiled":
+        assert isinstance(policy, KernelPolicy)
+        policy.compile()
+    decision: Any = None
+    tests = np.array(list(np.ndindex(arms, metrics)))
+    ends = np.zeros(len(tests), np.int8)
+    ends[-1] = 1
+    for values in rounds:
+        decision = policy.advance(tests, np.array(values), ends)
+    return decision if isinstance(decision, Stop) else None
+
+
+@pytest.mark.parametrize(("kind", "engine"), ENGINES)
+def test_results_that_contradict_one_another_do_not_make_arms_infeasible(kind: type[Policy], engine: str) -> None:
+    """Without constraints every arm is feasible, whatever the values: an eliminated arm must not beat the last one."""
+    plan = ba.Plan(arms=("a", "b", "c"), objective=ba.maximize("p", noise=ba.Gaussian(1.0)), bound="mixture")
+    lots = np.random.default_rng(4)
+    for scale in (1.0, 1e3, 1e12, 1e17):
+        for _ in range(40):
+            policy = kind(new_setting(plan, 0.05, "mixture"), 3, 1)
+            stop = going_on(policy, engine, lambda *_: float(lots.choice([-1.0, 0.0, 1.0])) * scale, rounds=12)  # noqa: B023
+            assert stop is None or stop.arm is not None
+
+
+@pytest.mark.parametrize(("kind", "engine"), ENGINES)
+def test_intervals_that_round_to_a_point_decide_nothing(kind: type[Policy], engine: str) -> None:
+    """Two arms that are alike, 10^17 sigmas from the reference, and one that is worse: one of the two is not better."""
+    plan = ba.Plan(arms=("a", "b", "c"), objective=ba.maximize("p", noise=ba.Gaussian(1.0)), bound="mixture")
+    assert told(kind, engine, plan, [[1e17, 1e17, -1e17]] * 3) is None
+    # A lead that is no more than the rounding of the sums is none.
+    assert told(kind, engine, plan, [[1e17, 1e17, -1e17]] * 40 + [[1e17 + 16.0, 1e17, -1e17]]) is None
+    # One that is more decides.
+    assert told(kind, engine, plan, [[1e17, 1e17 + 1e6, -1e17]] * 3) == Stop(1)
+
+
+@pytest.mark.parametrize(("kind", "engine"), ENGINES)
+def test_a_constraint_on_its_threshold_by_rounding_is_not_decided(kind: type[Policy], engine: str) -> None:
+    """Told by hand, without references, 10^17 sigmas from 0."""
+    plan = ba.Plan(
+        arms=("a",),
+        objective=ba.maximize("p", noise=ba.Gaussian(1.0)),
+        constraints=(ba.at_most("c", 1e17, noise=ba.Gaussian(1.0)),),
+        bound="mixture",
+    )
+    for apart in (16.0, -16.0):
+        assert told(kind, engine, plan, [[0.0, 1e17]] * 40 + [[0.0, 1e17 + apart]]) is None
+    assert told(kind, engine, plan, [[0.0, 1e17 + 1e6]] * 3) == Stop(None)
+    assert told(kind, engine, plan, [[0.0, 1e17 - 1e6]] * 3) == Stop(0)
+
+
+def test_a_sum_that_is_off_by_rounding_is_no_evidence() -> None:
+    total = float(np.nextafter(100 * 1e17, math.inf))
+    evidence = evidence_above(GAUSSIAN, 0.0, 1.0, 100, total, 1e17)
+    assert evidence == evidence_above(GAUSSIAN, 0.0, 1.0, 100, 0.0, 0.0)
+    assert evidence_above(GAUSSIAN, 0.0, 1.0, 100, 1.001 * total, 1e17) > 1e3
+
+
 # ------------------------------------------------------------------------------------------------- plans
 
 GOOD: dict[str, Any] = {"sigma": 1.0, "cost": 1.0, "weight": 1.0, "delta": 0.05, "tolerance": 0.0, "slack": 0.0}
@@ -270,6 +338,44 @@ def test_the_largest_and_smallest_that_are_accepted() -> None:
             result = ba.simulate(plan, policy=policy, runs=3, max_tests=200_000)
             assert result.answer_counts == {"b": 3}, (sigma, scale, policy)
             assert np.isfinite(result.cost).all()
+
+
+@pytest.mark.filterwarnings("ignore:Using `httpx`")
+@pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb"])
+@pytest.mark.parametrize(
+    "values", [(1e308,) * 4, (1.7e308, 1.7e308, -1e308, 1e300), (math.inf,) * 4, (1e200, 1e-300, -1e200, 0.0)], ids=str
+)
+def test_a_record_with_values_that_are_refused_by_now_can_be_shown(
+    policy: str, values: tuple[float, ...], tmp_path: Path
+) -> None:
+    """Made before they were. Warnings are errors here, so nothing is written beside what is shown either."""
+    from starlette.testclient import TestClient
+
+    from bestarm.web.app import create_app
+
+    url = str(tmp_path / "old.db")
+    study = ba.Study.create(dataclasses.replace(gaussian_plan(), policy=policy, name="old"), storage=url)
+    for test in study.ask(4):
+        study.tell(test, 0.0)
+    with contextlib.closing(sqlite3.connect(url)) as connection:
+        for number, value in enumerate(values, 1):
+            connection.execute("UPDATE bestarm_outcomes SET value = ? WHERE test = ?", (value, number))
+        connection.commit()
+    study = ba.Study.open("old", storage=url)
+    assert json.loads(json.dumps(study.status().to_dict(), allow_nan=False))["tests"] == 4
+    assert "</svg>" in study._repr_html_()
+    assert "nan" not in interval_chart(study.status().arms, "intervals")
+    study.ask(3)
+    study.forecast(runs=5)
+    for plot in (ba.plot.intervals, ba.plot.progress, ba.plot.costs):
+        plot(study)
+    matplotlib.pyplot.close("all")
+    with TestClient(create_app(url), base_url="http://localhost") as client:
+        for page in ("", "/history", "/forecast", "/log", "/pending", "/report"):
+            answer = client.get(f"/api/studies/{study.record.key}{page}")
+            assert answer.status_code == 200, (page, answer.text)
+            if answer.headers["content-type"] == "application/json":
+                json.loads(answer.text, parse_constant=pytest.fail)
 
 
 WILD = st.one_of(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bestarm.parsing import read_json, read_toml
 from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.validation import MOST_TESTS, InvalidInput, Name, Positive, Probability, dump, parse, value
 
@@ -107,19 +107,11 @@ class Plan(Problem):
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        try:
-            data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidInput(f"not valid TOML: {error}") from None
-        return cls.from_data(data)
+        return cls.from_data(read_toml(text))
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        try:
-            data = json.loads(text, object_pairs_hook=_once)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"not valid JSON: {error}") from None
-        return cls.from_data(data)
+        return cls.from_data(read_json(text))
 
     @classmethod
     def load(cls, path: str | Path) -> Plan:
@@ -151,13 +143,3 @@ class Plan(Problem):
 
     def to_json(self) -> str:
         return json.dumps(self.to_data(), indent=2, ensure_ascii=False)
-
-
-def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object none of whose fields is given twice: Python's reader would take the last."""
-    data = dict(fields)
-    if len(data) < len(fields):
-        names = [name for name, _ in fields]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"{twice} is given {'twice' if names.count(twice) == 2 else 'several times'}")
-    return data

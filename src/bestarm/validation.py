@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import numbers
-import reprlib
 import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, TypeVar, dataclass_transform
@@ -14,9 +13,15 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as _pydantic_dataclass
 
+from bestarm.texts import LONGEST_QUOTE, quoted
+
 T = TypeVar("T")
 
 LONGEST_NAME = 200
+
+MOST_COMPLAINTS = 10
+LONGEST_SENTENCE = 1000
+"""What is said of one value that cannot be accepted, and of how many: nobody reads more."""
 
 LEAST, MOST = 1e-50, 1e50
 """The sizes of numbers that are accepted: products, squares and sums of them, and ratios, are finite numbers too."""
@@ -42,9 +47,6 @@ _WORDS = {
     "literal_error": "must be one of {expected}",
 }
 
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = 80
-
 
 def _path(location: Iterable[str | int]) -> str:
     path = ""
@@ -52,7 +54,9 @@ def _path(location: Iterable[str | int]) -> str:
         if isinstance(part, int):
             path += f"[{part}]"
         else:
-            path += f".{part}" if path else part
+            # Fields of our own have such names; others may hold anything.
+            name = part if part.replace(" ", "_").isidentifier() and len(part) <= LONGEST_QUOTE else quoted(part)
+            path += f".{name}" if path else name
     return path
 
 
@@ -66,12 +70,19 @@ def _sentence(error: Any) -> str:
         return reason
     if kind.startswith("missing"):
         return f"{location} {reason}"
-    return f"{location} = {_short.repr(error['input'])}: {reason}"
+    return f"{location} = {quoted(error['input'])}: {reason}"
 
 
 def explain(error: ValidationError) -> str:
     """All complaints of a validation error, in the user's words."""
-    return "; ".join(_sentence(item) for item in error.errors(include_url=False))
+    errors = error.errors(include_url=False)
+    sentences = [_shortened(_sentence(item)) for item in errors[:MOST_COMPLAINTS]]
+    rest = len(errors) - len(sentences)
+    return "; ".join([*sentences, *([f"and {rest:,} more"] if rest else [])])
+
+
+def _shortened(sentence: str) -> str:
+    return sentence if len(sentence) <= LONGEST_SENTENCE else f"{sentence[:LONGEST_SENTENCE]}…"
 
 
 @dataclass_transform(frozen_default=True)
@@ -89,7 +100,7 @@ def value(cls: type[T]) -> type[T]:
         # By name, so that a complaint can name the field.
         positional = dict(zip(names, args, strict=False))
         if twice := sorted(positional.keys() & fields.keys()):
-            raise InvalidInput(f"{twice[0]} = {_short.repr(fields[twice[0]])}: is given twice")
+            raise InvalidInput(f"{twice[0]} = {quoted(fields[twice[0]])}: is given twice")
         try:
             make(self, **positional, **fields)
         except ValidationError as error:

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
+from bestarm.texts import cell
+
 
 @dataclasses.dataclass(frozen=True)
 class Series:
@@ -54,4 +56,4 @@ class Chart:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("panel", "series", "x", "y", "error"))
-            writer.writerows(self.rows())
+            writer.writerows([cell(item) if isinstance(item, str) else item for item in row] for row in self.rows())

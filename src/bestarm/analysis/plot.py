@@ -47,14 +47,14 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
     first, last = limits([row.metrics[column] for row in rows])
     for place, row in enumerate(rows):
         metric = row.metrics[column]
-        if not metric.tests:
+        if not metric.tests or math.isnan(metric.mean):
             continue
         color = COLORS[row.verdict]
-        ends = [max(metric.low, first), min(metric.high, last)]
+        ends = [min(max(end, first), last) for end in (metric.low, metric.high)]
         axes.plot(ends, [place, place], color=color, linewidth=2.5, solid_capstyle="round")
         inside = "white" if row.verdict == "open" else color
         axes.plot(
-            metric.mean,
+            min(max(metric.mean, first), last),
             place,
             color=color,
             marker=_MARKERS[row.verdict],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -205,33 +206,70 @@ app.command("serve", cls=Command, rich_help_panel="Live studies")(serve)
 
 def main() -> None:
     """Run the program. Exit status 0; 2 for a user's mistake; 1 for anything else."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by whoever started the program: nobody wants to read it.
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (until the end)
+        elif isinstance(stream, io.TextIOWrapper):
             # What a terminal cannot show is written out rather than an error.
             stream.reconfigure(errors="backslashreplace")
+    sys.exit(_written(_status()))
+
+
+def _status() -> int:
+    """The exit status, after the command has been run."""
     # The error classes are looked up only when something went wrong: importing them here would slow every start.
     try:
         app()
     except SystemExit as end:
         if end.code == 130:
             print("interrupted", file=sys.stderr)
-        sys.exit(end.code if end.code in (None, 0, 2) else 1)
+        return int(end.code) if end.code in (0, 2) else 0 if end.code is None else 1
     except KeyboardInterrupt:
         # Before or after the command itself, which handles it.
         print("interrupted", file=sys.stderr)
-        sys.exit(1)
+        return 1
     except ValueError as error:
         from bestarm.validation import InvalidInput
 
         if not isinstance(error, InvalidInput):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        _complain(error)
+        return 2
     except RuntimeError as error:
         from bestarm.study.failures import MeasurementFailed
         from bestarm.study.storage import StorageError
 
         if not isinstance(error, StorageError | MeasurementFailed):
             raise
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
+        _complain(error)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        return 1
+    return 0
+
+
+def _complain(error: object) -> None:
+    """Print an error. What others have named cannot steer the terminal; lists of lines stay lists of lines."""
+    from bestarm.texts import shown
+
+    lines = [shown(line) for line in str(error).split("\n  ")]
+    print("error:", "\n  ".join(lines), file=sys.stderr)
+
+
+def _written(status: int) -> int:
+    """The exit status, once all output has gone out: 1 if it cannot."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Who stops reading, as `head` does, wants to hear no more.
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"output: {error.strerror or error}")
+        status = status or 1
+        # Else Python would try again when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status

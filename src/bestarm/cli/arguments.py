@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
 
 
+def number_kind(option: Any) -> str:
+    """Either "integer" or "float" if the option takes such numbers, one or several, else nothing."""
+    # Releases of Typer differ in where they keep the type.
+    known = getattr(getattr(option, "type", None), "name", "")
+    annotation = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+    words = {known, *re.findall(r"\w+", getattr(annotation, "__name__", "") + " " + str(annotation))}
+    return "integer" if words & {"integer", "int"} else "float" if "float" in words else ""
+
+
 class Command(TyperCommand):
     """A command that refuses an option given twice, where the last would silently win.
 
-    Options declared as lists may be repeated. So may a flag, but not together with its opposite.
+    Options declared as lists may be repeated. So may a flag, but not together with its opposite. Numbers are read as
+    they are everywhere else.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -34,6 +45,8 @@ class Command(TyperCommand):
         for option in options:
             values = given.get(option.name)
             name = max(option.opts, key=len)
+            if kind := number_kind(option):
+                self._check_numbers(ctx, name, kind, values if isinstance(values, list) else [values])
             if not isinstance(values, list) or len(values) == 1 or option.multiple:
                 continue
             if not option.is_flag:
@@ -41,6 +54,17 @@ class Command(TyperCommand):
                 ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
             elif {value in option.opts for value in values} == {True, False}:
                 ctx.fail(f"{_listed(dict.fromkeys(values))} are given together. Choose one.")
+
+    def _check_numbers(self, ctx: Any, name: str, kind: str, values: Sequence[Any]) -> None:
+        from bestarm.parsing import read_decimal, read_whole
+
+        for value in values:
+            try:
+                if isinstance(value, str):
+                    (read_whole if kind == "integer" else read_decimal)(value)
+            except ValueError as error:
+                shown = value if len(value) <= 80 else f"{value[:40]}…{value[-20:]}"
+                ctx.fail(f"{name} = {shown!r}: {error}.")
 
 
 def _times(number: int) -> str:

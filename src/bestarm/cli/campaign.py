@@ -10,6 +10,7 @@ from rich.table import Table
 
 from bestarm.cli.app import print_json
 from bestarm.cli.progress import campaign_progress, progress_bar
+from bestarm.cli.show import literal
 from bestarm.plan import Plan
 from bestarm.simulation.campaign import Campaign, CampaignResult
 
@@ -50,7 +51,7 @@ def run(
     else:
         console = Console()
         console.print(summary_table(result))
-        console.print(f"Every run is in {out / 'runs.csv'}, this table in {out / 'summary.csv'}.")
+        console.print(literal(f"Every run is in {out / 'runs.csv'}, this table in {out / 'summary.csv'}."))
 
 
 def summary_table(result: CampaignResult) -> Table:
@@ -74,5 +75,5 @@ def summary_table(result: CampaignResult) -> Table:
             f"{s.wrong:,}",
         ]
         row += [f"{s.unfinished:,}"] * any_unfinished
-        table.add_row(s.plan.name, s.policy, *row)
+        table.add_row(literal(s.plan.name), literal(s.policy), *row)
     return table

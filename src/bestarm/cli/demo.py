@@ -17,6 +17,7 @@ from rich.text import Text
 
 from bestarm.analysis.report import study_report
 from bestarm.answer import Answer
+from bestarm.cli.show import literal
 from bestarm.paper.instances import instance
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -100,8 +101,8 @@ def run(report: Path, db: str, policy_name: str | None, delta: float, seed: int,
         report.write_text(study_report(study, note=note), encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"report = {str(report)!r}: cannot be written: {error.strerror}") from None
-    console.print(f"Report: {report}", highlight=False)
-    console.print(f"Dashboard: {_program()} serve --db {db}", highlight=False)
+    console.print(f"Report: {literal(str(report))}", highlight=False)
+    console.print(f"Dashboard: {_program()} serve --db {literal(db)}", highlight=False)
 
 
 def _program() -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from bestarm.analysis.chart import Chart, Panel, Series
 from bestarm.analysis.drawing import require_plots, save
 from bestarm.cli.app import print_json
 from bestarm.cli.progress import progress_bar, runs_progress
+from bestarm.cli.show import literal
 from bestarm.kernel.state import Ints
 from bestarm.plan import Plan
 from bestarm.simulation.forecast import Forecast, forecast
@@ -60,7 +60,7 @@ def run(
     console.print(_streams(result))
     console.print(_in_words(result), highlight=False)
     if files:
-        console.print(f"Plot: {', '.join(escape(str(file)) for file in files)}", highlight=False, soft_wrap=True)
+        console.print(f"Plot: {', '.join(literal(str(file)) for file in files)}", highlight=False, soft_wrap=True)
 
 
 def _checked(plot: Path) -> Path:
@@ -104,12 +104,12 @@ def _limit(result: Forecast) -> str:
 
 
 def _figures(result: Forecast) -> Table:
-    table = Table(title=f"{escape(result.plan.name)}: what it will take", show_header=False, title_justify="left")
+    table = Table(title=f"{literal(result.plan.name)}: what it will take", show_header=False, title_justify="left")
     table.add_column()
     table.add_column(justify="right")
     worlds = "means as given" if result.worlds == 1 else f"{result.worlds} draws of means"
     table.add_row("simulated studies", f"{result.runs:,} (seed {result.seed}), {worlds}")
-    table.add_row("policy, delta, bound", f"{escape(result.policy)}, {result.delta:g}, {escape(result.plan.bound)}")
+    table.add_row("policy, delta, bound", f"{literal(result.policy)}, {result.delta:g}, {literal(result.plan.bound)}")
     table.add_row("tests: mean", f"{result.mean_tests:,.0f}")
     table.add_row("tests: half of the studies, 9 in 10", f"{_within(result, 0.5)}, {_within(result, 0.9)}")
     table.add_row("cost: mean", f"{result.mean_cost:,.0f}")
@@ -120,7 +120,7 @@ def _figures(result: Forecast) -> Table:
         table.add_row("unfinished", f"{result.unfinished:,} (stopped after {_limit(result)})")
     answers = sorted(result.answers.items(), key=lambda item: -item[1])
     for k, (answer, share) in enumerate(answers):
-        name = "no feasible arm" if answer == "none" else escape(answer)
+        name = "no feasible arm" if answer == "none" else literal(answer)
         table.add_row("answers" if k == 0 else "", f"{name}: {100 * share:.3g} %")
     table.add_row("wrong answers", f"{100 * result.error_rate:.3g} %")
     return table
@@ -129,10 +129,10 @@ def _figures(result: Forecast) -> Table:
 def _streams(result: Forecast) -> Table:
     table = Table(title="Mean tests by arm and metric", title_justify="left")
     table.add_column("arm")
-    for metric in (*map(escape, result.plan.metrics), "all"):
+    for metric in (*map(literal, result.plan.metrics), "all"):
         table.add_column(metric, justify="right")
     for name, tests in zip(result.plan.arm_names, result.per_stream, strict=True):
-        table.add_row(escape(name), *(f"{number:,.0f}" for number in (*tests, tests.sum())))
+        table.add_row(literal(name), *(f"{number:,.0f}" for number in (*tests, tests.sum())))
     table.add_section()
     table.add_row("all", *(f"{number:,.0f}" for number in (*result.per_metric.values(), result.mean_tests)))
     return table

@@ -10,6 +10,7 @@ from rich.console import Console
 from bestarm.cli.app import print_json
 from bestarm.cli.campaign import summary_table
 from bestarm.cli.progress import campaign_progress, progress_bar
+from bestarm.cli.show import literal
 from bestarm.paper.reproduce import reproduce
 
 
@@ -45,4 +46,4 @@ def run(
         table = summary_table(result)
         table.title, table.title_justify = name, "left"
         console.print(table)
-    console.print(f"Page: {out / 'paper.html'} (and paper.md), after {time.monotonic() - start:.0f} s.")
+    console.print(literal(f"Page: {out / 'paper.html'}") + f" (and paper.md), after {time.monotonic() - start:.0f} s.")

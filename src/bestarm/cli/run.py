@@ -72,7 +72,7 @@ class Display:
         if self._live is not None:
             self._live.update(self._table(status, running), refresh=True)
         else:
-            self._console.print(Text(self._line(status, running)), soft_wrap=True)
+            self._console.print(Text(shown(self._line(status, running))), soft_wrap=True)
 
     def _look_ahead(self, name: str, storage: Storage) -> None:
         while not self._stop.wait(1.0 if self._outlook is None else _OUTLOOK_EVERY):
@@ -117,7 +117,7 @@ class Display:
         if waits := self._waits_for(status):
             rows["waiting for"] = waits
         for key, text in rows.items():
-            table.add_row(Text(key, style="bold"), Text(text))
+            table.add_row(Text(key, style="bold"), Text(shown(text)))
         return table
 
 

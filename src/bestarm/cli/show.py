@@ -6,18 +6,29 @@ import math
 import os
 import sys
 import time
-import unicodedata
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from bestarm.study.figures import side_by_side
+from bestarm.texts import shown
 
-# They would turn the rest of the line around.
-_TURNING = {*"\u061c\u200e\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
+__all__ = [
+    "age",
+    "counted",
+    "figures",
+    "literal",
+    "moment",
+    "new_table",
+    "percent",
+    "plain_console",
+    "shown",
+    "state_words",
+]
+
 WIDE = 240
-_UNSAFE = ("Cc", "Cs", "Zl", "Zp")
 
 
 def plain_console() -> Console:
@@ -27,11 +38,9 @@ def plain_console() -> Console:
     return Console(markup=False, emoji=False, highlight=False, width=width)
 
 
-def shown(text: str) -> str:
-    """The text, with what a terminal would obey written out."""
-    return "".join(
-        c.encode("unicode_escape").decode() if c in _TURNING or unicodedata.category(c) in _UNSAFE else c for c in text
-    )
+def literal(text: str) -> str:
+    """The text for a console that reads markup, which finds none in it; what a terminal would obey is written out."""
+    return escape(shown(text))
 
 
 def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:

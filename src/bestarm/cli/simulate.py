@@ -7,6 +7,7 @@ from rich.table import Table
 
 from bestarm.cli.app import print_json
 from bestarm.cli.progress import progress_bar, runs_progress
+from bestarm.cli.show import literal
 from bestarm.plan import Plan
 from bestarm.simulation.simulate import Simulation, simulate
 
@@ -46,7 +47,7 @@ def run(
 
 
 def _table(result: Simulation) -> Table:
-    table = Table(title=f"{result.plan.name}: {result.policy}", show_header=False, title_justify="left")
+    table = Table(title=literal(f"{result.plan.name}: {result.policy}"), show_header=False, title_justify="left")
     table.add_column()
     table.add_column(justify="right")
     spread = "" if result.runs == 1 else f" ± {result.se_tests:,.1f} (sd {result.sd_tests:,.0f})"
@@ -61,6 +62,8 @@ def _table(result: Simulation) -> Table:
         )
     counts = sorted(result.answer_counts.items(), key=lambda item: -item[1])
     for k, (answer, count) in enumerate(counts):
-        table.add_row("answers" if k == 0 else "", f"{'no feasible arm' if answer == 'none' else answer}: {count:,}")
+        table.add_row(
+            "answers" if k == 0 else "", f"{'no feasible arm' if answer == 'none' else literal(answer)}: {count:,}"
+        )
     table.add_row("speed", f"{result.tests_per_second / 1e6:,.1f} million tests per second")
     return table

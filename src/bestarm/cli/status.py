@@ -19,7 +19,7 @@ from bestarm.study.exchange import iso_time
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import MetricStanding
 from bestarm.study.storage import Event
-from bestarm.validation import InvalidInput, exact
+from bestarm.validation import exact
 
 MOST_ARMS = 50
 """Arms that `status` shows unless it is asked for all."""
@@ -130,8 +130,6 @@ def _remaining(now: Status, left: Outlook | None) -> str:
 
 
 def log(name: str, last: int, db: str | None, as_json: bool) -> None:
-    if last < 1:
-        raise InvalidInput(f"last = {last}: must be a whole number from 1")
     study = open_study(name, db)
     events = study.log(last)
     if as_json:

@@ -99,7 +99,7 @@ def list_studies(show_all: bool, db: str | None, as_json: bool) -> None:
         return
     console = plain_console()
     if not rows:
-        console.print(f"No studies in {storage.url}{'' if show_all else '; --all lists archived ones too'}.")
+        console.print(f"No studies in {shown(storage.url)}{'' if show_all else '; --all lists archived ones too'}.")
         return
     table = new_table("study", "state", "tests", "leader", "confidence", "age", right=("tests", "confidence"))
     for row in rows:

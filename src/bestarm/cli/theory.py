@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bestarm.cli.app import print_json
+from bestarm.cli.show import literal
 from bestarm.plan import Plan
 from bestarm.theory import Theory, analyze
 
@@ -27,10 +28,10 @@ def run(plan: Plan, delta: float | None, as_json: bool) -> None:
 
 
 def _overall(plan: Plan, theory: Theory) -> Table:
-    table = Table(title=f"{plan.name}: what it costs to know", show_header=False, title_justify="left")
+    table = Table(title=f"{literal(plan.name)}: what it costs to know", show_header=False, title_justify="left")
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("answer", "no feasible arm" if theory.answer is None else theory.answer)
+    table.add_row("answer", "no feasible arm" if theory.answer is None else literal(theory.answer))
     table.add_row("delta", f"{plan.delta:g}")
     table.add_row("H, the paper's complexity", _number(theory.H))
     table.add_row("tests anyone needs (Theorem 1)", _number(theory.lower_bound))
@@ -49,7 +50,7 @@ def _arms(theory: Theory) -> Table:
         table.add_column(heading, justify="right")
     for arm in theory.arms:
         sizes = (_number(arm.theta), _number(arm.phi), _number(arm.H))
-        table.add_row(arm.name, "yes" if arm.feasible else "no", arm.set, *sizes)
+        table.add_row(literal(arm.name), "yes" if arm.feasible else "no", arm.set, *sizes)
     return table
 
 
@@ -57,9 +58,9 @@ def _allocation(theory: Theory) -> Table:
     table = Table(title="How an oracle spreads its tests, in %", title_justify="left")
     table.add_column("arm")
     for metric in theory.metrics:
-        table.add_column(metric, justify="right")
+        table.add_column(literal(metric), justify="right")
     for arm, shares in zip(theory.arms, theory.allocation, strict=True):
-        table.add_row(arm.name, *(_percent(share) for share in shares))
+        table.add_row(literal(arm.name), *(_percent(share) for share in shares))
     return table
 
 

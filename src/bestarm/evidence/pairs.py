@@ -16,6 +16,7 @@ from bestarm.evidence.streams import (
     evidence_and_slope_below,
 )
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import blur
 
 GAP = 1e-3
 """How far, in the logarithm, the evidence may be understated."""
@@ -81,8 +82,8 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     minimum meet lies below the minimum. That is what is returned: stopped early, it understates.
     """
     left, right = low.total / low.n, high.total / high.n + margin
-    # So written that means that are no numbers, or not finite, are no evidence.
-    if not -math.inf < left < right < math.inf:
+    # So written that means that are no numbers, or not finite, are no evidence, nor is a lead by rounding alone.
+    if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
         return -math.inf
     first, last = common_range(high, low, margin)
     step = right - left

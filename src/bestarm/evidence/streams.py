@@ -12,6 +12,7 @@ import math
 from bestarm.evidence.bounded import bounded_evidence, bounded_evidence_and_slope
 from bestarm.evidence.gaussian import gaussian_evidence, gaussian_evidence_and_slope
 from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.state import blur
 
 GAUSSIAN = 0
 BOUNDED = 1
@@ -46,7 +47,11 @@ def inside(position: float) -> float:
 def evidence_above(kind: int, low: float, width: float, n: int, total: float, c: float) -> float:
     """Log-evidence against "the mean is at most c"."""
     if kind == GAUSSIAN:
-        return gaussian_evidence(n, (total - n * c) / width)
+        deviation = total - n * c
+        # What may be rounding alone speaks for nothing.
+        if 0.0 < deviation < blur(n, total):
+            deviation = 0.0
+        return gaussian_evidence(n, deviation / width)
     return bounded_evidence(n, (total - n * low) / width, inside((c - low) / width))
 
 

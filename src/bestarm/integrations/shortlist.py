@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bestarm.answer import Answer
 from bestarm.problem import Arm, Constraint, Objective, Problem
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, value
 
 LONGEST_ARM = 120
@@ -129,7 +130,7 @@ def shortlist(
     known, for what was not measured must not count as safe.
     """
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_CANDIDATES:
-        raise InvalidInput(f"top = {top!r}: must be a whole number from 1 to {MOST_CANDIDATES:,}")
+        raise InvalidInput(f"top = {quoted(top)}: must be a whole number from 1 to {MOST_CANDIDATES:,}")
     same: dict[str, list[Tried]] = {}
     for trial in sorted(tried, key=lambda trial: trial.number):
         if math.isfinite(trial.value):

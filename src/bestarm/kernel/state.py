@@ -25,6 +25,9 @@ UNFINISHED = -2
 EMPTY = -3
 """No answer: the policy proposed a batch without a test, which is a mistake in the policy."""
 
+ROUNDING = 2.0**-53
+"""What one operation on numbers errs by at most, as a share of its result."""
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 """Numbers of tests, and numbers that name arms or metrics."""
@@ -102,10 +105,24 @@ def total_cost(setting: Setting, streams: Streams) -> float:
 
 
 @kernel
+def blur(n: int, mean: float) -> float:
+    """What the mean of n numbers is known up to: each addition rounds, as the division and a step to a bound do.
+
+    It holds where no partial sum exceeds the last by much; beyond any noise that is stated only 10^15 sigmas away.
+    """
+    return ROUNDING * (n + 1.0) * abs(mean)
+
+
+@kernel
 def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Half-width of the confidence interval of a stream; its mean plus or minus this are the bounds."""
-    width: float = setting.sigma[metric] * setting.radius[slot(streams.counts[arm, metric])]
-    return width
+    """Half-width of the confidence interval of a stream; its mean plus or minus this are the bounds.
+
+    Never less than the mean is known up to: an interval that rounds to a point would decide by rounding.
+    """
+    n = streams.counts[arm, metric]
+    width: float = setting.sigma[metric] * setting.radius[slot(n)]
+    least: float = blur(n, streams.means[arm, metric])
+    return least if least > width else width
 
 
 @kernel

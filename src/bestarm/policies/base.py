@@ -11,7 +11,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bestarm.kernel.compile import compiled, is_kernel, kernel
-from bestarm.kernel.state import EMPTY, NONE, Flags, Floats, Ints, Setting, concluded, half_width, new_streams, record
+from bestarm.kernel.state import (
+    EMPTY,
+    NONE,
+    Flags,
+    Floats,
+    Ints,
+    Setting,
+    blur,
+    concluded,
+    half_width,
+    new_streams,
+    record,
+)
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
 from bestarm.policies.advance import UNDECIDED, advance
@@ -90,7 +102,8 @@ class Policy(abc.ABC):
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in one result, in normal form (as `to_normal` of `bestarm.policies.setting` makes it)."""
-        record(self.streams, arm, metric, value)
+        with _wrapping():
+            record(self.streams, arm, metric, value)
         self.update(arm, metric)
 
     @property
@@ -162,9 +175,10 @@ class Policy(abc.ABC):
         kind = type(self)
         if kind.lower is Policy.lower and kind.upper is Policy.upper:
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
-            width = self.setting.sigma * self.setting.radius[slots]
-            low[tested] = (self.streams.means - width)[tested]
-            high[tested] = (self.streams.means + width)[tested]
+            with _wrapping():
+                width = np.fmax(self.setting.sigma * self.setting.radius[slots], blur(counts, self.streams.means))
+                low[tested] = (self.streams.means - width)[tested]
+                high[tested] = (self.streams.means + width)[tested]
         else:
             for arm, metric in np.argwhere(tested).tolist():
                 low[arm, metric], high[arm, metric] = self.lower(arm, metric), self.upper(arm, metric)

@@ -62,7 +62,8 @@ def none_closed(arms: int, metrics: int) -> Closed:
 def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many."""
     if streams.counts.size < COMPILE_STREAMS:
-        return root
+        # As compiled code does, it passes over what comes to no number.
+        return np.errstate(over="ignore", invalid="ignore")(root)
     fast: Callable[..., Any] = compiled(root)
     return fast
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.kernel.tables import slot
+from bestarm.kernel.state import Floats, Setting, Streams, half_width
 from bestarm.kernel.tournament import NOBODY, Tournament, enter, key_of, new_tournament
 
 
@@ -29,7 +28,7 @@ def new_contest(arms: int) -> Contest:
 def enter_contest(setting: Setting, streams: Streams, contest: Contest, arm: int) -> None:
     """Let `arm` in, or bring it up to date after a test of its performance."""
     mean = streams.means[arm, 0]
-    width = setting.sigma[0] * setting.radius[slot(streams.counts[arm, 0])]
+    width = half_width(setting, streams, arm, 0)
     key = key_of(mean)
     # Of a mean that is no number nothing is known.
     upper, lower = (mean + width, mean - width) if key == mean else (math.inf, -math.inf)

@@ -82,7 +82,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     # and the best upper bound of the rest tells whether anybody else is.
     a = best(survivors.mean)
     if a == NOBODY:
-        return conclude(NONE)
+        # Results that contradict one another can leave nobody in S. An arm that is proven feasible is still one.
+        return conclude(NONE if champion == NOBODY else champion)
     b = best_except(survivors.upper, a)
     has_rival = not unrivaled(survivors, a, b)
     size = 0

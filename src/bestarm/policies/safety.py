@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Flags, Ints, Setting, Streams
+from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.policies.base import KernelPolicy
 from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
@@ -72,10 +72,12 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     if safety.excess[arm, metric - 1].real == -math.inf or safety.verdict[arm] != OPEN:
         return int(safety.verdict[arm])
     n = streams.counts[arm, metric]
-    excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_sigma[metric]
-    radius = setting.radius[slot(n)]
-    # A number that is none decides nothing and makes nothing urgent; one too large for half a word is as good as that.
-    excess = min(max(excess, -_MOST), _MOST) if -math.inf < excess < math.inf else 0.0
+    mean = streams.means[arm, metric]
+    excess = (mean - setting.threshold[metric]) * setting.inverse_sigma[metric]
+    # A number that is none decides nothing and makes nothing urgent.
+    excess = excess if -math.inf < excess < math.inf else 0.0
+    # Nor does one that may be rounding alone.
+    radius = max(setting.radius[slot(n)], blur(n, mean) * setting.inverse_sigma[metric]) if excess != 0.0 else math.inf
     if n > 1:
         if excess > radius:
             safety.verdict[arm] = INFEASIBLE
@@ -84,6 +86,8 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
             safety.left[arm] -= 1
             if safety.left[arm] == 0:
                 safety.verdict[arm] = FEASIBLE
+    # One too large for half a word is as good as the largest.
+    excess = min(max(excess, -_MOST), _MOST) if excess > -math.inf else excess
     safety.excess[arm, metric - 1] = complex(excess, setting.inverse_root[slot(n)])
     return int(safety.verdict[arm])
 

@@ -49,12 +49,14 @@ def true_references(problem: Problem) -> Floats:
 
 def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A user's value of a metric in normal form. Takes arrays too."""
-    return problem.normal_form().sign[metric] * value - setting.reference[metric]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return problem.normal_form().sign[metric] * value - setting.reference[metric]
 
 
 def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A value in normal form in the user's terms. Takes arrays too."""
-    return problem.normal_form().sign[metric] * (value + setting.reference[metric])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return problem.normal_form().sign[metric] * (value + setting.reference[metric])
 
 
 def _noise(problem: Problem, reference: Floats) -> tuple[Ints, Floats, Floats]:

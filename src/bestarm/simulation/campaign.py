@@ -14,12 +14,14 @@ from concurrent.futures import Executor
 from pathlib import Path
 from typing import IO, Any
 
+from bestarm.parsing import read_json
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.record import Record
+from bestarm.simulation.record import MOST_RUNS, Record
 from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, whole
+from bestarm.texts import cell as csv_cell
 from bestarm.validation import InvalidInput
 
 CHUNK_SECONDS = 1.0
@@ -57,7 +59,7 @@ class Campaign:
     max_tests: int = DEFAULT_MAX_TESTS
 
     def __post_init__(self) -> None:
-        whole("runs", self.runs, 1, 10**9)
+        whole("runs", self.runs, 1, MOST_RUNS)
         whole("seed", self.seed, 0, 2**63 - 1)
         whole("max_tests", self.max_tests, 1, 10**12)
         if not self.cells:
@@ -160,23 +162,31 @@ class Campaign:
             )
 
 
+class _AnotherCampaign(InvalidInput):
+    """The folder is taken."""
+
+
 def _prepared(folder: Path, description: dict[str, Any]) -> Path:
     """The folder, made or found, with its description; one that holds another campaign is refused."""
     path = folder / "campaign.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            there = json.loads(path.read_text(encoding="utf-8"))
+            there = read_json(path.read_bytes())
+            if not isinstance(there, dict):
+                raise InvalidInput("it holds no table of fields")
             for key, wanted in description.items():
                 if there.get(key) != wanted:
-                    raise InvalidInput(
+                    raise _AnotherCampaign(
                         f"{folder} holds another campaign (its {key} differ): name another folder, or remove this one"
                     )
         else:
             with replacing(path) as file:
                 json.dump(description, file, indent=1)
-    except json.JSONDecodeError:
-        raise InvalidInput(f"{path} is damaged: it is not valid JSON") from None
+    except _AnotherCampaign:
+        raise
+    except InvalidInput as error:
+        raise InvalidInput(f"{path} is damaged: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from None
     return folder
@@ -242,12 +252,12 @@ class CampaignResult:
         with replacing(folder / "runs.csv") as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
-            writer.writerows(self.rows())
+            writer.writerows([csv_cell(item) if isinstance(item, str) else item for item in row] for row in self.rows())
         summary = self.summary()
         with replacing(folder / "summary.csv") as file:
             table = csv.DictWriter(file, list(summary[0]))
             table.writeheader()
-            table.writerows(summary)
+            table.writerows({k: csv_cell(v) if isinstance(v, str) else v for k, v in row.items()} for row in summary)
         if importlib.util.find_spec("pyarrow") is not None:
             arrow: Any = importlib.import_module("pyarrow")
             parquet: Any = importlib.import_module("pyarrow.parquet")

@@ -7,6 +7,7 @@ and computes it again.
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Sequence
@@ -16,8 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
+from bestarm.parsing import read_json
 from bestarm.simulation.schedule import Done, Span
 from bestarm.validation import InvalidInput
+
+MOST_RUNS = 10**9
+"""Of a cell of a campaign."""
 
 
 class CellResults(NamedTuple):
@@ -57,8 +62,16 @@ def _parse(line: bytes) -> dict[str, Any]:
     checksum, _, data = line.partition(b" ")
     if int(checksum, 16) != zlib.crc32(data):
         raise ValueError("checksum")
-    chunk: dict[str, Any] = json.loads(data)
+    chunk = read_json(data)
+    if not isinstance(chunk, dict):
+        raise ValueError("no table of fields")
     return chunk
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int or not 0 <= number < MOST_RUNS:
+        raise ValueError("first")
+    return number
 
 
 class Record:
@@ -80,7 +93,7 @@ class Record:
             try:
                 chunk = _parse(line)
                 self._enter(chunk)
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 raise InvalidInput(
                     f"{self._path}, line {number}, is damaged; delete that line and its runs will be computed again "
                     "(all other lines are kept)"
@@ -93,15 +106,25 @@ class Record:
         results = self.results.get(chunk["cell"])
         if results is None:
             raise ValueError("cell")
-        first, runs = chunk["first"], len(results.answers)
+        first, runs = _whole(chunk["first"]), len(results.answers)
+        columns = [chunk[name] for name in ("answers", "tests", "cost")]
+        if len({len(column) for column in columns}) != 1 or not all(isinstance(column, list) for column in columns):
+            raise ValueError("columns")
+        answers, tests = ([int(x) for x in column if type(x) is int] for column in columns[:2])
+        cost = [float(x) for x in columns[2] if type(x) in (int, float)]
+        if not len(answers) == len(tests) == len(cost) == len(columns[0]):
+            raise ValueError("numbers")
+        seconds = float(chunk["seconds"])
+        if not (all(map(math.isfinite, cost)) and math.isfinite(seconds) and seconds >= 0.0):
+            raise ValueError("numbers")
         # A campaign of fewer runs than an earlier one in the same folder uses the first of them.
-        part = slice(first, min(first + len(chunk["answers"]), runs))
-        size = max(part.stop - part.start, 0)
-        results.answers[part] = chunk["answers"][:size]
-        results.tests[part] = chunk["tests"][:size]
-        results.cost[part] = chunk["cost"][:size]
+        part = slice(first, max(first, min(first + len(answers), runs)))
+        size = part.stop - part.start
+        # Converted before anything is entered: a line counts whole or not at all.
+        new = np.array(answers[:size], np.int64), np.array(tests[:size], np.int64), np.array(cost[:size])
+        results.answers[part], results.tests[part], results.cost[part] = new
         results.done[part] = True
-        self.seconds[chunk["cell"]] += chunk["seconds"]
+        self.seconds[chunk["cell"]] += seconds
 
     def append(self, cell: str, done: Done) -> None:
         """Keep a chunk: on return it is on the disk."""

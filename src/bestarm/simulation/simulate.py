@@ -18,6 +18,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 DEFAULT_MAX_TESTS = 10**9
@@ -138,7 +139,7 @@ class Simulation:
 
 def whole(name: str, number: object, least: int, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
-        raise InvalidInput(f"{name} = {number!r}: must be a whole number from {least} to {most}")
+        raise InvalidInput(f"{name} = {quoted(number)}: must be a whole number from {least} to {most}")
     return int(number)
 
 

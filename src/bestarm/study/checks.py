@@ -10,6 +10,7 @@ from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.study.storage import Aside, OutcomeUnknown, Storage, StudyRecord
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 LONGEST_LEASE = 1e9
@@ -72,11 +73,11 @@ def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) 
 def check_ask(n: object, days: object, lease: object) -> None:
     """Complain of a wish for tests that cannot be fulfilled."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
-        raise InvalidInput(f"n = {n!r}: must be a whole number from 1 to 1,000,000")
+        raise InvalidInput(f"n = {quoted(n)}: must be a whole number from 1 to 1,000,000")
     if days is not None and lease is not None:
         raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
     if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
-        raise InvalidInput(f"days = {days!r}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
+        raise InvalidInput(f"days = {quoted(days)}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
     if lease is not None:
         check_lease(lease)
 
@@ -95,9 +96,15 @@ def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
     )
 
 
+def check_last(last: object) -> None:
+    """Complain of a number of events that no database can be asked for."""
+    if last is not None and (isinstance(last, bool) or not isinstance(last, int) or not 1 <= last < 2**63):
+        raise InvalidInput(f"last = {quoted(last)}: must be a whole number from 1 to 2^63 - 1")
+
+
 def check_lease(lease: object) -> None:
     if not (_is_number(lease) and 0 < lease <= LONGEST_LEASE):  # type: ignore[operator]
-        raise InvalidInput(f"lease = {lease!r}: must be a positive number of seconds")
+        raise InvalidInput(f"lease = {quoted(lease)}: must be a positive number of seconds")
 
 
 def _is_number(value: object) -> bool:

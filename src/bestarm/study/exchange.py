@@ -1,7 +1,8 @@
 """Results in files: reading them from CSV, and writing a whole study as CSV or JSON.
 
 What is read is taken in whole or not at all, and every line that cannot be accepted is named. An export read into a new
-study of the same plan gives the same answer: results keep their order, and their rounds.
+study of the same plan gives the same answer: results keep their order, and their rounds. Names that a spreadsheet would
+take for formulas are written with an apostrophe before them, and read back without.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.sheet import COLUMNS, Sheet
 from bestarm.study.storage import Told
 from bestarm.study.study import Study
+from bestarm.texts import cell
 from bestarm.validation import InvalidInput
 
 # ------------------------------------------------------------------------------------------------------- reading
@@ -88,8 +90,8 @@ def _outcome(told: Told) -> dict[str, Any]:
 
 def write_csv(study: Study, out: TextIO) -> int:
     """Every test of the study with its result, test by test. Returns how many."""
-    arms, metrics = study.plan.arm_names, study.plan.metrics
-    writer = csv.writer(out, lineterminator="\n")
+    arms, metrics = [*map(cell, study.plan.arm_names)], [*map(cell, study.plan.metrics)]
+    writer, quoting = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     writer.writerow(COLUMNS)
     count, number = 0, 1
     for test in study.storage.history(study.record.key):
@@ -98,8 +100,10 @@ def write_csv(study: Study, out: TextIO) -> int:
             present, before = test.outcomes[-1], test.outcomes[:-1]
             value = "" if present.value is None else repr(present.value)
             corrections = json.dumps([_outcome(told) for told in before], ensure_ascii=False) if before else ""
-            row += [value, present.reason or "", present.holder, iso_time(test.issued), iso_time(present.time)]
-            writer.writerow([*row, number, corrections])
+            row += [value, cell(present.reason or ""), cell(present.holder)]
+            # A carriage return ends a line for who reads it, but not for all of Python's writers: it must be quoted.
+            chosen = quoting if "\r" in row[4] + row[5] else writer
+            chosen.writerow([*row, iso_time(test.issued), iso_time(present.time), number, corrections])
         else:
             writer.writerow([*row, "", "", "", iso_time(test.issued), "", number, ""])
         count, number = count + 1, number + test.ends

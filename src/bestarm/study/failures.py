@@ -10,9 +10,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from bestarm.parsing import read_decimal
 from bestarm.plan import Plan
 from bestarm.study.storage import Aside
 from bestarm.study.values import check_value
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 Counted = float | Mapping[str, float] | None
@@ -70,7 +72,7 @@ class Declared:
         """Checked against the plan: every value must be one that its metric can take."""
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             name = words.retries.partition("=")[0].partition(" ")[0]
-            raise InvalidInput(f"{name} = {retries!r}: must be a whole number from 0 on")
+            raise InvalidInput(f"{name} = {quoted(retries)}: must be a whole number from 0 on")
         failed = _by_metric(plan, failed_as, words.failed)
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 
@@ -133,7 +135,7 @@ def read_declared(options: Sequence[str], name: str) -> Counted:
     for option in options:
         metric, equals, text = option.rpartition("=")
         try:
-            value = float(text)
+            value = read_decimal(text)
         except ValueError:
             raise InvalidInput(f"{name} = {option!r}: must be VALUE or METRIC=VALUE") from None
         if not equals:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
 from bestarm.noise import Bernoulli
 from bestarm.problem import Constraint, Objective
@@ -13,7 +14,10 @@ from bestarm.study.sheet import LONGEST_NUMBER, Complaints, Sheet, read_test, re
 from bestarm.study.storage import Issued, Outcome
 from bestarm.study.study import Study, Test
 from bestarm.study.values import check_value
+from bestarm.texts import cell, from_cell
 from bestarm.validation import LONGEST_NAME, MOST, InvalidInput
+
+T = TypeVar("T")
 
 _LOOKED_UP = 500
 """Tests that are looked up at a time."""
@@ -33,8 +37,8 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
     sheet.need("arm", "metric", "value")
     at_arm, at_metric, at_value = map(sheet.columns.index, ("arm", "metric", "value"))
     at_round = sheet.columns.index("round") if "round" in sheet.columns else None
-    arms = {name: k for k, name in enumerate(study.plan.arm_names)}
-    metrics = {part.metric: (k, *_range(part)) for k, part in enumerate(study.plan.parts)}
+    arms = _as_written({name: k for k, name in enumerate(study.plan.arm_names)})
+    metrics = _as_written({part.metric: (k, *_range(part)) for k, part in enumerate(study.plan.parts)})
     careful = _Careful(study, sheet)
     complaints, results, ends = Complaints(sheet.name), Columns(), array("q")
     add_arm, add_metric, add_value = results.arms.append, results.metrics.append, results.values.append
@@ -45,7 +49,9 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
             arm, (metric, low, high, is_whole) = arms[fields[at_arm]], metrics[fields[at_metric]]
             text = fields[at_value]
             value = float(text)
-            if not low <= value <= high or len(text) > LONGEST_NUMBER or (is_whole and value != int(value)):
+            # Python's own reader takes 1_000 and digits of other scripts for numbers.
+            is_plain = text.isascii() and "_" not in text and len(text) <= LONGEST_NUMBER
+            if not is_plain or not low <= value <= high or (is_whole and value != int(value)):
                 raise ValueError
         except (KeyError, ValueError):
             try:
@@ -67,6 +73,11 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
         add_value(value)
     complaints.check()
     return NewResults(results, ends, skipped)
+
+
+def _as_written(known: dict[str, T]) -> dict[str, T]:
+    """By names as people write them, and as an export does, which goes first."""
+    return known | {cell(name): found for name, found in known.items()}
 
 
 def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
@@ -92,7 +103,8 @@ class _Careful:
         _check_name("arm", named["arm"])
         _check_name("metric", named["metric"])
         try:
-            arm, metric = self._study.arm_number(named["arm"]), self._study.metric_number(named["metric"])
+            arm = self._study.arm_number(_meant(named["arm"], self._study.plan.arm_names))
+            metric = self._study.metric_number(_meant(named["metric"], self._study.plan.metrics))
         except InvalidInput as error:
             # To list the choices once is enough.
             reason = str(error).split("; there are ")[0] if self._has_listed else str(error)
@@ -101,10 +113,16 @@ class _Careful:
         return arm, metric, check_value(self._study.plan.parts[metric], read_value(named["value"]))
 
 
+def _meant(text: str, names: Sequence[str]) -> str:
+    """The name that a field stands for: as an export writes it, or as it is."""
+    return from_cell(text) if from_cell(text) in names else text
+
+
 def _check_name(field: str, name: str) -> None:
     if not name:
         raise InvalidInput(f"{field}: is missing")
-    if len(name) > LONGEST_NAME:
+    # An export's may have an apostrophe more.
+    if len(name) > LONGEST_NAME + 1:
         raise InvalidInput(f"{field} = {short(name)}: no such {field}")
 
 
@@ -144,7 +162,8 @@ def _checked_result(
         raise InvalidInput(f"test = {test}: no such test in study {study.name!r}")
     issued, outcome = found
     arm, part = study.plan.arm_names[issued.arm], study.plan.parts[issued.metric]
-    if fields.get("arm", arm) != arm or fields.get("metric", part.metric) != part.metric:
+    given = {name: {fields[name], from_cell(fields[name])} for name in ("arm", "metric") if name in fields}
+    if arm not in given.get("arm", {arm}) or part.metric not in given.get("metric", {part.metric}):
         raise InvalidInput(f"test = {test}: is {part.metric!r} of {arm!r}")
     value = check_value(part, read_value(fields["value"]))
     if outcome is not None and outcome.value != value:

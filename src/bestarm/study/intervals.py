@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bestarm.study.standing import ArmStanding, MetricStanding, Verdict
+from bestarm.validation import MOST
 
 # From the Okabe-Ito palette, which the color-blind can tell apart; the shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
@@ -16,17 +17,20 @@ _ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
 _LONGEST_NAME = 28
 _NARROWEST = 1e-9
 """How wide a panel is at least, as a share of what it shows: what lies closer cannot be told apart by its labels."""
+_FARTHEST = 10.0 * MOST
+"""What lies farther out, as in records made before such values were refused, is shown at the edge."""
 
 
 def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
     """A range that shows every mean and the threshold; the widest intervals may run out of it."""
     points = [m.mean for m in column if m.tests]
     points += [m.threshold for m in column if m.threshold is not None]
+    points = [min(max(point, -_FARTHEST), _FARTHEST) for point in points if not math.isnan(point)]
     low, high = min(points, default=0.0), max(points, default=1.0)
     widths = sorted(m.high - m.low for m in column if m.tests and math.isfinite(m.high - m.low))
     # Without any results, as wide as what is asked.
     margin = widths[len(widths) // 2] * 0.7 if widths else high - low or abs(low)
-    margin = max(margin, _NARROWEST * max(abs(low), abs(high))) or 1.0
+    margin = max(min(margin, _FARTHEST), _NARROWEST * max(abs(low), abs(high))) or 1.0
     return low - margin, high + margin
 
 
@@ -78,7 +82,7 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
         parts.append(f'<path d="M{x(threshold):.1f} {_TOP - 12}V{bottom + 2}" class="threshold"/>')
     for k, (row, metric) in enumerate(zip(rows, metrics, strict=True)):
         y = _TOP + _ROW * k + _ROW / 2
-        if not metric.tests:
+        if not metric.tests or math.isnan(metric.mean):
             continue
         color = COLORS[row.verdict]
         line = f"M{x(metric.low):.1f} {y}H{x(metric.high):.1f}"

@@ -21,7 +21,8 @@ from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job, RunState, Workspace
 from bestarm.simulation.nature import draw_batch
-from bestarm.validation import InvalidInput
+from bestarm.texts import quoted
+from bestarm.validation import MOST, InvalidInput
 
 WORLDS = 200
 """In so many worlds at most, one run or more in each."""
@@ -92,7 +93,7 @@ def outlook(
     on the long side (typically by a factor of two), and `p90_tests` is typically three to six times what it takes.
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 10**6:
-        raise InvalidInput(f"runs = {runs!r}: must be a whole number from 1 to 1,000,000")
+        raise InvalidInput(f"runs = {quoted(runs)}: must be a whole number from 1 to 1,000,000")
     before, so_far = policy.spent
     left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
     answers, tests, cost = [], [], []
@@ -137,8 +138,10 @@ def _drawn_means(plan: Plan, policy: Policy, lots: np.random.Generator) -> dict[
             share = ((drawn - low) / width * n + 1.0) / (n + 2.0)
             weight = (n + 2.0) / SPREAD**2
             drawn = low + width * lots.beta(share * weight, (1.0 - share) * weight)
-        # Rounding must not carry a mean out of its range.
-        means[:, metric] = np.clip(to_user(plan, setting, metric, drawn), *noise.range)
+        # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
+        low, high = noise.range
+        user = np.nan_to_num(to_user(plan, setting, metric, drawn))
+        means[:, metric] = np.clip(user, max(low, -MOST), min(high, MOST))
     rows = zip(plan.arm_names, means.tolist(), strict=True)
     return {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
 

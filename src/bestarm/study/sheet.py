@@ -13,6 +13,7 @@ import io
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from bestarm.parsing import is_decimal
 from bestarm.study.values import read_number
 from bestarm.validation import InvalidInput
 
@@ -190,17 +191,9 @@ def read_value(text: str, where: str = "value") -> float:
         raise InvalidInput(f"{where}: is missing")
     if len(text) > LONGEST_NUMBER:
         raise InvalidInput(f"{where} = {short(text)}: must be a number")
-    if "," in text and _is_number(text.replace(",", ".")):
+    if "," in text and is_decimal(text.strip().replace(",", ".")):
         raise InvalidInput(f"{where} = {text!r}: must be written with a decimal point, as in 3.5")
     return read_number(text, where)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def read_test(text: str) -> int:

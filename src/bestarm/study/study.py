@@ -16,6 +16,7 @@ from bestarm.study.checks import (
     ASIDES,
     check_ask,
     check_can_be_decided,
+    check_last,
     check_lease,
     find_record,
     holds_enough,
@@ -43,6 +44,7 @@ from bestarm.study.storage import (
     open_storage,
 )
 from bestarm.study.values import check_value
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 
@@ -115,7 +117,7 @@ class Study(Follower):
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise InvalidInput(f"seed = {seed!r}: must be a whole number from 0 to 2^63 - 1")
+            raise InvalidInput(f"seed = {quoted(seed)}: must be a whole number from 0 to 2^63 - 1")
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
         return cls(kept, new_record(kept, plan, seed), holder=holder)
@@ -343,7 +345,8 @@ class Study(Follower):
         return [(self._test(Issued(row.id, row.arm, row.metric)), row) for row in rows]
 
     def log(self, last: int | None = None) -> list[Event]:
-        """What happened in this study, the oldest first."""
+        """What happened in this study, the oldest first; the newest `last` events if that is given."""
+        check_last(last)
         return self._storage.log(self._record.key, last)
 
     def arm_number(self, name: str) -> int:
@@ -426,7 +429,7 @@ def _repeatable() -> Iterator[None]:
 def _id(test: Test | int) -> int:
     number = test.id if isinstance(test, Test) else test
     if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**63:
-        raise InvalidInput(f"test = {number!r}: must be a test, or the number of one")
+        raise InvalidInput(f"test = {quoted(number)}: must be a test, or the number of one")
     return number
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bestarm.noise import Bernoulli
+from bestarm.parsing import read_decimal
 from bestarm.problem import Constraint, Objective
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, exact, finite_number, moderate
 
 
@@ -24,13 +26,13 @@ def check_value(part: Objective | Constraint, value: object) -> float:
         if not low <= number <= high:
             raise ValueError(f"must lie between {exact(low)} and {exact(high)}, the range of its values")
     except ValueError as error:
-        raise RefusedValue(f"value of {part.metric!r} = {value!r}: {error}") from None
+        raise RefusedValue(f"value of {part.metric!r} = {quoted(value)}: {error}") from None
     return number
 
 
 def read_number(text: str, where: str) -> float:
     """A number from a file, a command's output or the command line."""
     try:
-        return float(text.strip())
-    except ValueError:
-        raise InvalidInput(f"{where} = {text!r}: must be a number") from None
+        return read_decimal(text)
+    except ValueError as error:
+        raise InvalidInput(f"{where} = {quoted(text)}: {error}") from None

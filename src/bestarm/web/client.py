@@ -28,6 +28,7 @@ from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
 from bestarm.study.waiting import Awaited, is_unresolved
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 from bestarm.web.connection import Connection
 
@@ -420,9 +421,9 @@ def _number(value: object) -> float | bool:
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     if not isinstance(value, numbers.Real):
-        raise RefusedValue(f"value = {value!r}: must be a number")
+        raise RefusedValue(f"value = {quoted(value)}: must be a number")
     if not math.isfinite(value):
-        raise RefusedValue(f"value = {value!r}: must be a finite number")
+        raise RefusedValue(f"value = {quoted(value)}: must be a finite number")
     return float(value)
 
 

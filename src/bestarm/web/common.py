@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any
 
 from fastapi import Path, Request
+from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+from starlette.responses import Response
 
+from bestarm.parsing import read_json
 from bestarm.study.requests import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.problems import Problem
 
-Key = Annotated[int, Path(ge=1, le=2**31 - 1, description="The study's number.")]
+
+def _digits(text: Any) -> Any:
+    # Pydantic reads 1_000 as Python does.
+    if isinstance(text, str) and not (text.isascii() and text.removeprefix("-").isdecimal()):
+        raise PydanticCustomError("int_parsing", "must be a whole number")
+    return text
+
+
+DIGITS = BeforeValidator(_digits)
+"""Of a whole number in an address: decimal digits alone."""
+
+Key = Annotated[int, DIGITS, Path(ge=1, le=2**31 - 1, description="The study's number.")]
 
 _REASONS = {
     400: "The body is not valid JSON.",
@@ -37,6 +54,25 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 ALWAYS = (401, 403, 429, 500, 503)
 READ = errors(*ALWAYS, 404, 422)
 CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 504)
+
+
+class StrictRoute(APIRoute):
+    """A route whose JSON bodies give no field twice, where the last would silently win, and cannot upset the reader."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def strict(request: Request) -> Response:
+            kind = request.headers.get("content-type", "").casefold()
+            if "json" in kind and (body := await request.body()):
+                try:
+                    # Where the request keeps it for who asks for it next.
+                    request._json = read_json(body)
+                except InvalidInput as error:
+                    raise Problem(400, f"the body is {error}" if "JSON" in str(error) else str(error)) from None
+            return await handle(request)
+
+        return strict
 
 
 async def check_type(request: Request) -> None:

@@ -27,6 +27,7 @@ Holder = Annotated[
     str | None,
     Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
 ]
+Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True)]
 Reason = Annotated[str, Field(max_length=2000)]
 Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
 Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
@@ -95,7 +96,7 @@ class Add(_Taken):
 
     results: Annotated[list[NewResult], Field(max_length=MOST_RESULTS)]
     source: Annotated[str, Field(max_length=200)] = ""
-    ends: Annotated[list[Annotated[int, Field(ge=0, strict=True)]], Field(max_length=MOST_RESULTS)] = []
+    ends: Annotated[list[Place], Field(max_length=MOST_RESULTS)] = []
     holder: Holder
 
 

@@ -15,7 +15,17 @@ from bestarm.study.storage import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
-from bestarm.web.common import ALWAYS, READ, Key, check_type, errors, idempotency_key, takes_key
+from bestarm.web.common import (
+    ALWAYS,
+    DIGITS,
+    READ,
+    Key,
+    StrictRoute,
+    check_type,
+    errors,
+    idempotency_key,
+    takes_key,
+)
 from bestarm.web.desk import Desk
 from bestarm.web.downloads import add_downloads
 from bestarm.web.events import Hub, List
@@ -28,7 +38,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
     """All routes under /api."""
-    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)])
+    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)], route_class=StrictRoute)
     # Routes are tried in order: those that are used most come first.
     add_actions(router, desk, hub, limits)
     _add_reading(router, desk, hub)
@@ -50,7 +60,9 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
         tags=["service"],
     )
     async def all_events(
-        before: Annotated[int | None, Query(ge=1, lt=2**63, description="Of older studies than this one.")] = None,
+        before: Annotated[
+            int | None, DIGITS, Query(ge=1, lt=2**63, description="Of older studies than this one.")
+        ] = None,
     ) -> Response:
         """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
         return hub.open_stream(List(before))
@@ -60,8 +72,8 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
         archived: Annotated[Archived, Query(description="List the archived studies too, or only them.")] = "false",
         name: Annotated[str | None, Query(max_length=models.LONGEST_NAME, description="Only this one.")] = None,
         contains: Annotated[str, Query(max_length=models.LONGEST_NAME, description="Part of the name.")] = "",
-        before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
-        limit: Annotated[int, Query(ge=1, le=1000, description="At most so many.")] = 100,
+        before: Annotated[int | None, DIGITS, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="At most so many.")] = 100,
     ) -> Response:
         """Studies, the newest first. For more than one page, ask for those before the last one's number."""
 
@@ -118,8 +130,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     @router.get("/studies/{study}/pending", response_model=list[models.PendingTest], responses=READ, tags=["studies"])
     async def pending(
         study: Key,
-        after: Annotated[int, Query(ge=0, lt=2**63, description="Only tests with a higher number.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
+        after: Annotated[int, DIGITS, Query(ge=0, lt=2**63, description="Only tests with a higher number.")] = 0,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
         rows = await desk.record(study, lambda one: one.pending(after=after, limit=limit))
@@ -127,7 +139,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(
-        study: Key, points: Annotated[int, Query(ge=2, le=5000, description="At most so many.")] = 500
+        study: Key, points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="At most so many.")] = 500
     ) -> Response:
         """How tests and cost have grown over time."""
         progress = await desk.decide(study, SharedStudy.progress)
@@ -139,8 +151,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     async def forecast(
         study: Key,
         request: Request,
-        runs: Annotated[int | None, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
-        seed: Annotated[int, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
+        runs: Annotated[int | None, DIGITS, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
+        seed: Annotated[int, DIGITS, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
     ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
@@ -161,7 +173,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
     async def log(
-        study: Key, last: Annotated[int, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100
+        study: Key,
+        last: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100,
     ) -> Response:
         """What happened, the oldest first. Of a very long study it may be a few seconds old."""
         shared = await desk.study(study)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import uvicorn
 from fastapi import FastAPI
 
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
@@ -45,7 +46,7 @@ def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = ()
 def listen(host: str, port: int) -> socket.socket:
     """A socket at that address; port 0 is any that is free."""
     if isinstance(port, bool) or not 0 <= port < 2**16:
-        raise InvalidInput(f"port = {port!r}: must be a whole number from 0 to 65,535")
+        raise InvalidInput(f"port = {quoted(port)}: must be a whole number from 0 to 65,535")
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
