@@ -9,6 +9,8 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -241,9 +243,26 @@ def _kernels() -> Finding:
             pass
     except Exception as error:  # numba raises RuntimeError; a full or read-only disk OSError
         return Finding("compiled kernels", "broken", f"cannot be kept: {_first_line(error)}", remedy)
+    if open_to_others := _writable_by_others(folder):
+        # Whoever writes there can have code of their own run in our name.
+        detail = f"{folder}: other users of this machine can write to {open_to_others}, and what is there is run"
+        return Finding("compiled kernels", "broken", detail, f"chmod go-w {shlex.quote(str(open_to_others))}")
     kept = [path for path in folder.rglob("*.nb?") if path.is_file()]
     size = sum(path.stat().st_size for path in kept) / 1e6
     return Finding("compiled kernels", "ok", f"{folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB")
+
+
+def _writable_by_others(folder: Path) -> Path | None:
+    """The folder, or the first above it, in which another user may put or replace something."""
+    for path in (folder, *folder.parents):
+        there = path.stat()
+        # The first group of a user is often that user alone, and then is given leave to write to everything.
+        is_ours = there.st_gid == os.getgid() if hasattr(os, "getgid") else True
+        others = there.st_mode & (stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP)
+        # In a folder like /tmp everybody may write, and nobody replace what is somebody else's.
+        if others and not (there.st_mode & stat.S_ISVTX and path != folder):
+            return path
+    return None
 
 
 def run(db: str | None, as_json: bool) -> None:
