@@ -398,7 +398,9 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        raise InvalidInput(f"storage = {url!r}: must be a path or a URL such as postgresql://user@host/database")
+        # Of a URL nothing is repeated: it may hold a password.
+        named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
+        raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     for entry in entry_points(group=_GROUP):
         if entry.name == scheme:

@@ -40,7 +40,11 @@ class Connection:
         except ValueError:
             port = -1
         if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
-            raise InvalidInput(f"url = {url!r}: must be the address of a service, such as http://127.0.0.1:8000")
+            # A password or a token that somebody has put there is not repeated.
+            named = f" = {url!r}" if not set(url) & set("@?=") else ""
+            raise InvalidInput(
+                f"url{named}: must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
+            )
         if not timeout > 0:
             raise InvalidInput(f"timeout = {timeout!r}: must be a positive number of seconds")
         self.url = url.rstrip("/")
