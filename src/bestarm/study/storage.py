@@ -42,14 +42,16 @@ class OutcomeUnknown(ConnectionLost):
     To repeat it is safe: what has a key (or is about one test) is recorded once.
     """
 
-    def __init__(self, said: str, key: str | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, said: str, key: str | None = None, advice: str = "") -> None:
+        super().__init__(f"{said}; {advice}" if advice else said)
+        self.said = said
+        """What has happened, without a word on how to go on."""
         self.key = key
         """The key under which a repeat is known again, if there is one."""
 
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
         """The same with a word on how to repeat it."""
-        return OutcomeUnknown(f"{self}; {advice}", key)
+        return OutcomeUnknown(self.said, key, advice)
 
 
 class StudyRecord(NamedTuple):

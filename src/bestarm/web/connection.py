@@ -30,6 +30,10 @@ class _Broken(Exception):
         self.may_retry = may_retry
 
 
+class Unanswered(OutcomeUnknown):
+    """The service itself has not answered; else it says by itself how to go on."""
+
+
 class Connection:
     """Requests to one service. Threads may share it, and so may a process and its children."""
 
@@ -112,7 +116,7 @@ class Connection:
         said = f"service = {self.url!r}: {error}"
         if method == "GET":
             return StorageError(said)
-        return OutcomeUnknown(f"{said}; whether this was recorded is not known")
+        return Unanswered(f"{said}; whether this was recorded is not known")
 
     def _answer(self, status: int, data: bytes, headers: dict[str, str], taken: type[Exception]) -> Any:
         if status == 304:
