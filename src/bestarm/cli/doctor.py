@@ -190,20 +190,24 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.study.address import shown_address
+    from bestarm.study.address import read_address, shown_address
     from bestarm.study.checks import why_unreadable
     from bestarm.study.database import NoStudiesYet
     from bestarm.study.storage import StorageError, default_url, open_storage
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
+    remedy = "see the message; --db or BESTARM_DB name another"
+    try:
+        read_address(url)
+    except InvalidInput as error:
+        return Finding("database", "broken", str(error), remedy)
     if "://" not in url and not Path(url).exists():
         folder = Path(url).absolute().parent
         if not os.access(folder, os.W_OK):
-            remedy = "give --db or set BESTARM_DB to a path in a folder of yours"
-            return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", remedy)
+            path = "give --db or set BESTARM_DB to a path in a folder of yours"
+            return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
         return Finding("database", "ok", f"{url} will be made by the first study")
-    remedy = "see the message; --db or BESTARM_DB name another"
     try:
         storage = open_storage(url)
     except NoStudiesYet:

@@ -43,14 +43,16 @@ class OutcomeUnknown(ConnectionLost):
     To repeat it is safe: what has a key (or is about one test) is recorded once.
     """
 
-    def __init__(self, said: str, key: str | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, said: str, key: str | None = None, advice: str = "") -> None:
+        super().__init__(f"{said}; {advice}" if advice else said)
+        self.said = said
+        """What has happened, without a word on how to go on."""
         self.key = key
         """The key under which a repeat is known again, if there is one."""
 
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
         """The same with a word on how to repeat it."""
-        return OutcomeUnknown(f"{self}; {advice}", key)
+        return OutcomeUnknown(self.said, key, advice)
 
 
 class StudyRecord(NamedTuple):
@@ -443,7 +445,9 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        raise InvalidInput(f"storage = {url!r}: must be a path or a URL such as postgresql://user@host/database")
+        # Of a URL nothing is repeated: it may hold a password.
+        named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
+        raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     for entry in entry_points(group=_GROUP):
         if entry.name == scheme:

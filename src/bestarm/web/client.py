@@ -11,6 +11,7 @@ import math
 import numbers
 import os
 import socket
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -23,14 +24,14 @@ from bestarm.study.outlook import Outlook
 from bestarm.study.requests import check_key, new_key
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Aside, Event, OutcomeUnknown, Pending, default_url
+from bestarm.study.storage import Aside, Event, Pending, StorageError, default_url
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
 from bestarm.study.waiting import Awaited, is_unresolved
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
-from bestarm.web.connection import Connection
+from bestarm.web.connection import Connection, Unanswered
 
 __all__ = ["Client"]
 
@@ -162,6 +163,7 @@ class RemoteStudy:
         self._metrics = {name: k for k, name in enumerate(plan.metrics)}
         self._known: tuple[str, dict[str, Any]] | None = None
         self._holds = Holds(self)
+        self._asking = threading.Lock()
         self._unanswered: str | None = None
         """The key of an ask of which it is not known whether tests were handed out."""
 
@@ -187,10 +189,7 @@ class RemoteStudy:
         path = f"/api/studies/{self.id}/{what}"
         try:
             return self._connection.post(path, body | {"holder": self.holder}, key=key)
-        except OutcomeUnknown as error:
-            if error.key is not None:
-                # The service has said how to go on.
-                raise
+        except Unanswered as error:
             if key is None:
                 raise error.advised("to repeat it is safe: it counts once") from error
             raise error.advised(f"repeat it with key={key!r}, under which it is done once", key) from error
@@ -216,15 +215,24 @@ class RemoteStudy:
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)
-            self._unanswered = key or self._unanswered or new_key()
-            asked = self._post("ask", {"n": wanted, **terms}, key=self._unanswered)["tests"]
-            self._unanswered = None
+            request = key or self._take_unanswered() or new_key()
+            try:
+                asked = self._post("ask", {"n": wanted, **terms}, key=request)["tests"]
+            except StorageError:
+                self._unanswered = request
+                raise
             tests += [Test(**test) for test in asked]
             if beats:
                 self._holds.add(test["id"] for test in asked)
             if len(asked) < wanted:
                 break
         return tests
+
+    def _take_unanswered(self) -> str | None:
+        """The key of an ask that was not answered, for one thread to ask again."""
+        with self._asking:
+            taken, self._unanswered = self._unanswered, None
+            return taken
 
     def tell(self, test: Test | int, value: float) -> None:
         """Record the result of a test. Once it returns, the result is safe."""
