@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +18,8 @@ import bestarm as ba
 from bestarm.study import exchange, following, outlook
 from bestarm.study.checks import most_held
 from bestarm.study.storage import Rounds, Storage, open_storage
-from bestarm.study.study import Study
+from bestarm.study.study import Study, Test
+from bestarm.study.workers import drive
 from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web import client as client_module
 from bestarm.web import downloads, shared
@@ -289,6 +291,23 @@ def test_pending_tests_come_in_pages(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------ how much is out
+
+
+def test_more_workers_than_tests_can_be_out(storage: Storage) -> None:
+    study = Study.create(PROBLEM, name="x", storage=storage)
+    most, values = 0, {("a", "gain"): 9.0}
+
+    def submit(test: Test, failures: int) -> Future[float]:
+        done: Future[float] = Future()
+        done.set_result(values.get((test.arm, test.metric), 0.0))
+        return done
+
+    def watch(study: Study, running: int) -> None:
+        nonlocal most
+        most = max(most, study.storage.count_pending(study.record.key))
+
+    assert drive(study, submit, 5000, watch=watch).arm == "a"
+    assert most <= most_held(study.plan)
 
 
 @pytest.fixture(params=["here", "on a server"])
