@@ -63,8 +63,8 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").casefold()
-            if "json" in kind and (body := await request.body()):
+            kind = request.headers.get("content-type", "").split(";")[0].strip().casefold()
+            if kind == "application/json" and (body := await request.body()):
                 try:
                     # Where the request keeps it for who asks for it next.
                     request._json = read_json(body)
