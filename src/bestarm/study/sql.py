@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from bestarm.study.columns import Columns
+from bestarm.study.complaints import making_sense
 from bestarm.study.database import Database
 from bestarm.study.issuing import (
     Plans,
@@ -428,7 +429,7 @@ class SQLStorage(Storage):
         return read_arrivals(self._database, key, after)
 
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
-        with self._database.connect() as connection:
+        with self._database.connect() as connection, making_sense(self.url):
             return read_pending(connection, key, after, limit)
 
     def last_event(self, key: int) -> int:
@@ -446,7 +447,7 @@ class SQLStorage(Storage):
             return int(connection.execute(_TOLD, {"key": key, "after": after}).scalar_one())
 
     def log(self, key: int, last: int | None = None) -> list[Event]:
-        with self._database.connect() as connection:
+        with self._database.connect() as connection, making_sense(self.url):
             return read_log(connection, key, last)
 
     def history(self, key: int) -> Iterator[History]:

@@ -18,10 +18,10 @@ from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
 from bestarm.testing.torture.deeds import DEEDS, Deed, Place, holder, plan
 from bestarm.testing.torture.trials import Here, Trials
-from bestarm.web.client import Client
+from bestarm.web.client import Client, RemoteStudy
 from bestarm.web.server import running
 
-LIMITS = "?answer_timeout=1&connect_timeout=2"
+LIMITS = "?answer_timeout=2&connect_timeout=20"
 """Of patience with a silent server, in seconds: short, so that there is time for many."""
 
 REMOTE = tuple(deed for deed in DEEDS if deed.name != "import")
@@ -29,6 +29,8 @@ REMOTE = tuple(deed for deed in DEEDS if deed.name != "import")
 
 _TYPICAL = 0.02
 """Seconds that a call takes, or a little more."""
+
+_STATEMENTS = (b"COMMIT", b"COMMIT", b"INSERT", b"UPDATE")
 
 Fault = Callable[[], object]
 
@@ -43,12 +45,13 @@ def _place(url: str, name: str, mark: int) -> Iterator[Here]:
             storage.close()
 
 
-def _break(trials: Trials, place: Place, deed: Deed, mark: int, fault: Fault, mend: Fault) -> None:
-    """Do it while the fault happens, and see what has become of it."""
-    facts = deed.prepare(place, trials.lots, mark)
+def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, fault: tuple[Fault, Fault]) -> None:
+    """Prepare it by a sound line, do it by another while that breaks, and see what has become of it."""
+    start, mend = fault
+    facts = deed.prepare(before, trials.lots, mark)
     if isinstance(place, Here):
         place.study.request = f"key {mark}"
-    fault()
+    start()
     answered = True
     try:
         deed.do(place, facts)
@@ -81,7 +84,7 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
     while trials.row.times < times and time.monotonic() < until:
         deed, mark = trials.next()
         with _place(trials.url, trials.name, mark) as place:
-            _break(trials, place, deed, mark, *_later(trials.lots, crash))
+            _break(trials, deed, mark, place, place, _later(trials.lots, crash))
     trials.finish()
 
 
@@ -89,7 +92,8 @@ def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, 
     """One way or another to break a connection, and to mend it."""
     said = lots.choice(words)
     if silent:
-        return lambda: proxy.silence_after(said), proxy.resume
+        # In the end the line is cut: else a server would keep what the silent client has locked.
+        return lambda: proxy.silence_after(said), lambda: (proxy.cut(), proxy.resume())
     kinds: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said)]
     kind = lots.randrange(3)
     if kind < 2:
@@ -105,23 +109,24 @@ def break_lines(trials: Trials, server: PostgresServer, times: int, until: float
         url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
         while trials.row.times < times and time.monotonic() < until:
             deed, mark = trials.next()
-            fault = _line_fault(trials.lots, proxy, (b"COMMIT", b"COMMIT", b"INSERT", b"UPDATE"), silent=silent)
-            with _place(url, trials.name, mark) as place:
-                _break(trials, place, deed, mark, *fault)
+            fault = _line_fault(trials.lots, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
+            with _place(trials.url, trials.name, mark) as before, _place(url, trials.name, mark) as place:
+                _break(trials, deed, mark, before, place, fault)
             proxy.cut()
     trials.finish()
 
 
 class _There:
-    """A study on a server."""
+    """A study on a server. The client in between knows nothing of it but its number."""
 
-    def __init__(self, client: Client, name: str, mark: int) -> None:
-        self._client, self._name, self._mark = client, name, mark
-        self.study = client.open(name, holder=holder(mark))
+    def __init__(self, sound: Client, client: Client, name: str, mark: int) -> None:
+        self._sound, self._client, self._name, self._mark = sound, client, name, mark
+        found = sound.open(name, holder=holder(mark))
+        self.study = RemoteStudy(client._connection, found.id, found.plan, holder=holder(mark))
 
     @property
     def other(self) -> object:
-        return self._client.open(self._name, holder=f"other {self._mark}")
+        return self._sound.open(self._name, holder=f"other {self._mark}")
 
     def create(self, name: str) -> object:
         return self._client.create(plan(name, "certify", "issue"))
@@ -129,14 +134,17 @@ class _There:
 
 def break_requests(trials: Trials, times: int, until: float, *, silent: bool) -> None:
     """Between a client and the HTTP service, before or after a request, in its answer, or whenever it may be."""
+    trials.is_remote = True
     with (
         running(trials.url) as service,
         Proxy(urlsplit(service).port or 0) as proxy,
-        Client(f"http://127.0.0.1:{proxy.port}", timeout=1.0 if silent else 60.0) as client,
+        Client(service) as sound,
+        Client(f"http://127.0.0.1:{proxy.port}", timeout=2.0 if silent else 60.0) as client,
     ):
         while trials.row.times < times and time.monotonic() < until:
             deed, mark = trials.next()
             fault = _line_fault(trials.lots, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
-            _break(trials, _There(client, trials.name, mark), deed, mark, *fault)
+            before, place = (_There(sound, one, trials.name, mark) for one in (sound, client))
+            _break(trials, deed, mark, before, place, fault)
             proxy.cut()
     trials.finish()

@@ -6,12 +6,14 @@ the right one; how often that happens is counted, and is no fault of ours to fin
 
 from __future__ import annotations
 
+import io
 import random
 import time
 from collections import Counter
 from pathlib import Path
 
 import bestarm as ba
+from bestarm.study.exchange import write_csv, write_json
 from bestarm.study.storage import StorageError, open_storage
 from bestarm.testing.torture.deeds import PROBLEM, plan
 from bestarm.testing.torture.results import Row
@@ -36,7 +38,11 @@ def reading(path: Path) -> str:
         study = ba.Study.open("damaged", storage=storage)
         key = study.record.key
         parts: list[object] = [study.status().to_dict(), study.answer, storage.studies(), storage.log(key)]
-        parts += [list(storage.history(key)), storage.pending(key)]
+        parts += [list(storage.history(key)), study.pending(), study.unresolved(), study.awaited()]
+        for write in (write_csv, write_json):
+            out = io.StringIO()
+            write(study, out)
+            parts.append(out.getvalue())
         return repr(parts)
     finally:
         storage.close()

@@ -56,8 +56,8 @@ class Deed:
     """How often it is in the record."""
     lasts: bool = True
     """Whether it is still found after other deeds."""
-    needs: str = ""
-    """The key under which a repeat is known, if the study itself makes that up."""
+    has_own_key: bool = False
+    """Whether the key under which a repeat is known is made up by the study itself."""
 
 
 def value(mark: int, place: int = 0) -> float:
@@ -239,9 +239,9 @@ DEEDS = (
     Deed("import", _prepare_import, _import, _found_added),
     Deed("correct", _prepare_correct, _correct, _found_told),
     Deed("abandon", _prepare_one, _abandon, lambda seen, facts: seen.outcomes(facts["test"]).count(None)),
-    Deed("set aside", _prepare_one, _set_aside, _noted("set aside"), needs="study"),
-    Deed("fail", _prepare_one, _fail, _noted("failed"), needs="study"),
-    Deed("release", _prepare_release, _release, _noted("released"), needs="study"),
+    Deed("set aside", _prepare_one, _set_aside, _noted("set aside"), has_own_key=True),
+    Deed("fail", _prepare_one, _fail, _noted("failed"), has_own_key=True),
+    Deed("release", _prepare_release, _release, _noted("released"), has_own_key=True),
     Deed("renew", _prepare_one, _renew, _found_renewed, lasts=False),
     Deed("archive", _prepare_archive, lambda place, facts: place.study.archive(), _found_since, lasts=False),
     Deed("restore", _prepare_restore, lambda place, facts: place.study.archive(undo=True), _found_since, lasts=False),
