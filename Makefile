@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test check docs bench torture clean
 
 demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
 	$(BIN)/bestarm demo
@@ -23,6 +23,9 @@ docs: .venv/installed-dev        ## Build the documentation site into build/site
 
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
+
+torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times; MINUTES=2 for a part of it.
+	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),30) $(TORTURE)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

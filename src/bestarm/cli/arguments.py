@@ -45,9 +45,9 @@ class Command(TyperCommand):
         for option in options:
             values = given.get(option.name)
             name = max(option.opts, key=len)
-            if kind := number_kind(option):
-                self._check_numbers(ctx, name, kind, values if isinstance(values, list) else [values])
             if not isinstance(values, list) or len(values) == 1 or option.multiple:
+                if kind := number_kind(option):
+                    self._check_numbers(ctx, name, kind, values if isinstance(values, list) else [values])
                 continue
             if not option.is_flag:
                 # An address may hold a password.
@@ -66,7 +66,7 @@ class Command(TyperCommand):
                     (read_whole if kind == "integer" else read_decimal)(value)
             except ValueError as error:
                 shown = value if len(value) <= 80 else f"{value[:40]}…{value[-20:]}"
-                ctx.fail(f"{name} = {shown!r}: {error}.")
+                ctx.fail(f"Invalid value for {name!r}: {shown!r}: {error}.")
 
 
 def _times(number: int) -> str:

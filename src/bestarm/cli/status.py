@@ -15,6 +15,7 @@ from bestarm.cli.show import counted, figures, moment, new_table, percent, plain
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
 from bestarm.study import Status, Study
+from bestarm.study.complaints import making_sense
 from bestarm.study.exchange import iso_time
 from bestarm.study.outlook import Outlook
 from bestarm.study.standing import MetricStanding
@@ -132,12 +133,17 @@ def _remaining(now: Status, left: Outlook | None) -> str:
 def log(name: str, last: int, db: str | None, as_json: bool) -> None:
     study = open_study(name, db)
     events = study.log(last)
+    with making_sense(study.storage.url):
+        _print_events(study.plan, events, as_json)
+
+
+def _print_events(plan: Plan, events: Iterable[Event], as_json: bool) -> None:
     if as_json:
-        print_json([_event(study.plan, event) for event in events])
+        print_json([_event(plan, event) for event in events])
         return
     table = new_table("time", "what", "test", "arm", "metric", "value", "who", "detail", right=("test", "value"))
     for event in events:
-        row = _event(study.plan, event)
+        row = _event(plan, event)
         value = "" if event.value is None else f"{event.value:.6g}"
         words = ["" if row[field] is None else shown(str(row[field])) for field in ("event", "test", "arm", "metric")]
         table.add_row(moment(event.time), *words, value, shown(event.holder), shown(event.detail))

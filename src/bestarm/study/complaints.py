@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from bestarm.study.storage import ConnectionLost, OutcomeUnknown, StorageError
 from bestarm.validation import InvalidInput
@@ -77,6 +78,20 @@ def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_l
     if any(part in first for part in parts):
         return kind(f"{where}: the database refuses, and says why in words that hold a secret of its address")
     return kind(f"{where}: the database says: {first}")
+
+
+@contextlib.contextmanager
+def making_sense(url: str) -> Iterator[None]:
+    """For who makes something of what a database holds: if it makes no sense, the database is damaged."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise InvalidInput(
+            f"storage = {url!r}: is damaged (what it holds makes no sense: {said}); restore it from a copy"
+        ) from error
 
 
 def unknown_outcome(url: str, error: Exception) -> OutcomeUnknown:

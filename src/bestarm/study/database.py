@@ -138,6 +138,11 @@ class Database:
                 yield connection
         except sa.exc.IntegrityError:
             raise
+        except UnicodeDecodeError:
+            # SQLite quotes damaged names when it complains, and its driver cannot read that.
+            raise InvalidInput(
+                f"storage = {self.url!r}: is damaged (texts in it are not UTF-8); restore it from a copy"
+            ) from None
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
             if changes and _is_lost(error):
                 raise unknown_outcome(self.url, error) from error

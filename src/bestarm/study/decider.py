@@ -19,6 +19,7 @@ from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import COMPILE_STREAMS
 from bestarm.policies.setting import new_setting, references, to_normal
 from bestarm.study.storage import Entries
+from bestarm.validation import InvalidInput
 
 COMPILE_BACKLOG = 2000
 COMPILE_RESULTS = 20_000
@@ -57,9 +58,22 @@ class Decider:
         is_long = len(entries.ids) >= COMPILE_BACKLOG or self._count >= COMPILE_RESULTS
         if is_long or self.policy.streams.counts.size >= COMPILE_STREAMS:
             self._compile()
+        self._check(entries)
         tests = np.column_stack((entries.arms, entries.metrics))
         ends = np.ones_like(entries.ends) if self._by_arrival else entries.ends
         self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends))
+
+    def _check(self, entries: Entries) -> None:
+        """Compiled code would write wherever a number out of its range points to."""
+        for kind, numbers, count in zip(
+            ("arm", "metric"), (entries.arms, entries.metrics), self.policy.streams.counts.shape, strict=True
+        ):
+            if numbers.min(initial=0) < 0 or numbers.max(initial=0) >= count:
+                place = int(np.argmax((numbers < 0) | (numbers >= count)))
+                raise InvalidInput(
+                    f"study = {self._plan.name!r}: its record is damaged (test {entries.ids[place]} is of {kind} "
+                    f"number {numbers[place]}, and there are {count}); restore the database from a copy"
+                )
 
     def _normal(self, metrics: Ints, values: Floats) -> Floats:
         """Results, in the order in which they enter, in normal form. NaN stays what it is.

@@ -11,9 +11,11 @@ import csv
 import dataclasses
 import functools
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
+from bestarm.study.complaints import making_sense
 from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.sheet import COLUMNS, Sheet
 from bestarm.study.storage import Told
@@ -84,10 +86,22 @@ def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO], int]:
+    """A writer that says of a record that makes no sense that it is damaged."""
+
+    @functools.wraps(write)
+    def careful(study: Study, out: TextIO) -> int:
+        with making_sense(study.storage.url):
+            return write(study, out)
+
+    return careful
+
+
 def _outcome(told: Told) -> dict[str, Any]:
     return {"value": told.value, "reason": told.reason or "", "who": told.holder, "told": iso_time(told.time)}
 
 
+@_sensible
 def write_csv(study: Study, out: TextIO) -> int:
     """Every test of the study with its result, test by test. Returns how many."""
     arms, metrics = [*map(cell, study.plan.arm_names)], [*map(cell, study.plan.metrics)]
@@ -110,6 +124,7 @@ def write_csv(study: Study, out: TextIO) -> int:
     return count
 
 
+@_sensible
 def write_json(study: Study, out: TextIO) -> int:
     """The study's plan and seed, and every test with all that was told of it, the present outcome last."""
     record, arms, metrics = study.record, study.plan.arm_names, study.plan.metrics

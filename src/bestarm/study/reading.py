@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from bestarm.study.complaints import making_sense
 from bestarm.study.database import Database
 from bestarm.study.schema import events, outcomes, queue, tests
 from bestarm.study.storage import Entries, Event, History, Issued, Outcome, Pending, Told
@@ -95,7 +96,8 @@ def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Ite
             if gaps and not last:
                 last = connection.execute(_LAST, {"key": key}).scalar() or 0
         if rows:
-            chunk = _columns(rows)
+            with making_sense(database.url):
+                chunk = _columns(rows)
             if not gaps and chunk.ids[-1] != after + len(chunk.ids):
                 chunk = chunk.before(int(np.argmin(chunk.ids == after + 1 + np.arange(len(chunk.ids)))))
             if len(chunk.ids):
@@ -116,7 +118,9 @@ def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]
             if last is None:
                 return
             rows = connection.execute(_ARRIVALS, {"key": key, "after": after, "to": last}).cursor.fetchall()
-        yield _columns(rows)
+        with making_sense(database.url):
+            chunk = _columns(rows)
+        yield chunk
         after = last
 
 
@@ -179,11 +183,23 @@ def _histories(database: Database, query: sa.Select[Any], names: dict[str, int])
     with database.connect() as connection:
         rows = connection.execute(query, names).cursor.fetchall()
     for _, of_test in itertools.groupby(rows, _FIRST):
-        recorded = [*of_test]
-        test, arm, metric, ends, given, issued = recorded[0][:6]
-        # Without an outcome there is one row, without a time.
-        told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
-        yield History(test, arm, metric, bool(ends), bool(given), issued, told)
+        with making_sense(database.url):
+            history = _history([*of_test])
+        yield history
+
+
+def _history(recorded: Sequence[Any]) -> History:
+    test, arm, metric, ends, given, issued = recorded[0][:6]
+    # Without an outcome there is one row, without a time.
+    told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
+    for outcome in told:
+        # A database that is damaged can hold anything in the place of a number or a text.
+        if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
+            raise TypeError(f"the result of test {test} is {outcome.value!r:.80}")
+        outcome.time + 0.0
+    if arm < 0 or metric < 0:
+        raise ValueError(f"test {test} is of arm number {arm} and metric number {metric}")
+    return History(test, arm, metric, bool(ends), bool(given), issued + 0.0, told)
 
 
 _HISTORY = (

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from bestarm.study.columns import Columns
+from bestarm.study.complaints import making_sense
 from bestarm.study.database import Database
 from bestarm.study.issuing import (
     OVERDUE,
@@ -512,7 +513,7 @@ class SQLStorage(Storage):
         return read_arrivals(self._database, key, after)
 
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
-        with self._database.connect() as connection:
+        with self._database.connect() as connection, making_sense(self.url):
             return read_pending(connection, key, after, limit)
 
     def count_pending(self, key: int, holder: str | None = None) -> int:
@@ -537,7 +538,7 @@ class SQLStorage(Storage):
             return int(connection.execute(_TOLD, {"key": key, "after": after}).scalar_one())
 
     def log(self, key: int, last: int | None = None) -> list[Event]:
-        with self._database.connect() as connection:
+        with self._database.connect() as connection, making_sense(self.url):
             return read_log(connection, key, last)
 
     def history(self, key: int) -> Iterator[History]:

@@ -78,6 +78,14 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
+        deadline = time.monotonic() + PATIENCE
+        while not self._started(deadline):
+            # After a kill the processes that are left need a moment to notice, and share its memory until then.
+            if time.monotonic() > deadline:
+                raise RuntimeError("the server did not start: " + (self._folder / "log").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def _started(self, deadline: float) -> bool:
         options = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
@@ -102,18 +110,23 @@ class PostgresServer:
                 start_new_session=True,
                 **self._as_user,
             )
-        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self._process.poll() is None:
             ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
             if subprocess.run(ready).returncode == 0:
-                return
+                return True
             time.sleep(0.02)
-        raise RuntimeError("the server did not start: " + (self._folder / "log").read_text()[-2000:])
+        return False
 
     def stop(self, mode: StopMode) -> None:
         """Stop it at once: "fast" rolls back and shuts down in order, "immediate" is as good as a crash."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(_SIGNALS[mode])
+            self._process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        """Kill its first process, as a machine short of memory does; the others notice, and end by themselves."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
             self._process.wait(PATIENCE)
 
     def close(self) -> None:

@@ -1,0 +1,150 @@
+"""Database servers that crash, and connections that are cut or fall silent, while this process writes.
+
+The call itself may come back with an answer, because it was done again on a new connection, or say that it could not be
+done, or that nobody knows. Whatever it says must be true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
+
+from bestarm.study.storage import StorageError, open_storage
+from bestarm.testing.postgres import PostgresServer
+from bestarm.testing.proxy import Proxy
+from bestarm.testing.torture.deeds import DEEDS, Deed, Place, holder, plan
+from bestarm.testing.torture.trials import Here, Trials
+from bestarm.web.client import Client, RemoteStudy
+from bestarm.web.server import running
+
+LIMITS = "?answer_timeout=2&connect_timeout=20"
+"""Of patience with a silent server, in seconds: short, so that there is time for many."""
+
+REMOTE = tuple(deed for deed in DEEDS if deed.name != "import")
+"""A file is sent to a service by another way, whose repeats nobody makes."""
+
+_TYPICAL = 0.02
+"""Seconds that a call takes, or a little more."""
+
+_STATEMENTS = (b"COMMIT", b"COMMIT", b"INSERT", b"UPDATE")
+
+Fault = Callable[[], object]
+
+
+@contextlib.contextmanager
+def _place(url: str, name: str, mark: int) -> Iterator[Here]:
+    storage = open_storage(url)
+    try:
+        yield Here(storage, name, mark)
+    finally:
+        with contextlib.suppress(StorageError):
+            storage.close()
+
+
+def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, fault: tuple[Fault, Fault]) -> None:
+    """Prepare it by a sound line, do it by another while that breaks, and see what has become of it."""
+    start, mend = fault
+    facts = deed.prepare(before, trials.lots, mark)
+    if isinstance(place, Here):
+        place.study.request = f"key {mark}"
+    start()
+    answered = True
+    try:
+        deed.do(place, facts)
+    except StorageError as error:
+        answered = False
+        if "\n" in str(error):
+            trials.row.complain("stuck", f"not one line: {error}")
+    finally:
+        mend()
+    trials.settle(deed, facts, mark, answered)
+
+
+def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
+    """The act at some moment of a call, in a thread of its own; and a way to wait for its end."""
+    pause = lots.uniform(0.0, _TYPICAL)
+    thread = threading.Thread(target=lambda: (time.sleep(pause), act()))
+    return thread.start, thread.join
+
+
+def crash_servers(trials: Trials, server: PostgresServer, times: int, until: float) -> None:
+    """The server is killed, or stops at once, at some moment of a call, and starts again."""
+
+    def crash() -> None:
+        if trials.lots.random() < 0.5:
+            server.kill()
+        else:
+            server.stop("immediate")
+        server.start()
+
+    while trials.row.times < times and time.monotonic() < until:
+        deed, mark = trials.next()
+        with _place(trials.url, trials.name, mark) as place:
+            _break(trials, deed, mark, place, place, _later(trials.lots, crash))
+    trials.finish()
+
+
+def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, silent: bool) -> tuple[Fault, Fault]:
+    """One way or another to break a connection, and to mend it."""
+    said = lots.choice(words)
+    if silent:
+        # In the end the line is cut: else a server would keep what the silent client has locked.
+        return lambda: proxy.silence_after(said), lambda: (proxy.cut(), proxy.resume())
+    kinds: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said)]
+    kind = lots.randrange(3)
+    if kind < 2:
+        return kinds[kind], proxy.resume
+    start, join = _later(lots, proxy.cut)
+    return start, lambda: (join(), proxy.resume())
+
+
+def break_lines(trials: Trials, server: PostgresServer, times: int, until: float, *, silent: bool) -> None:
+    """Between this process and a PostgreSQL server, at a commit, before it, or whenever it may be."""
+    head, _, database = trials.url.rpartition("/")
+    with Proxy(server.port) as proxy:
+        url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
+        while trials.row.times < times and time.monotonic() < until:
+            deed, mark = trials.next()
+            fault = _line_fault(trials.lots, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
+            with _place(trials.url, trials.name, mark) as before, _place(url, trials.name, mark) as place:
+                _break(trials, deed, mark, before, place, fault)
+            proxy.cut()
+    trials.finish()
+
+
+class _There:
+    """A study on a server. The client in between knows nothing of it but its number."""
+
+    def __init__(self, sound: Client, client: Client, name: str, mark: int) -> None:
+        self._sound, self._client, self._name, self._mark = sound, client, name, mark
+        found = sound.open(name, holder=holder(mark))
+        self.study = RemoteStudy(client._connection, found.id, found.plan, holder=holder(mark))
+
+    @property
+    def other(self) -> object:
+        return self._sound.open(self._name, holder=f"other {self._mark}")
+
+    def create(self, name: str) -> object:
+        return self._client.create(plan(name, "certify", "issue"))
+
+
+def break_requests(trials: Trials, times: int, until: float, *, silent: bool) -> None:
+    """Between a client and the HTTP service, before or after a request, in its answer, or whenever it may be."""
+    trials.is_remote = True
+    with (
+        running(trials.url) as service,
+        Proxy(urlsplit(service).port or 0) as proxy,
+        Client(service) as sound,
+        Client(f"http://127.0.0.1:{proxy.port}", timeout=2.0 if silent else 60.0) as client,
+    ):
+        while trials.row.times < times and time.monotonic() < until:
+            deed, mark = trials.next()
+            fault = _line_fault(trials.lots, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
+            before, place = (_There(sound, one, trials.name, mark) for one in (sound, client))
+            _break(trials, deed, mark, before, place, fault)
+            proxy.cut()
+    trials.finish()

@@ -1,0 +1,84 @@
+"""Bytes of a SQLite file changed at random: what is read must be right, or refused in one honest line.
+
+SQLite's pages have no checksums. A changed byte inside a stored number is another number, which nobody can tell from
+the right one; how often that happens is counted, and is no fault of ours to find.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import bestarm as ba
+from bestarm.study.exchange import write_csv, write_json
+from bestarm.study.storage import StorageError, open_storage
+from bestarm.testing.torture.deeds import PROBLEM, plan
+from bestarm.testing.torture.results import Row
+
+RESULTS = 300
+
+
+def new_database(path: Path, lots: random.Random) -> None:
+    """A closed database with a study of some hundred results."""
+    study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path)
+    arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
+    for k in range(10):
+        study.add([(lots.choice(arms), lots.choice(metrics), lots.gauss(0.0, 1.0)) for _ in range(RESULTS // 10)])
+        study.tell(study.ask(1, lease=1000.0)[0], float(k))
+    study.storage.close()
+
+
+def reading(path: Path) -> str:
+    """All that a study says, as text that can be compared."""
+    storage = open_storage(path)
+    try:
+        study = ba.Study.open("damaged", storage=storage)
+        key = study.record.key
+        parts: list[object] = [study.status().to_dict(), study.answer, storage.studies(), storage.log(key)]
+        parts += [list(storage.history(key)), study.pending(), study.unresolved(), study.awaited()]
+        for write in (write_csv, write_json):
+            out = io.StringIO()
+            write(study, out)
+            parts.append(out.getvalue())
+        return repr(parts)
+    finally:
+        storage.close()
+
+
+def changed(data: bytes, lots: random.Random) -> bytes:
+    """With some bytes changed: a few anywhere, or a sector of zeros or of noise."""
+    damaged = bytearray(data)
+    kind = lots.randrange(3)
+    if kind == 0:
+        for _ in range(lots.choice([1, 2, 8])):
+            damaged[lots.randrange(len(damaged))] ^= lots.randint(1, 255)
+    else:
+        first = lots.randrange(len(damaged) // 512) * 512
+        damaged[first : first + 512] = bytes(512) if kind == 1 else lots.randbytes(512)
+    return bytes(damaged)
+
+
+def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> Counter[str]:
+    """Damage a database again and again; counts what came of it."""
+    whole = folder / "whole.db"
+    new_database(whole, lots)
+    data, right = whole.read_bytes(), reading(whole)
+    path, came = folder / "damaged.db", Counter[str]()
+    while row.times < times and time.monotonic() < until:
+        row.times += 1
+        for rest in folder.glob("damaged.db*"):
+            rest.unlink()
+        path.write_bytes(changed(data, lots))
+        try:
+            said = reading(path)
+            came["read right" if said == right else "read as something else"] += 1
+        except (StorageError, ba.InvalidInput) as error:
+            came["refused"] += 1
+            if "\n" in str(error):
+                row.complain("stuck", f"not one line: {error}")
+        except Exception as error:
+            row.complain("stuck", f"{type(error).__name__}: {error}"[:300])
+    return came

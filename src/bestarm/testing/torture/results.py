@@ -1,0 +1,59 @@
+"""What was tried and what came of it, counted, as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+HEADINGS = ("fault", "database", "times", "in the middle", "then done", "repeated", "lost", "twice", "torn", "stuck")
+BEGIN, END = "<!-- torture: begin -->", "<!-- torture: end -->"
+
+
+@dataclasses.dataclass
+class Row:
+    """One fault on one database."""
+
+    fault: str
+    database: str
+    times: int = 0
+    middle: int = 0
+    """Before the call had answered."""
+    done: int = 0
+    """Of these, how many had been recorded all the same."""
+    repeated: int = 0
+    lost: int = 0
+    twice: int = 0
+    torn: int = 0
+    stuck: int = 0
+    """The study could not go on, or did not say what its record says."""
+    complaints: list[str] = dataclasses.field(default_factory=list)
+    by_deed: Counter[str] = dataclasses.field(default_factory=Counter)
+
+    @property
+    def is_bad(self) -> bool:
+        return bool(self.lost or self.twice or self.torn or self.stuck)
+
+    def complain(self, kind: str, text: str) -> None:
+        """Count something that must not happen."""
+        setattr(self, kind, getattr(self, kind) + 1)
+        self.complaints.append(f"{self.fault}, {self.database}: {kind}: {text}")
+
+    def cells(self) -> list[str]:
+        counts = (self.times, self.middle, self.done, self.repeated, self.lost, self.twice, self.torn, self.stuck)
+        return [self.fault, self.database, *(f"{count:,}" for count in counts)]
+
+
+def table(rows: list[Row]) -> str:
+    """As Markdown."""
+    lines = [HEADINGS, ("---", "---", *["---:"] * (len(HEADINGS) - 2)), *(row.cells() for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def write(page: Path, text: str) -> None:
+    """Put a text between the marks in a page."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page}: has no place for the table, between {BEGIN} and {END}")
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
