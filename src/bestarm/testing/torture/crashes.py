@@ -81,7 +81,7 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
             server.stop("immediate")
         server.start()
 
-    while trials.row.times < times and time.monotonic() < until:
+    while trials.row.goes_on(times, until):
         deed, mark = trials.next()
         with _place(trials.url, trials.name, mark) as place:
             _break(trials, deed, mark, place, place, _later(trials.lots, crash))
@@ -107,7 +107,7 @@ def break_lines(trials: Trials, server: PostgresServer, times: int, until: float
     head, _, database = trials.url.rpartition("/")
     with Proxy(server.port) as proxy:
         url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
-        while trials.row.times < times and time.monotonic() < until:
+        while trials.row.goes_on(times, until):
             deed, mark = trials.next()
             fault = _line_fault(trials.lots, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
             with _place(trials.url, trials.name, mark) as before, _place(url, trials.name, mark) as place:
@@ -141,7 +141,7 @@ def break_requests(trials: Trials, times: int, until: float, *, silent: bool) ->
         Client(service) as sound,
         Client(f"http://127.0.0.1:{proxy.port}", timeout=2.0 if silent else 60.0) as client,
     ):
-        while trials.row.times < times and time.monotonic() < until:
+        while trials.row.goes_on(times, until):
             deed, mark = trials.next()
             fault = _line_fault(trials.lots, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
             before, place = (_There(sound, one, trials.name, mark) for one in (sound, client))

@@ -41,7 +41,7 @@ def _append(path: Path, out: int, lots: random.Random) -> None:
 def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> None:
     """Kill who appends; then read everything that was there before."""
     path, written, files = folder / "0.jsonl", [], 0
-    while row.times < times and time.monotonic() < until:
+    while row.goes_on(times, until):
         reading, writing = os.pipe()
         seed = lots.getrandbits(32)
         child = os.fork()
