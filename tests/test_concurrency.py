@@ -321,7 +321,7 @@ def test_threads_that_start_the_same_study_at_once_join_it(database_url: str, mo
         ({"policy": "racing"}, "policy is 'certify' there and 'racing' here"),
     ):
         with pytest.raises(ba.InvalidInput, match=words):
-            ba.identify(problem, lambda arm, metric: 0.0, name="shared", storage=storage, **change)  # type: ignore[arg-type]
+            ba.identify(problem, lambda arm, metric: 0.0, name="shared", storage=storage, **change)
     other = ba.Problem(arms=["a", "b", "c"], objective=problem.objective)
     with pytest.raises(ba.InvalidInput, match=r"with another plan \(arms are 2 there and 3 here\); give another name"):
         ba.identify(other, lambda arm, metric: 0.0, name="shared", storage=storage)

@@ -21,7 +21,7 @@ from bestarm.study.storage import Entries
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.torture import crashes, damage, files, kills
 from bestarm.testing.torture.__main__ import parts
-from bestarm.testing.torture.deeds import DEEDS, Deed, Facts
+from bestarm.testing.torture.deeds import DEEDS, Deed, Facts, plan
 from bestarm.testing.torture.results import BEGIN, END, HEADINGS, Row, table, write
 from bestarm.testing.torture.seen import Seen
 from bestarm.testing.torture.trials import Here, Trials, opened
@@ -142,14 +142,14 @@ def test_damaged_files_are_read_right_or_refused(tmp_path: Path) -> None:
 
 
 def entries(arm: int, metric: int) -> Entries:
-    whole = [np.array([number]) for number in (7, arm, metric)]
-    return Entries(*whole, np.array([1.0]), np.array([1], np.int8), np.array([0.0]), np.array([0]))
+    test, arms, metrics = (np.array([number]) for number in (7, arm, metric))
+    return Entries(test, arms, metrics, np.array([1.0]), np.array([1], np.int8), np.array([0.0]), np.array([0]))
 
 
 @pytest.mark.parametrize(("arm", "metric"), [(3, 0), (-1, 0), (0, 2), (0, -1), (2**40, 0)])
 def test_a_record_of_arms_that_are_not_there_is_refused(arm: int, metric: int) -> None:
     """Compiled code would write wherever such a number points to."""
-    decider = Decider(damage.plan("damaged", "certify", "issue"), 0)
+    decider = Decider(plan("damaged", "certify", "issue"), 0)
     with pytest.raises(ba.InvalidInput, match=r"its record is damaged \(test 7 is of (arm|metric) number") as refused:
         decider.enter(entries(arm, metric))
     assert "\n" not in str(refused.value)

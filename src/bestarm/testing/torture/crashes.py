@@ -67,7 +67,12 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
 def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
     """The act at some moment of a call, in a thread of its own; and a way to wait for its end."""
     pause = lots.uniform(0.0, _TYPICAL)
-    thread = threading.Thread(target=lambda: (time.sleep(pause), act()))
+
+    def wait_and_act() -> None:
+        time.sleep(pause)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
     return thread.start, thread.join
 
 
@@ -91,15 +96,19 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
 def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, silent: bool) -> tuple[Fault, Fault]:
     """One way or another to break a connection, and to mend it."""
     said = lots.choice(words)
-    if silent:
-        # In the end the line is cut: else a server would keep what the silent client has locked.
-        return lambda: proxy.silence_after(said), lambda: (proxy.cut(), proxy.resume())
-    kinds: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said)]
-    kind = lots.randrange(3)
-    if kind < 2:
-        return kinds[kind], proxy.resume
+    start: Fault
     start, join = _later(lots, proxy.cut)
-    return start, lambda: (join(), proxy.resume())
+
+    def mend() -> None:
+        # In the end every line is cut: else a server would keep what a silent client has locked.
+        if start == begin:
+            join()
+        proxy.cut()
+        proxy.resume()
+
+    ways: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said), start]
+    begin = (lambda: proxy.silence_after(said)) if silent else lots.choice(ways)
+    return begin, mend
 
 
 def break_lines(trials: Trials, server: PostgresServer, times: int, until: float, *, silent: bool) -> None:
