@@ -523,7 +523,9 @@ HOSTILE = "a\x1b]0;owned\x07\x1b[31m\n\u202e[/red]"
 def test_names_of_somebody_elses_database_do_not_steer_the_terminal(tmp_path: Path) -> None:
     """Such names are refused when a study is made. A database that somebody else filled may hold them all the same."""
     url = tmp_path / "s.db"
-    study = ba.Study.create(dataclasses.replace(PLAN, arms=("HOSTILE", "b")), storage=str(url), holder="HOSTILE")
+    study = ba.Study.create(
+        dataclasses.replace(PLAN, arms=(ba.Arm("HOSTILE"), ba.Arm("b"))), storage=str(url), holder="HOSTILE"
+    )
     study.add([("HOSTILE", "p", 1.0), ("HOSTILE", "c", -1.0)])
     study.ask(2)
     ba.Study.create(PLAN, storage=str(url), name="other")

@@ -176,7 +176,9 @@ class Policy(abc.ABC):
         if kind.lower is Policy.lower and kind.upper is Policy.upper:
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
             with _wrapping():
-                width = np.fmax(self.setting.sigma * self.setting.radius[slots], blur(counts, self.streams.means))
+                # Kernels are plain Python, and work on arrays as well.
+                least: Any = blur(counts, self.streams.means)  # type: ignore[arg-type]
+                width = np.fmax(self.setting.sigma * self.setting.radius[slots], least)
                 low[tested] = (self.streams.means - width)[tested]
                 high[tested] = (self.streams.means + width)[tested]
         else:

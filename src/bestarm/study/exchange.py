@@ -109,7 +109,7 @@ def write_csv(study: Study, out: TextIO) -> int:
     writer.writerow(COLUMNS)
     count, number = 0, 1
     for test in study.storage.history(study.record.key):
-        row = [test.id, arms[test.arm], metrics[test.metric]]
+        row: list[Any] = [test.id, arms[test.arm], metrics[test.metric]]
         if test.outcomes:
             present, before = test.outcomes[-1], test.outcomes[:-1]
             value = "" if present.value is None else repr(present.value)

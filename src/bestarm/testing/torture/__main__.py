@@ -56,7 +56,7 @@ def _disks(row: Row, folder: Path, lots: random.Random, times: int, until: float
         kinds.append("full")
     else:
         print("  no small file system can be mounted here: a limit on the size of files stands for it")
-    while row.times < times and time.monotonic() < until:
+    while row.goes_on(times, until):
         place = folder / str(row.times)
         place.mkdir()
         wrong = disks.run(kinds[row.times % len(kinds)], place, 600.0, lots.randrange(120_000, 250_000))

@@ -67,7 +67,12 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
 def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
     """The act at some moment of a call, in a thread of its own; and a way to wait for its end."""
     pause = lots.uniform(0.0, _TYPICAL)
-    thread = threading.Thread(target=lambda: (time.sleep(pause), act()))
+
+    def wait_and_act() -> None:
+        time.sleep(pause)
+        act()
+
+    thread = threading.Thread(target=wait_and_act)
     return thread.start, thread.join
 
 
@@ -81,7 +86,7 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
             server.stop("immediate")
         server.start()
 
-    while trials.row.times < times and time.monotonic() < until:
+    while trials.row.goes_on(times, until):
         deed, mark = trials.next()
         with _place(trials.url, trials.name, mark) as place:
             _break(trials, deed, mark, place, place, _later(trials.lots, crash))
@@ -91,15 +96,19 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
 def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, silent: bool) -> tuple[Fault, Fault]:
     """One way or another to break a connection, and to mend it."""
     said = lots.choice(words)
-    if silent:
-        # In the end the line is cut: else a server would keep what the silent client has locked.
-        return lambda: proxy.silence_after(said), lambda: (proxy.cut(), proxy.resume())
-    kinds: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said)]
-    kind = lots.randrange(3)
-    if kind < 2:
-        return kinds[kind], proxy.resume
+    start: Fault
     start, join = _later(lots, proxy.cut)
-    return start, lambda: (join(), proxy.resume())
+
+    def mend() -> None:
+        # In the end every line is cut: else a server would keep what a silent client has locked.
+        if start == begin:
+            join()
+        proxy.cut()
+        proxy.resume()
+
+    ways: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said), start]
+    begin = (lambda: proxy.silence_after(said)) if silent else lots.choice(ways)
+    return begin, mend
 
 
 def break_lines(trials: Trials, server: PostgresServer, times: int, until: float, *, silent: bool) -> None:
@@ -107,7 +116,7 @@ def break_lines(trials: Trials, server: PostgresServer, times: int, until: float
     head, _, database = trials.url.rpartition("/")
     with Proxy(server.port) as proxy:
         url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
-        while trials.row.times < times and time.monotonic() < until:
+        while trials.row.goes_on(times, until):
             deed, mark = trials.next()
             fault = _line_fault(trials.lots, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
             with _place(trials.url, trials.name, mark) as before, _place(url, trials.name, mark) as place:
@@ -141,7 +150,7 @@ def break_requests(trials: Trials, times: int, until: float, *, silent: bool) ->
         Client(service) as sound,
         Client(f"http://127.0.0.1:{proxy.port}", timeout=2.0 if silent else 60.0) as client,
     ):
-        while trials.row.times < times and time.monotonic() < until:
+        while trials.row.goes_on(times, until):
             deed, mark = trials.next()
             fault = _line_fault(trials.lots, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
             before, place = (_There(sound, one, trials.name, mark) for one in (sound, client))

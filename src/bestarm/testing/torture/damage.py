@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -67,7 +66,7 @@ def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -
     new_database(whole, lots)
     data, right = whole.read_bytes(), reading(whole)
     path, came = folder / "damaged.db", Counter[str]()
-    while row.times < times and time.monotonic() < until:
+    while row.goes_on(times, until):
         row.times += 1
         for rest in folder.glob("damaged.db*"):
             rest.unlink()

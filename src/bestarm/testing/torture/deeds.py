@@ -34,8 +34,11 @@ TORN = -1
 class Place(Protocol):
     """Where deeds are done: a study here or on a server, the same in somebody else's name, a way to make another."""
 
-    study: Any
-    other: Any
+    @property
+    def study(self) -> Any: ...
+
+    @property
+    def other(self) -> Any: ...
 
     def create(self, name: str) -> object: ...
 
@@ -223,7 +226,8 @@ def _prepare_restore(place: Place, lots: random.Random, mark: int) -> Facts:
 
 
 def _found_since(seen: Seen, facts: Facts) -> int:
-    return sum(count for (kind, _, _), count in seen.noted.items() if kind == facts["kind"]) - facts["before"]
+    before: int = facts["before"]
+    return sum(count for (kind, _, _), count in seen.noted.items() if kind == facts["kind"]) - before
 
 
 def _noted(kind: str) -> Callable[[Seen, Facts], int]:

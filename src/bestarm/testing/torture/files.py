@@ -22,7 +22,7 @@ _CELL = "a cell"
 
 def _done(first: int, size: int) -> Done:
     runs = np.arange(first, first + size)
-    outcomes = Outcomes(runs % 3, runs + 1, runs * 0.5, np.zeros((0, 0, 0), np.int64))
+    outcomes = Outcomes(runs % 3, runs + 1, (runs * 0.5).astype(np.float64), np.zeros((0, 0, 0), np.int64))
     return Done(Piece(0, first, size), Chunk(outcomes, 0.01))
 
 
@@ -41,7 +41,7 @@ def _append(path: Path, out: int, lots: random.Random) -> None:
 def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> None:
     """Kill who appends; then read everything that was there before."""
     path, written, files = folder / "0.jsonl", [], 0
-    while row.times < times and time.monotonic() < until:
+    while row.goes_on(times, until):
         reading, writing = os.pipe()
         seed = lots.getrandbits(32)
         child = os.fork()

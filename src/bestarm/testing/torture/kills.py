@@ -117,7 +117,7 @@ def run(trials: Trials, kills: int, until: float) -> None:
     """So many kills, or until the time is over."""
     seconds: defaultdict[str, deque[float]] = defaultdict(lambda: deque([_SECONDS], maxlen=9))
     statements: defaultdict[str, int] = defaultdict(lambda: _STATEMENTS)
-    while trials.row.times < kills and time.monotonic() < until:
+    while trials.row.goes_on(kills, until):
         deed, mark = trials.next()
         after, statement = None, None
         if trials.lots.random() < 0.5:

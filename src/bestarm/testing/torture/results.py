@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections import Counter
 from pathlib import Path
 
 HEADINGS = ("fault", "database", "times", "in the middle", "then done", "repeated", "lost", "twice", "torn", "stuck")
+LEAST = 2
+"""So often everything is tried, however little time there is."""
+
 BEGIN, END = "<!-- torture: begin -->", "<!-- torture: end -->"
 
 
@@ -33,6 +37,10 @@ class Row:
     @property
     def is_bad(self) -> bool:
         return bool(self.lost or self.twice or self.torn or self.stuck)
+
+    def goes_on(self, times: int, until: float) -> bool:
+        """Whether to try again: so many times, until the time is over, but twice at least."""
+        return self.times < min(times, LEAST) or (self.times < times and time.monotonic() < until)
 
     def complain(self, kind: str, text: str) -> None:
         """Count something that must not happen."""

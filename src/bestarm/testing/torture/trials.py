@@ -31,7 +31,9 @@ class Here:
 
     def __init__(self, storage: Storage, name: str, mark: int) -> None:
         self._storage, self._name, self._mark = storage, name, mark
-        self.study = Keyed.open(name, storage=storage, holder=holder(mark))
+        record = storage.find_study(name)
+        assert record is not None
+        self.study = Keyed(storage, record, holder=holder(mark))
 
     @property
     def other(self) -> ba.Study:
@@ -55,7 +57,7 @@ class Expected(NamedTuple):
 
     deed: Deed
     facts: Facts
-    count: int
+    times: int
 
 
 class Trials:
