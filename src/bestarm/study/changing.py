@@ -43,11 +43,11 @@ def safely(act: Callable[[], T]) -> T:
     except ConnectionLost as lost:
         try:
             return act()
-        except StorageError:
-            # Of the first time nobody knows, whatever became of the second.
-            if isinstance(lost, OutcomeUnknown):
-                raise lost from None
-            raise
+        except StorageError as error:
+            # What happened first says most, unless only of the second time nobody knows what came of it.
+            if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                raise
+            raise lost from None
 
 
 class Changes:
