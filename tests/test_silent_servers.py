@@ -152,7 +152,7 @@ def test_who_is_gone_keeps_nobody_out(proxy: Proxy, study: ba.Study, address: st
 
     def work_and_fall_silent() -> None:
         with gone._database.transaction() as connection:
-            gone._changes.lock(connection, study.record.key)
+            gone._lock(connection, study.record.key)
             proxy.silence()
             assert here.add([("a", "gain", 1.0)]) == [1]
             proxy.cut()

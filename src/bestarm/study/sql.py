@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeVar
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
-from bestarm.study.changing import Changes, safely
 from bestarm.study.columns import Columns
 from bestarm.study.database import Database
-from bestarm.study.holding import hold_on, let_go, note_failure, put_aside
 from bestarm.study.issuing import (
     Plans,
     Terms,
@@ -24,6 +23,7 @@ from bestarm.study.issuing import (
     text,
 )
 from bestarm.study.reading import (
+    has_outcome,
     issued_test,
     issued_tests,
     present_outcomes,
@@ -34,19 +34,23 @@ from bestarm.study.reading import (
     read_pending,
 )
 from bestarm.study.requests import Done, digest_of, find_done, handed_under, new_key, note_done
-from bestarm.study.schema import arrivals, events, outcomes, sources, studies, tests
+from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
 from bestarm.study.settling import Outcomes, no_such_test, outcome_row, why_refused
 from bestarm.study.storage import (
     Aside,
+    ConnectionLost,
     Entries,
     Event,
     History,
     Issued,
     NameTaken,
     Outcome,
+    OutcomeUnknown,
     Pending,
     PlanRounds,
     Storage,
+    StorageError,
+    StudyArchived,
     StudyRecord,
 )
 from bestarm.validation import InvalidInput
@@ -78,6 +82,25 @@ _TOLD = sa.select(sa.func.count()).where(
     outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
 )
 _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
+_LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived).where(
+    studies.c.study == sa.bindparam("key")
+)
+_LOCK = _LOOK.with_for_update(key_share=True)
+# Keeps also those waiting who tell results.
+_LOCK_OUT = _LOOK.with_for_update()
+
+
+class _Locked(NamedTuple):
+    """A study whose entry is locked: what time it is, and what its entry says."""
+
+    now: float
+    by_arrival: bool
+    name: str
+    is_archived: bool
+
+    def check_open(self) -> None:
+        if self.is_archived:
+            raise StudyArchived(self.name)
 
 
 class SQLStorage(Storage):
@@ -87,7 +110,6 @@ class SQLStorage(Storage):
         self._database = Database(url, create=create)
         self.url = self._database.url
         self.is_private = self._database.in_memory
-        self._changes = Changes(self._database)
         self._outcomes = Outcomes(self._database)
         self._studies = _all_studies(is_sqlite=self._database.is_sqlite)
         self._by_name = self._studies.where(studies.c.name == sa.bindparam("name"))
@@ -121,7 +143,7 @@ class SQLStorage(Storage):
                 raise NameTaken(f"name = {name!r}: a study of this name exists already in {self.url!r}") from None
             return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
 
-        return safely(create)
+        return self._safely(create)
 
     def _created_under(self, name: str, request: str) -> StudyRecord | None:
         """The study of that name, if it was made under that very request."""
@@ -148,10 +170,63 @@ class SQLStorage(Storage):
             return [_record(row) for row in connection.execute(self._studies.order_by(studies.c.study))]
 
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
-        def note_it(connection: sa.Connection, now: float) -> None:
-            note(connection, key, "restored" if undo else "archived", holder, "", now)
+        def archive() -> None:
+            with self._database.transaction() as connection:
+                now = self._lock(connection, key, _LOCK_OUT).now
+                changed = connection.execute(
+                    sa.update(studies)
+                    .where(
+                        studies.c.study == key,
+                        studies.c.archived.is_not(None) if undo else studies.c.archived.is_(None),
+                    )
+                    .values(archived=None if undo else now)
+                )
+                if changed.rowcount:
+                    note(connection, key, "restored" if undo else "archived", holder, "", now)
 
-        self._changes.archive(key, undo, note_it)
+        self._safely(archive)
+
+    def _lock(self, connection: sa.Connection, key: int, how: sa.Select[Any] = _LOCK) -> _Locked:
+        """Keep everybody else from changing this study, though not from telling results."""
+        row = connection.execute(how, {"key": key}).first()
+        if row is None:
+            raise InvalidInput(f"study = {key}: no such study in {self.url!r}")
+        return _Locked(self._database.time(connection), bool(row.by_arrival), row.name, row.archived is not None)
+
+    def _lock_open(self, connection: sa.Connection, key: int) -> _Locked:
+        """As `_lock`, for what an archived study does not allow."""
+        locked = self._lock(connection, key)
+        locked.check_open()
+        return locked
+
+    def _safely(self, act: Callable[[], T]) -> T:
+        """Do it, and once more if the connection was lost: `act` knows itself again if it was done after all."""
+        try:
+            return act()
+        except ConnectionLost as lost:
+            try:
+                return act()
+            except StorageError as error:
+                # What happened first says most, unless only of the second time nobody knows what came of it.
+                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                    raise
+                raise lost from None
+
+    def _under(self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None]) -> None:
+        """Change an open study, once for each `request`; `act` takes the connection and the time."""
+        request, named = request or new_key(), ",".join(map(str, tests[:100]))
+
+        def once() -> None:
+            with self._database.transaction() as connection:
+                locked = self._lock(connection, key)
+                if find_done(connection, key, text(request), what, named) is not None:
+                    return
+                locked.check_open()
+                act(connection, locked.now)
+                done = Done(what, tests[0] if tests else 0, len(tests), named)
+                note_done(connection, key, text(request), done, locked.now)
+
+        self._safely(once)
 
     # ------------------------------------------------------------------------------------------------- tests
 
@@ -168,7 +243,7 @@ class SQLStorage(Storage):
         request: str = "",
     ) -> list[Issued]:
         request = text(request or new_key())
-        return safely(lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request))
+        return self._safely(lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request))
 
     def _hand_out(
         self,
@@ -182,7 +257,7 @@ class SQLStorage(Storage):
         request: str,
     ) -> list[Issued]:
         with self._database.transaction() as connection:
-            now, by_arrival, *_ = self._changes.lock_open(connection, key)
+            now, by_arrival, *_ = self._lock_open(connection, key)
             if already := handed_under(connection, key, request, holder):
                 return already
             terms = Terms(holder, now, lease, due, request)
@@ -217,12 +292,12 @@ class SQLStorage(Storage):
             return []
         columns = results if isinstance(results, Columns) else Columns(results)
         request = text(request or new_key())
-        return safely(lambda: self._give(key, columns, text(holder), source, ends, request))
+        return self._safely(lambda: self._give(key, columns, text(holder), source, ends, request))
 
     def _give(self, key: int, columns: Columns, holder: str, source: str, ends: Collection[int], request: str) -> range:
         digest = digest_of(columns, ends)
         with self._database.transaction() as connection:
-            locked = self._changes.lock(connection, key)
+            locked = self._lock(connection, key)
             done = find_done(connection, key, request, "add", digest)
             if done is not None:
                 return range(done.first, done.first + done.number)
@@ -249,15 +324,15 @@ class SQLStorage(Storage):
             with self._database.connect(changes=True) as connection:
                 return self._outcomes.settle(connection, key, test, value, holder, reason)
 
-        return safely(settle)
+        return self._safely(settle)
 
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
-        return safely(lambda: self._tell_many(key, results, holder))
+        return self._safely(lambda: self._tell_many(key, results, holder))
 
     def _tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
         try:
             with self._database.transaction() as connection:
-                self._changes.lock(connection, key)
+                self._lock(connection, key)
                 if self._outcomes.settle_all(connection, key, results, holder) < len(results):
                     found = present_outcomes(connection, key, [test for test, _ in results])
                     for test, _ in results:
@@ -275,11 +350,11 @@ class SQLStorage(Storage):
         return {}
 
     def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
-        return safely(lambda: self._correct(key, test, value, holder, reason))
+        return self._safely(lambda: self._correct(key, test, value, holder, reason))
 
     def _correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
         with self._database.transaction() as connection:
-            locked = self._changes.lock(connection, key)
+            locked = self._lock(connection, key)
             old = present_outcomes(connection, key, [test]).get(test)
             if old is not None and old.value == value:
                 return old
@@ -298,30 +373,48 @@ class SQLStorage(Storage):
         return old
 
     def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
-        def act(connection: sa.Connection, now: float) -> None:
-            note_failure(connection, key, test, holder, reason, now)
+        def fail(connection: sa.Connection, now: float) -> None:
+            if issued_test(connection, key, test) is None:
+                raise no_such_test(test)
+            note(connection, key, "failed", holder, reason, now, test)
+            connection.execute(_not_lost(key, [test], holder).values(_FREED))
 
-        self._changes.once(key, request, "fail", [test], act)
+        self._under(key, request, "fail", [test], fail)
 
     def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str, *, request: str = "") -> None:
-        def act(connection: sa.Connection, now: float) -> None:
-            put_aside(connection, key, test, holder, kind, reason, now)
+        def set_aside(connection: sa.Connection, now: float) -> None:
+            if issued_test(connection, key, test) is None:
+                raise no_such_test(test)
+            note(connection, key, "set aside", holder, f"{kind}: {reason}" if reason else kind, now, test)
+            held = _of_tests(key, [test]).where(queue.c.holder == text(holder), queue.c.expires > 0.0)
+            connection.execute(held.values(expires=math.inf, silent=None, aside=kind, reason=text(reason)))
 
-        self._changes.once(key, request, "set aside", [test], act)
+        self._under(key, request, "set aside", [test], set_aside)
 
     def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
-        def act(connection: sa.Connection, now: float) -> None:
-            let_go(connection, key, tests, holder, now)
+        def release(connection: sa.Connection, now: float) -> None:
+            for start in range(0, len(tests), 500):
+                part = tests[start : start + 500]
+                others = sa.select(queue.c.test, queue.c.holder).where(
+                    *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
+                )
+                for test, other in connection.execute(others).all():
+                    note(connection, key, "released", holder, f"held by {other}", now, test)
+                connection.execute(_not_lost(key, part, holder).values(_FREED))
 
-        self._changes.once(key, request, "release", tests, act)
+        self._under(key, request, "release", tests, release)
 
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
-        def act() -> None:
+        def renew() -> None:
             with self._database.transaction() as connection:
-                now = self._changes.lock_open(connection, key).now
-                hold_on(connection, key, tests, holder, lease, now)
+                now = self._lock_open(connection, key).now
+                for start in range(0, len(tests), 500):
+                    held = _of_tests(key, tests[start : start + 500]).where(
+                        queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None)
+                    )
+                    connection.execute(held.values(expires=now + lease, lease=lease, silent=None))
 
-        safely(act)
+        self._safely(renew)
 
     # ----------------------------------------------------------------------------------------------- reading
 
@@ -369,6 +462,26 @@ class SQLStorage(Storage):
         with self._database.connect() as connection:
             by_arrival = bool(connection.execute(_BY_ARRIVAL, {"key": key}).scalar())
         return read_history(self._database, key, by_arrival=by_arrival)
+
+
+_FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
+"""What the queue says of a test that nobody holds."""
+
+
+def _is_of(key: int, ids: Sequence[int]) -> tuple[Any, Any]:
+    return queue.c.study == key, queue.c.test.in_(ids)
+
+
+def _of_tests(key: int, ids: Sequence[int]) -> sa.Update:
+    return sa.update(queue).where(*_is_of(key, ids))
+
+
+def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
+    """Those of the tests that `holder` has not lost to somebody else."""
+    lost = sa.exists().where(
+        former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
+    )
+    return _of_tests(key, ids).where(~lost)
 
 
 def _record(row: Any) -> StudyRecord:
