@@ -239,10 +239,11 @@ class SQLStorage(Storage):
         except ConnectionLost as lost:
             try:
                 return act()
-            except StorageError:
-                if isinstance(lost, OutcomeUnknown):
-                    raise lost from None
-                raise
+            except StorageError as error:
+                # What happened first says most, unless only of the second time nobody knows what came of it.
+                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                    raise
+                raise lost from None
 
     def _under(self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None]) -> None:
         """Change an open study, once for each `request`; `act` takes the connection and the time."""
