@@ -3,6 +3,7 @@ that something was recorded, or was not, who cannot know it."""
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import bestarm as ba
-from bestarm.study.storage import OutcomeUnknown, StorageError
+from bestarm.study.storage import HandedOn, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
@@ -213,3 +214,15 @@ def test_a_command_is_repeated_with_its_key(how: str, study: ba.Study, proxy: Pr
     repeated = command(*words, "--key", key, stdin=lines)
     assert repeated.returncode == 0, repeated.stderr
     assert len(values(address)) == 4 * once
+
+
+def test_errors_reach_other_processes_whole() -> None:
+    for error in (
+        OutcomeUnknown("lost").advised("repeat it", "k1"),
+        StudyArchived("mine"),
+        HandedOn(3, "bob"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)
