@@ -5,12 +5,14 @@ Chromium is driven by Playwright. Where one of them is missing the tests skip, u
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 import json
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.request
@@ -473,6 +475,22 @@ def test_the_list_follows_studies_and_says_where_they_stand(visit: Visit, server
     card.get_by_role("link").click()
     page.get_by_text("This study is archived").first.wait_for()
     assert page.locator(".answer").inner_text().startswith("The budget is spent;")
+    visitor.check()
+
+
+def test_a_study_that_cannot_be_read_is_listed_as_such(visit: Visit, server: Server) -> None:
+    new_study(server, "faulty, not this one")
+    with contextlib.closing(sqlite3.connect(server.database)) as connection:
+        damaged = "(name, seed, created, revision, plan) VALUES ('faulty, damaged', 0, 1.0, 0, '{')"
+        connection.execute(f"INSERT INTO bestarm_studies {damaged}")
+        connection.commit()
+    visitor = visit()
+    page = visitor.go("/")
+    page.get_by_label("Find a study").fill("faulty")
+    card = page.locator(".study-card")
+    card.filter(has_text="its plan cannot be read: not valid JSON").wait_for()
+    card.filter(has_text="No results yet").wait_for()
+    assert card.count() == 2
     visitor.check()
 
 

@@ -3,15 +3,17 @@ that something was recorded, or was not, who cannot know it."""
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import bestarm as ba
-from bestarm.study.storage import OutcomeUnknown, StorageError
+from bestarm.study.storage import HandedOn, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
@@ -213,3 +215,30 @@ def test_a_command_is_repeated_with_its_key(how: str, study: ba.Study, proxy: Pr
     repeated = command(*words, "--key", key, stdin=lines)
     assert repeated.returncode == 0, repeated.stderr
     assert len(values(address)) == 4 * once
+
+
+def test_errors_reach_other_processes_whole() -> None:
+    for error in (
+        OutcomeUnknown("lost").advised("repeat it", "k1"),
+        StudyArchived("mine"),
+        HandedOn(3, "bob"),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)
+
+
+def test_commands_take_keys(tmp_path: Path) -> None:
+    path = str(tmp_path / "studies.db")
+    ba.Study.create(PROBLEM, name="mine", storage=path).storage.close()
+    asked = [
+        command("ask", "mine", "-n", "1", "--key", key, "--json", "--db", path).stdout for key in ("k1", "k1", "k2")
+    ]
+    assert asked[0] == asked[1] != asked[2]
+    refused = command("tell", "mine", "1", "0.5", "--key", "k3", "--db", path)
+    assert refused.returncode == 2
+    assert "a test's number is key enough" in refused.stderr
+    refused = command("tell", "mine", "--arm", "a", "--metric", "gain", "1", "--key", "", "--db", path)
+    assert refused.returncode == 2
+    assert "key = '': must be text of 1 to 200 printable characters" in refused.stderr

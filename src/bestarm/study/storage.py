@@ -49,6 +49,10 @@ class OutcomeUnknown(ConnectionLost):
         """What has happened, without a word on how to go on."""
         self.key = key
         """The key under which a repeat is known again, if there is one."""
+        self._advice = advice
+
+    def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[str, str | None, str]]:
+        return type(self), (self.said, self.key, self._advice)
 
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
         """The same with a word on how to repeat it."""
@@ -127,6 +131,9 @@ class StudyArchived(InvalidInput):
         super().__init__(f"study = {name!r}: is archived; bring it back with `bestarm archive --undo` to change it")
         self.name = name
 
+    def __reduce__(self) -> tuple[type[StudyArchived], tuple[str]]:
+        return StudyArchived, (self.name,)
+
 
 class HandedOn(InvalidInput):
     """The test has been handed to somebody else, whose result counts and not the former holder's."""
@@ -135,6 +142,9 @@ class HandedOn(InvalidInput):
         super().__init__(f"test = {test}: is with {holder} by now, whose result counts")
         self.test = test
         self.holder = holder
+
+    def __reduce__(self) -> tuple[type[HandedOn], tuple[int, str]]:
+        return HandedOn, (self.test, self.holder)
 
 
 class HoldsEnough(InvalidInput):
