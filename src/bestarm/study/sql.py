@@ -294,7 +294,10 @@ class SQLStorage(Storage):
         most: int | None,
     ) -> list[Issued]:
         handed: list[Issued] = []
-        end = self._end_if_nothing_is_free(key)
+        with self._database.connect() as connection:
+            if already := handed_under(connection, key, request, holder):
+                return already
+            end = self._end_if_nothing_is_free(connection, key)
         if most is not None:
             room = most - self.count_pending(key, holder)
             # Whoever has none may still ask again for what they were handed before.
@@ -309,6 +312,7 @@ class SQLStorage(Storage):
                         break
                 with self._database.transaction() as connection:
                     now, by_arrival, *_ = self._lock_open(connection, key)
+                    # Looked for again, for somebody may have asked under the same request meanwhile.
                     if not handed and (already := handed_under(connection, key, request, holder)):
                         return already
                     if most is not None and not handed:
@@ -346,13 +350,12 @@ class SQLStorage(Storage):
             raise
         return handed
 
-    def _end_if_nothing_is_free(self, key: int) -> tuple[int, int] | None:
+    def _end_if_nothing_is_free(self, connection: sa.Connection, key: int) -> tuple[int, int] | None:
         """The end of the record, if everything that was planned is out; None if there is something to hand out."""
-        with self._database.connect() as connection:
-            last, number, left = self._plans.rest(connection, key, 1)
-            now = self._database.time(connection)
-            if left or connection.execute(_SOME_OVERDUE, {"key": key, "now": now}).first() is not None:
-                return None
+        last, number, left = self._plans.rest(connection, key, 1)
+        now = self._database.time(connection)
+        if left or connection.execute(_SOME_OVERDUE, {"key": key, "now": now}).first() is not None:
+            return None
         return last, number
 
     def give(

@@ -59,6 +59,9 @@ def check_tests_under_one_request_are_handed_out_once(make_storage: MakeStorage)
         assert ask("r1") == [1]
         assert ask("r3", BOB, 1) == [2]
         assert ask("r1") == [1]
+        # Nor does it depend on whether there is anything to plan.
+        again = storage.hand_out(study.key, 2, ANN, LONG, 0, lambda _: [], request="r1")
+        assert [test.id for test in again] == [1]
         storage.tell(study.key, 1, 1.0, ANN)
         assert pending_ids(storage, study) == [2, 3, 4, 5, 6]
 
