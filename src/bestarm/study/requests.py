@@ -63,15 +63,24 @@ def note_done(connection: sa.Connection, key: int, request: str, done: Done, now
     connection.execute(sa.insert(requests).values(study=key, request=request, time=now, **done._asdict()))
 
 
+# Made once: to put a statement together takes longer than to run it.
+_HANDED = (
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric)
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(
+        queue.c.study == sa.bindparam("key"),
+        queue.c.request == sa.bindparam("request"),
+        queue.c.holder == sa.bindparam("holder"),
+        queue.c.expires > 0.0,
+    )
+    .order_by(queue.c.test)
+)
+
+
 def handed_under(connection: sa.Connection, key: int, request: str, holder: str) -> list[Issued]:
     """The tests that `holder` was handed under a request, and still holds."""
-    query = (
-        sa.select(queue.c.test, tests.c.arm, tests.c.metric)
-        .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-        .where(queue.c.study == key, queue.c.request == request, queue.c.holder == holder, queue.c.expires > 0.0)
-        .order_by(queue.c.test)
-    )
-    return [Issued(*row) for row in connection.execute(query)]
+    asked = {"key": key, "request": request, "holder": holder}
+    return [Issued(*row) for row in connection.execute(_HANDED, asked)]
 
 
 def digest_of(results: Columns, ends: Collection[int]) -> str:

@@ -96,6 +96,8 @@ _LOCK = _LOOK.with_for_update(key_share=True)
 # Keeps also those waiting who tell results.
 _LOCK_OUT = _LOOK.with_for_update()
 _SOME_OVERDUE = sa.select(queue.c.test).where(queue.c.study == sa.bindparam("key"), OVERDUE).limit(1)
+_PENDING = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+_HELD = _PENDING.where(queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None))
 _RACES = 5
 """How often somebody else may plan first before what is next is decided inside the lock."""
 
@@ -295,12 +297,12 @@ class SQLStorage(Storage):
     ) -> list[Issued]:
         handed: list[Issued] = []
         with self._database.connect() as connection:
-            if already := handed_under(connection, key, request, holder):
-                return already
             end = self._end_if_nothing_is_free(connection, key)
-        if most is not None:
+            # Nothing is decided for who repeats themselves, or holds enough.
+            if end is not None and (already := handed_under(connection, key, request, holder)):
+                return already
+        if end is not None and most is not None:
             room = most - self.count_pending(key, holder)
-            # Whoever has none may still ask again for what they were handed before.
             count, end = (min(count, room), end) if room > 0 else (count, None)
         try:
             for lost in itertools.count():
@@ -521,11 +523,9 @@ class SQLStorage(Storage):
             return read_pending(connection, key, after, limit)
 
     def count_pending(self, key: int, holder: str | None = None) -> int:
-        query = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == key, ~has_outcome)
-        if holder is not None:
-            query = query.where(queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None))
+        query, whose = (_PENDING, {}) if holder is None else (_HELD, {"holder": text(holder)})
         with self._database.connect() as connection:
-            return int(connection.execute(query).scalar_one())
+            return int(connection.execute(query, {"key": key, **whose}).scalar_one())
 
     def last_event(self, key: int) -> int:
         query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)
