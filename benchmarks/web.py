@@ -7,6 +7,9 @@ Clients ask for 20 tests at a time and tell their 20 results in one request. Spe
 loop of `study.tell` on the same kind of database.
 
 With `--rounds` nothing is timed: every client asks and tells so often, and only what is lost on the way is counted.
+
+With `--disturbed`, what an unrelated ask or tell takes while somebody else has the service do something large, as a
+ratio to the undisturbed service.
 """
 
 from __future__ import annotations
@@ -227,10 +230,15 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=60.0, help="how long the clients ask and tell")
     options.add_argument("--rounds", type=int, help="how often each client asks and tells, untimed")
     options.add_argument("--rest", type=float, default=10.0, help="how long the server is watched at rest")
+    options.add_argument("--disturbed", action="store_true", help="what an unrelated study notices of large requests")
+    options.add_argument("--size", type=float, default=1.0, help="of those requests, 1 being a million results")
     options.add_argument("--json", action="store_true", help="print JSON")
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if chosen.disturbed:
+            report_disturbed(folder / "disturbed.db", chosen.seconds, chosen.size)
+            return
         if chosen.rounds is not None:
             report_load(under_load(folder, 0.0, chosen.rounds), None, chosen.json)
             return
@@ -245,6 +253,21 @@ def main() -> None:
     report_load(load, direct)
     for studies, share in rest.items():
         print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f} % of a core")
+
+
+def report_disturbed(path: Path, seconds: float, size: float) -> None:
+    import disturbances  # type: ignore[import-not-found] # beside this file
+
+    sizes = {"results": int(1e6 * size), "arms": int(1e5 * size), "studies": int(3000 * size)}
+    disturbances.prepare(path, plan=endless(), **sizes)
+    print("; ".join(f"{count:,} {name}" for name, count in sizes.items()))
+    print(f"{'meanwhile':42} {'for':>8} {'requests':>8} {'median':>8} {'99 %':>8} {'longest':>8} {'ratio':>6}")
+    with served(path) as (url, _):
+        found = disturbances.measure(url, min(seconds, 10.0))
+    undisturbed = found["nothing"][2]
+    for name, (took, p50, p99, longest, count) in found.items():
+        shown = f"{took:>6.1f} s {count:>8} {1e3 * p50:>5.1f} ms {1e3 * p99:>5.1f} ms {1e3 * longest:>5.0f} ms"
+        print(f"{name:42} {shown} {p99 / undisturbed:>6.1f}")
 
 
 def report_load(load: dict[str, Any], direct: float | None, as_json: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.test_upgrade import make_version_1
 
 import bestarm as ba
 from bestarm.study import schema
+from bestarm.study.read_only import StandingFile
 from bestarm.study.sql import SQLStorage
 from bestarm.study.storage import StorageError, open_storage
 from bestarm.testing.patience import PATIENCE
@@ -182,29 +185,74 @@ def open_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="bestarm-test-"))
 
 
-@pytest.mark.parametrize("what", ["file", "folder"])
-def test_read_only(what: str, open_folder: Path) -> None:
-    """A read-only file in a folder that is not can be read. Nothing is changed."""
-    path = open_folder / "studies.db"
+def _break_off(path: Path) -> None:
+    """Record two more results, and end as a killed program does: they are in the log, and the index is gone."""
+    script = (
+        "import os, sys, bestarm as ba; study = ba.Study.open('mine', storage=sys.argv[1]); "
+        "study.add([('a', 'gain', 1.0), ('b', 'gain', 1.0)]); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True, timeout=PATIENCE)
+    assert path.with_name(path.name + "-wal").stat().st_size
+    path.with_name(path.name + "-shm").unlink()
+
+
+@pytest.mark.parametrize("how", ["file", "folder", "log", "empty log", "index", "old"])
+def test_read_only(how: str, open_folder: Path) -> None:
+    """What cannot be written can be read, also in a folder that cannot be written. Nothing is changed."""
+    path, tests = open_folder / "studies.db", 4
     try:
         new_study(path, tests=4)
+        if how == "log":
+            _break_off(path)
+            tests = 6
+        elif how == "empty log":
+            path.with_name(path.name + "-wal").touch()
+        elif how == "old":
+            path.unlink()
+            make_version_1(str(path))
+            file = sqlite3.connect(path)
+            file.execute("UPDATE bestarm_studies SET name = 'mine'")
+            file.commit()
+            file.close()
+            tests = 2
+        writer = ba.Study.open("mine", storage=path) if how == "index" else None
+        if writer is not None:
+            writer.add([("a", "gain", 1.0)])
+            tests = 5
         before = digests(open_folder)
-        path.chmod(0o444)
-        open_folder.chmod(0o777 if what == "file" else 0o555)
+        for file_there in open_folder.iterdir():
+            file_there.chmod(0o444)
+        open_folder.chmod(0o777 if how == "file" else 0o555)
+        copies = set(Path(tempfile.gettempdir()).glob("bestarm-read-*"))
         lines = _tried(path)
+        assert set(Path(tempfile.gettempdir()).glob("bestarm-read-*")) <= copies
         assert digests(open_folder) == before
+        if writer is not None:
+            writer.storage.close()
     finally:
         open_folder.chmod(0o755)
         shutil.rmtree(open_folder)
-    if what == "file":
-        assert lines[0] == "tests 4"
-        lines = lines[1:]
-    assert len(lines) == 2
-    for line in lines:
-        assert line.startswith(f"InvalidInput storage = {str(path)!r}: ")
-        assert line.endswith(
-            ("is read-only; nothing was changed", "cannot be opened; check the folder and the permissions")
-        )
+    said = f"InvalidInput storage = {str(path)!r}: is read-only; nothing was changed"
+    assert lines == [f"tests {tests}", said, said]
+
+
+def test_a_file_that_is_written_while_it_is_read_as_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "studies.db"
+    study = new_study(path, tests=4)
+    standing = StandingFile(str(path), "there")
+    with standing.unchanged(), contextlib.closing(standing.connect()) as connection:
+        assert connection.execute("SELECT count(*) FROM bestarm_outcomes").fetchone() == (4,)
+
+    def read() -> None:
+        with standing.unchanged(), contextlib.closing(standing.connect()) as connection:
+            connection.execute("SELECT count(*) FROM bestarm_outcomes").fetchone()
+            study.add([("a", "gain", 1.0)])
+            study.storage.close()
+
+    assert "was written while it was read" in refusal(read, StorageError)
+    # Who begins later sees what was written since.
+    with contextlib.closing(standing.connect()) as connection:
+        assert connection.execute("SELECT count(*) FROM bestarm_outcomes").fetchone() == (5,)
 
 
 def test_a_new_file_in_a_read_only_folder(open_folder: Path) -> None:

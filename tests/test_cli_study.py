@@ -322,7 +322,17 @@ def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> 
     assert "old is archived" in works(bestarm, "archive", "old")
     assert [s["study"] for s in json.loads(works(bestarm, "list", "--json"))] == ["dose"]
     both = json.loads(works(bestarm, "list", "--all", "--json"))
-    assert list(both[0]) == ["study", "state", "answer", "leader", "confidence", "tests", "created", "archived"]
+    assert list(both[0]) == [
+        "study",
+        "state",
+        "answer",
+        "leader",
+        "confidence",
+        "tests",
+        "created",
+        "archived",
+        "error",
+    ]
     assert [(s["study"], s["archived"] is None) for s in both] == [("dose", True), ("old", False)]
     assert "running, archived" in works(bestarm, "list", "--all")
     works(bestarm, "status", "old")

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ import pytest
 import bestarm as ba
 from bestarm.study.decider import Decider
 from bestarm.study.sql import SQLStorage
-from bestarm.study.storage import Entries, StudyRecord, open_storage
-from bestarm.testing.patience import PATIENCE
+from bestarm.study.storage import Entries, Storage, StudyArchived, StudyRecord, open_storage
+from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.testing.postgres import PostgresServer
 
 WORKERS = 8
 DELTA = 1e-6
@@ -326,3 +328,80 @@ def test_threads_that_start_the_same_study_at_once_join_it(database_url: str, mo
     with pytest.raises(ba.InvalidInput, match=r"with another plan \(arms are 2 there and 3 here\); give another name"):
         ba.identify(other, lambda arm, metric: 0.0, name="shared", storage=storage)
     storage.close()
+
+
+def test_whoever_tells_while_a_study_is_being_archived_waits(postgres_server: PostgresServer) -> None:
+    """On a server statements overlap: one that began before the archive is heard before it, or not at all."""
+    url = postgres_server.new_database()
+    study = ba.Study.create(problem(), name="mine", storage=url)
+    key, tests = study.record.key, study.ask(6, days=1)
+    storage = study.storage
+    assert isinstance(storage, SQLStorage)
+    changes: list[Callable[[Storage], object]] = [
+        lambda other: other.tell(key, tests[0].id, 1.0, "ann"),
+        lambda other: other.tell_many(key, [(tests[1].id, 1.0)], "ann"),
+        lambda other: other.drop(key, tests[2].id, "ann", "broke"),
+        lambda other: other.give(key, [(0, 0, 1.0)], "ann", ""),
+        lambda other: other.hand_out(key, 1, "ann", None, 0, lambda count: [[(0, 0)]]),
+    ]
+
+    def waiting() -> int:
+        with storage._database.connect() as connection:
+            here = "FROM pg_stat_activity WHERE datname = current_database()"
+            query = f"SELECT count(*) {here} AND wait_event_type = 'Lock'"
+            return int(connection.exec_driver_sql(query).scalar_one())
+
+    def try_it(change: Any) -> BaseException | None:
+        other = open_storage(url)
+        try:
+            change(other)
+        except BaseException as error:
+            return error
+        finally:
+            other.close()
+        return None
+
+    with ThreadPoolExecutor(len(changes)) as pool:
+        with psycopg_connection(url) as archiving:
+            # As `archive` does it, up to its commit.
+            archiving.execute("SELECT * FROM bestarm_studies FOR UPDATE")
+            archiving.execute("UPDATE bestarm_studies SET archived = 1.0")
+            tried = [pool.submit(try_it, change) for change in changes]
+            wait_until(lambda: waiting() == len(changes) or any(each.done() for each in tried))
+            archiving.commit()
+        assert [type(each.result()) for each in tried] == [StudyArchived] * len(changes)
+    assert study.status().tests == 0
+    storage.archive(key, "ann", undo=True)
+    # The other way round: the archive waits for who has begun to tell.
+    with storage._database.transaction() as connection:
+        assert storage._outcomes.settle(connection, key, tests[0].id, 1.0, "ann") is None
+        done = threading.Event()
+
+        def archive() -> None:
+            other = open_storage(url)
+            other.archive(key, "bob")
+            done.set()
+            other.close()
+
+        thread = threading.Thread(target=archive)
+        thread.start()
+        watcher = open_storage(url)
+        assert isinstance(watcher, SQLStorage)
+
+        def is_blocked() -> bool:
+            with watcher._database.connect() as looking:
+                query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                return bool(looking.exec_driver_sql(query).scalar_one())
+
+        wait_until(lambda: is_blocked() or done.is_set())
+        assert not done.is_set(), "the study was archived over a result that was being told"
+        watcher.close()
+    thread.join()
+    assert study.status().tests == 1
+    storage.close()
+
+
+def psycopg_connection(url: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(url)

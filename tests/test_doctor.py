@@ -143,3 +143,21 @@ def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: 
     assert finding.state == "broken"
     assert finding.detail.endswith("no locator available for file 'f.py'")
     assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that can be written"
+
+
+def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "shared" / "kept"
+    kept.mkdir(parents=True)
+    monkeypatch.setattr("bestarm.kernel.compile.cache_folder", lambda root: kept)
+    tmp_path.chmod(0o755)
+    for path in (kept, kept.parent):
+        assert found()["compiled kernels"].state == "ok"
+        path.chmod(0o777)
+        finding = found()["compiled kernels"]
+        assert finding.state == "broken"
+        assert f"other users of this machine can write to {path}" in finding.detail
+        assert finding.remedy == f"chmod go-w {path}"
+        path.chmod(0o755)
+    # As in /tmp: everybody may write, and nobody replace what is somebody else's.
+    kept.parent.chmod(0o1777)
+    assert found()["compiled kernels"].state == "ok"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import psycopg
 import pytest
 
 import bestarm as ba
@@ -15,6 +15,8 @@ from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
+
+psycopg: Any = pytest.importorskip("psycopg")
 
 PROBLEM = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
 

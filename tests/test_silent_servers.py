@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import psycopg
 import pytest
 
 import bestarm as ba
 from bestarm.study.address import read_address
-from bestarm.study.postgres import ANSWER_SECONDS, connect_arguments, take_answer_limit
 from bestarm.study.sql import SQLStorage
 from bestarm.study.storage import OutcomeUnknown, StorageError, open_storage
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
+
+psycopg: Any = pytest.importorskip("psycopg")
 
 PROBLEM = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
 SHORT = "?answer_timeout=1&connect_timeout=2"
@@ -169,6 +170,8 @@ def test_a_limit_that_is_none(said: str) -> None:
 
 
 def test_limits_of_the_url_count(address: str) -> None:
+    from bestarm.study.postgres import ANSWER_SECONDS, connect_arguments, take_answer_limit
+
     plain = read_address(address)
     assert connect_arguments(plain)["connect_timeout"] == 10
     assert take_answer_limit(plain) == (plain, ANSWER_SECONDS)

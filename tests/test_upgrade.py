@@ -55,7 +55,7 @@ INSERT INTO bestarm_queue VALUES (1, 3, 'ann', 3703.0, 1)
 """The tables as version 0.1.0 made them, with a study half-way: one test is out, on a lease that ran out long ago."""
 
 
-def _make_version_1(url: str) -> None:
+def make_version_1(url: str) -> None:
     is_server = "://" in url
     words = {
         "serial": "SERIAL PRIMARY KEY" if is_server else "INTEGER NOT NULL PRIMARY KEY",
@@ -80,7 +80,7 @@ def _make_version_1(url: str) -> None:
 
 
 def test_a_database_of_version_1(database_url: str) -> None:
-    _make_version_1(database_url)
+    make_version_1(database_url)
     study = ba.Study.open("old", storage=database_url, holder="bob")
     assert not study.record.by_arrival
     assert study.plan.order == "issue"
@@ -109,7 +109,7 @@ def test_a_database_of_version_1(database_url: str) -> None:
 
 
 def test_the_tables_are_those_of_a_new_database(tmp_path: Path) -> None:
-    _make_version_1(str(tmp_path / "old.db"))
+    make_version_1(str(tmp_path / "old.db"))
     tables = []
     for name in ("old.db", "new.db"):
         database = Database(str(tmp_path / name), create=True)

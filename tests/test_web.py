@@ -661,10 +661,10 @@ def test_rates_are_limited_by_address(tmp_path: Path) -> None:
 
 
 def test_faults_are_told_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fault(self: SharedStudy) -> None:
+    def fault(self: SharedStudy, **_: Any) -> None:
         raise RuntimeError("the secret of line 7")
 
-    def trouble(self: SharedStudy) -> None:
+    def trouble(self: SharedStudy, **_: Any) -> None:
         raise StorageError(f"storage = {path!r}: the disk is full")
 
     path = str(tmp_path / "x.db")

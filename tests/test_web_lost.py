@@ -7,6 +7,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -167,3 +168,10 @@ def test_a_service_whose_database_is_lost(postgres_server: PostgresServer) -> No
             proxy.resume()
             assert study.add([("a", "gain", 1.0)], key=caught.value.key) == [1]
             assert study.status().tests == 1
+
+
+def test_threads_that_ask_at_once_never_share_a_key(study: RemoteStudy) -> None:
+    study.add([("a", "gain", 0.0), ("b", "gain", 0.0)])
+    with ThreadPoolExecutor(8) as pool:
+        asked = [test.id for tests in pool.map(lambda _: study.ask(1, days=1), range(24)) for test in tests]
+    assert len(asked) == len(set(asked))

@@ -50,7 +50,9 @@ class Command(TyperCommand):
                     self._check_numbers(ctx, name, kind, values if isinstance(values, list) else [values])
                 continue
             if not option.is_flag:
-                shown = "" if option.hide_input else f": {_listed(map(repr, values))}"
+                # An address may hold a password.
+                is_secret = option.hide_input or any("://" in str(value) or "@" in str(value) for value in values)
+                shown = "" if is_secret else f": {_listed(map(repr, values))}"
                 ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
             elif {value in option.opts for value in values} == {True, False}:
                 ctx.fail(f"{_listed(dict.fromkeys(values))} are given together. Choose one.")

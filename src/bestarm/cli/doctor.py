@@ -9,6 +9,8 @@ import importlib.util
 import os
 import platform
 import re
+import shlex
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -188,19 +190,24 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.study.address import shown_address
+    from bestarm.study.address import read_address, shown_address
+    from bestarm.study.checks import why_unreadable
     from bestarm.study.database import NoStudiesYet
     from bestarm.study.storage import StorageError, default_url, open_storage
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
+    remedy = "see the message; --db or BESTARM_DB name another"
+    try:
+        read_address(url)
+    except InvalidInput as error:
+        return Finding("database", "broken", str(error), remedy)
     if "://" not in url and not Path(url).exists():
         folder = Path(url).absolute().parent
         if not os.access(folder, os.W_OK):
-            remedy = "give --db or set BESTARM_DB to a path in a folder of yours"
-            return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", remedy)
+            path = "give --db or set BESTARM_DB to a path in a folder of yours"
+            return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
         return Finding("database", "ok", f"{url} will be made by the first study")
-    remedy = "see the message; --db or BESTARM_DB name another"
     try:
         storage = open_storage(url)
     except NoStudiesYet:
@@ -208,14 +215,23 @@ def _database(db: str | None) -> Finding:
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     try:
-        studies = len(storage.studies())
-    except StorageError as error:
+        records = storage.studies()
+    except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     finally:
         storage.close()
-    return Finding(
-        "database", "ok", f"{shown_address(url)} holds {'1 study' if studies == 1 else f'{studies:,} studies'}"
-    )
+    holds = f"{shown_address(url)} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
+    # Those that are put away are in nobody's way.
+    faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
+    if faults:
+        several = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""
+        return Finding(
+            "database",
+            "broken",
+            f"{holds}, of which {len(faults):,} cannot be read: {'; '.join(faults[:3])}{several}",
+            "`bestarm archive STUDY` puts such a study away; the others are not affected",
+        )
+    return Finding("database", "ok", holds)
 
 
 def _kernels() -> Finding:
@@ -231,9 +247,26 @@ def _kernels() -> Finding:
             pass
     except Exception as error:  # numba raises RuntimeError; a full or read-only disk OSError
         return Finding("compiled kernels", "broken", f"cannot be kept: {_first_line(error)}", remedy)
+    if open_to_others := _writable_by_others(folder):
+        # Whoever writes there can have code of their own run in our name.
+        detail = f"{folder}: other users of this machine can write to {open_to_others}, and what is there is run"
+        return Finding("compiled kernels", "broken", detail, f"chmod go-w {shlex.quote(str(open_to_others))}")
     kept = [path for path in folder.rglob("*.nb?") if path.is_file()]
     size = sum(path.stat().st_size for path in kept) / 1e6
     return Finding("compiled kernels", "ok", f"{folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB")
+
+
+def _writable_by_others(folder: Path) -> Path | None:
+    """The folder, or the first above it, in which another user may put or replace something."""
+    for path in (folder, *folder.parents):
+        there = path.stat()
+        # The first group of a user is often that user alone, and then is given leave to write to everything.
+        is_ours = there.st_gid == os.getgid() if hasattr(os, "getgid") else True
+        others = there.st_mode & (stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP)
+        # In a folder like /tmp everybody may write, and nobody replace what is somebody else's.
+        if others and not (there.st_mode & stat.S_ISVTX and path != folder):
+            return path
+    return None
 
 
 def run(db: str | None, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import shlex
 import socket
 from collections.abc import Iterator
 
@@ -43,7 +44,5 @@ def repeatable_with_key() -> Iterator[None]:
     except OutcomeUnknown as error:
         if error.key is None:
             raise
-        said = str(error).rpartition("; ")[0]
-        raise OutcomeUnknown(
-            f"{said}; repeat the command with --key {error.key}, under which it counts once", error.key
-        ) from error
+        advice = f"repeat the command with --key {shlex.quote(error.key)}, under which it counts once"
+        raise error.advised(advice, error.key) from error

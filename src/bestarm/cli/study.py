@@ -12,12 +12,13 @@ from typing import Any
 
 from bestarm.cli.app import load_plan, print_json
 from bestarm.cli.exchange import recorded_words, results_file
-from bestarm.cli.opening import check_text, open_study, repeatable_with_key
+from bestarm.cli.opening import check_text, open_study, repeatable_with_key, whoami
 from bestarm.cli.show import age, counted, new_table, percent, plain_console, shown, state_words
 from bestarm.study import Status, Study, Test
+from bestarm.study.checks import find_record
 from bestarm.study.exchange import iso_time, tell_results
 from bestarm.study.sheet import read_test, read_value
-from bestarm.study.storage import Pending, Storage, StudyRecord, open_storage
+from bestarm.study.storage import Pending, Storage, StorageError, StudyRecord, open_storage
 from bestarm.validation import InvalidInput
 
 MOST_NAMED = 20
@@ -58,9 +59,13 @@ class _Listed:
     def of(cls, storage: Storage, record: StudyRecord) -> _Listed:
         try:
             return cls(record, Study(storage, record).status())
+        except StorageError:
+            raise
         except InvalidInput as error:
             # One study that needs a policy not installed here must not hide the others.
             return cls(record, None, str(error))
+        except Exception as error:  # nor must one whose record is damaged in a way that nobody foresaw
+            return cls(record, None, f"study = {record.name!r}: cannot be computed: {type(error).__name__}: {error}")
 
     def to_dict(self) -> dict[str, Any]:
         record, status = self.record, self.status
@@ -73,14 +78,16 @@ class _Listed:
             "tests": None if status is None else status.tests,
             "created": iso_time(record.created),
             "archived": None if record.archived is None else iso_time(record.archived),
+            "error": self.error or None,
         }
 
     def cells(self) -> list[str]:
         name, old = shown(self.record.name), age(time.time() - self.record.created)
+        away = "" if self.record.archived is None else ", archived"
         if self.status is None:
-            return [name, "cannot be read", "", shown(self.error), "", old]
+            return [name, f"cannot be read{away}", "", shown(self.error), "", old]
         status = self.status
-        state = state_words(status.state) + ("" if self.record.archived is None else ", archived")
+        state = state_words(status.state) + away
         return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.confidence), old]
 
 
@@ -228,7 +235,9 @@ def abandon(name: str, test: str, reason: str, worker: str | None, db: str | Non
 
 
 def archive(name: str, undo: bool, db: str | None) -> None:
-    study = open_study(name, db)
-    study.archive(undo=undo)
+    storage = open_storage(db)
+    # Without opening the study: one that cannot be read can be put away, too.
+    record = find_record(storage, check_text("study", name))
+    storage.archive(record.key, whoami(), undo=undo)
     said = "is back" if undo else "is archived; `bestarm archive --undo` brings it back"
-    plain_console().print(f"{shown(study.name)} {said}.", soft_wrap=True)
+    plain_console().print(f"{shown(record.name)} {said}.", soft_wrap=True)

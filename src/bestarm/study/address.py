@@ -17,7 +17,10 @@ _SHOWN = {
 }
 """Options of a URL that tell nobody a secret. Whatever else stands there may be one, or the rest of one."""
 
-_LIKE_A_SERVER = re.compile(r"\s*postgres\w*(\+\w+)?:|.*\b(password|sslpassword)\s*=", re.IGNORECASE | re.DOTALL)
+_LIKE_A_SERVER = re.compile(
+    r"\s*postgres\w*(\+\w+)?:|.*\bpass\w*\s*=|.*\bsslpassword\s*=|[^/\\]*:[^/\\]*@", re.IGNORECASE | re.DOTALL
+)
+"""A path that is none: a URL without its slashes or its scheme, or what other programs take for an address."""
 
 
 def read_address(url: str) -> sa.URL:
@@ -39,12 +42,18 @@ def read_address(url: str) -> sa.URL:
     if backend not in ("postgresql", "postgres"):
         named = f" = {scheme}://…" if re.fullmatch(r"[A-Za-z][\w+.-]{0,30}", scheme) else ""
         raise InvalidInput(f"storage{named}: must be a path, sqlite:///PATH or postgresql://…")
-    # Else the end of the password would be taken for the beginning of the host, and shown as such.
-    if rest.partition("?")[0].count("@") > 1:
-        raise InvalidInput(
-            "storage: has more than one @; in a user, a password or the name of a database write it as %40"
-        )
+    if _is_torn(address, rest):
+        raise InvalidInput("storage: has an @ too many; within a user or a password write it as %40, and / as %2F")
     return address.set(drivername="postgresql+psycopg")
+
+
+def _is_torn(address: sa.URL, rest: str) -> bool:
+    """Whether a part of a password may have been taken for a part of what follows it, and would be shown as such."""
+    if address.password is not None:
+        return rest.count("@") > 1
+    if address.username is not None:
+        return False
+    return "@" in rest.partition("?")[0] or ("@" in rest and ":" in str(address.database))
 
 
 def shown_address(url: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
@@ -14,6 +15,8 @@ from bestarm.validation import InvalidInput
 
 LONGEST_LEASE = 1e9
 MOST_DAYS = 10_000.0
+MOST_HELD = 1_000
+HELD_PER_STREAM = 10
 
 ASIDES: tuple[Aside, ...] = get_args(Aside)
 
@@ -22,6 +25,39 @@ def check_can_be_decided(plan: Plan) -> None:
     """Complain of a plan whose policy or confidence bound is not to be had here."""
     find_policy(plan.policy)
     find_bound(plan.bound)
+
+
+class UnreadableStudy(InvalidInput):
+    """A study whose plan cannot be read here: damaged, or made by a program that allowed what this one does not."""
+
+
+def read_plan(record: StudyRecord) -> Plan:
+    """The plan of a study."""
+    try:
+        return Plan.from_json(record.plan)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableStudy(f"study = {record.name!r}: its plan cannot be read: {error}") from None
+
+
+def why_unreadable(record: StudyRecord) -> str | None:
+    """Why a study cannot be worked with here, None if it can."""
+    try:
+        check_can_be_decided(read_plan(record))
+    except InvalidInput as error:
+        return str(error)
+    return None
+
+
+def find_record(storage: Storage, name: str) -> StudyRecord:
+    """The entry of the study of that name."""
+    record = storage.find_study(name)
+    if record is None:
+        there = [other.name for other in storage.studies()]
+        listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+        raise InvalidInput(
+            f"study = {name!r}: no such study in {storage.url!r}; there {'are ' + listed if there else 'is none'}"
+        )
+    return record
 
 
 def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) -> StudyRecord:
@@ -44,6 +80,20 @@ def check_ask(n: object, days: object, lease: object) -> None:
         raise InvalidInput(f"days = {quoted(days)}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
     if lease is not None:
         check_lease(lease)
+
+
+def most_held(plan: Plan) -> int:
+    """How many tests without a result one holder can have: further ahead no policy plans sensibly."""
+    return MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
+
+
+def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
+    """Why somebody is handed nothing."""
+    return InvalidInput(
+        f"n = {n}: {holder} holds {held:,} tests without a result, and nobody can hold more than {most_held(plan):,} "
+        f"of this study ({MOST_HELD:,}, and {HELD_PER_STREAM} for each metric of each arm); tell results, or free "
+        f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by {shlex.quote(holder)}`"
+    )
 
 
 def check_last(last: object) -> None:

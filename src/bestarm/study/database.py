@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.study import schema
 from bestarm.study.address import read_address, secrets_of, shown_address
 from bestarm.study.complaints import BUSY_SECONDS, complaint, unknown_outcome
+from bestarm.study.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
@@ -43,8 +44,11 @@ class Database:
         self.url = shown_address(url)
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and address.database == ":memory:"
+        self._standing: StandingFile | None = None
+        self._copy: Copy | None = None
         if self.is_sqlite and not self.in_memory:
             _check_path(str(address.database), create=create)
+            address = self._readable(address)
         self.clock = time.time
         """What time it is, for SQLite; PostgreSQL's server has a clock of its own, one for all machines."""
         self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
@@ -53,24 +57,54 @@ class Database:
         self._here = threading.local()
         # A database in memory has one connection, which threads take in turns.
         self._one_at_a_time: Any = threading.Lock() if self.in_memory else contextlib.nullcontext()
+        self._make_turns()
         _databases.add(self)
         try:
             self._prepare(create)
+            if self._copy is not None:
+                self._refuse_changes()
         except BaseException:
             self.close()
             raise
+
+    def _readable(self, address: sa.URL) -> sa.URL:
+        """Where to read the file from: a file in a folder that cannot be written may take a detour."""
+        path = str(address.database)
+        reading = how_to_read(path) if os.path.exists(path) else "as usual"
+        if reading == "as it stands":
+            self._standing = StandingFile(path, self.url)
+        elif reading == "from a copy":
+            try:
+                self._copy = Copy(path)
+            except OSError as error:
+                raise InvalidInput(
+                    f"storage = {self.url!r}: cannot be read where it is, nor copied: {error.strerror}"
+                ) from None
+            return address.set(database=self._copy.path)
+        return address
 
     def _new_engine(self, address: sa.URL) -> sa.Engine:
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         if not self.is_sqlite:
             return self._new_server_engine(address, options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
-        if self.in_memory:
+        if not self.in_memory:
+            options["max_overflow"] = 15
+        else:
             options |= {"poolclass": StaticPool}
             options["connect_args"]["check_same_thread"] = False
+        if self._standing is not None:
+            # Nothing that was read is kept from one time to the next.
+            arguments, standing = options.pop("connect_args"), self._standing
+            options |= {"poolclass": NullPool, "creator": lambda: standing.connect(**arguments)}
         engine = sa.create_engine(address, **options)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
+
+    def _refuse_changes(self) -> None:
+        """What would be written into a copy would be lost."""
+        self.engine.dispose()
+        sa.event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON"))
 
     def _new_server_engine(self, address: sa.URL, options: dict[str, Any]) -> sa.Engine:
         try:
@@ -100,7 +134,7 @@ class Database:
             yield current
             return
         try:
-            with self._one_at_a_time, self.engine.connect() as connection:
+            with self._one_at_a_time, self._unchanged(), self.engine.connect() as connection:
                 yield connection
         except sa.exc.IntegrityError:
             raise
@@ -114,10 +148,52 @@ class Database:
                 raise unknown_outcome(self.url, error) from error
             raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
 
+    def _make_turns(self) -> None:
+        # SQLite lets those wait who find it locked by sleeping and trying again; in a queue they lose no time.
+        has_queue = self.is_sqlite and not self.in_memory
+        self._turn: contextlib.AbstractContextManager[Any] = threading.Lock() if has_queue else contextlib.nullcontext()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A connection for a statement that writes, when it is this thread's turn."""
+        with self._in_turn(), self.connect(changes=True) as connection:
+            yield connection
+
+    def _in_turn(self) -> contextlib.AbstractContextManager[Any]:
+        if self._process != os.getpid():
+            self._after_fork()
+        return contextlib.nullcontext() if self._is_inside else self._turn
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether this thread is inside a transaction, or a snapshot."""
+        return getattr(self._here, "connection", None) is not None
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What this thread reads inside is all as it was at one moment. Nothing may be written."""
+        if self._is_inside:
+            yield
+            return
+        with self.connect() as connection:
+            begin = "BEGIN" if self.is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            connection.exec_driver_sql(begin)
+            self._here.connection = connection
+            try:
+                yield
+            finally:
+                self._here.connection = None
+                # There is nothing to lose; what broke the connection shows at its next use.
+                with contextlib.suppress(sa.exc.SQLAlchemyError):
+                    connection.exec_driver_sql("ROLLBACK")
+
+    def _unchanged(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._standing is None else self._standing.unchanged()
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
         """All or nothing. On SQLite it takes the one write lock at once, so that no reader becomes a writer halfway."""
-        with self.connect() as connection:
+        with self._in_turn(), self.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
             self._here.connection = connection
             try:
@@ -154,6 +230,8 @@ class Database:
             )
         self._process = os.getpid()
         self._here = threading.local()
+        # Whoever was writing in the parent is not here to end it.
+        self._make_turns()
         self.engine.dispose(close=False)
 
     # ------------------------------------------------------------------------------------------------ tables

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bestarm.answer import Answer
-from bestarm.plan import Plan
+from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.decider import Decider
 from bestarm.study.outlook import Outlook, outlook
@@ -25,7 +25,7 @@ class Follower:
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
-        self.plan = Plan.from_json(record.plan)
+        self.plan = read_plan(record)
         self._lock = threading.RLock()
         self._start_afresh()
 
@@ -101,7 +101,7 @@ class Follower:
                 confidence=confidence,
                 tests=tests + len(late),
                 cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
-                pending=len(self._storage.pending(self._record.key)),
+                pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
                 arms=tuple(standings_of(self.plan, policy, found)),
                 tolerance=self.plan.objective.tolerance,
@@ -140,13 +140,17 @@ class Follower:
 
         None when the study is done, or not every metric of every arm has a result yet.
         """
+        return self._forecast(runs, seed, lambda: True)
+
+    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
+        """As `forecast`, given up with `NotWanted` as soon as it is not wanted any more."""
         with self._lock:
             self._sync()
             if self._is_done or self._decider.policy.untested:
                 return None
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return outlook(self.plan, policy, runs=runs, seed=seed)
+        return outlook(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in some hundred points."""
@@ -203,14 +207,16 @@ class Follower:
         ]
 
     def _plan_rounds(self, count: int) -> Rounds:
-        """What to do next, decided inside the storage's lock on everything that has been told by then."""
-        key, decider = self._record.key, self._decider
-        for entries in self._new_entries():
-            self._enter(entries)
-        if self._is_done:
-            return []
-        out = [(test.arm, test.metric) for test in self._storage.pending(key)]
-        waiting = self._recorded_late()
+        """What to do next, decided on everything that has been told by now."""
+        decider = self._decider
+        # Of one moment, or else a result that comes meanwhile would count twice, or not at all.
+        with self._storage.snapshot():
+            for entries in self._new_entries():
+                self._enter(entries)
+            if self._is_done:
+                return []
+            out = [(test.arm, test.metric) for test in self._storage.pending(self._record.key)]
+            waiting = self._recorded_late()
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
         return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
 

@@ -25,10 +25,10 @@ Planned = tuple[int, int, int]
 
 # Made once: to put a statement together takes longer than to run it.
 _OF_STUDY = queue.c.study == sa.bindparam("key")
-_OVERDUE = queue.c.expires <= sa.bindparam("now")
+OVERDUE = queue.c.expires <= sa.bindparam("now")
 _NOTICE_SILENCE = (
     sa.update(queue)
-    .where(_OF_STUDY, _OVERDUE, queue.c.expires > 0.0, queue.c.silent.is_(None))
+    .where(_OF_STUDY, OVERDUE, queue.c.expires > 0.0, queue.c.silent.is_(None))
     .values(silent=sa.bindparam("now"))
 )
 # Who was asleep, or could not reach the database, and is back has the time to be heard of.
@@ -36,7 +36,7 @@ _IS_GONE = queue.c.silent + 0.5 * sa.func.coalesce(queue.c.lease, 0.0) <= sa.bin
 _FREE = (
     sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-    .where(_OF_STUDY, _OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
+    .where(_OF_STUDY, OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
     # The sum keeps SQLite from reading the whole queue in order instead of the few whose time is over.
     .order_by(queue.c.test + 0)
     .limit(sa.bindparam("count"))

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,13 @@ class _Continued(Job):
         return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
 
 
-def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Outlook:
+class NotWanted(Exception):
+    """Nobody waits for the forecast any more."""
+
+
+def outlook(
+    plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0, is_wanted: Callable[[], bool] = lambda: True
+) -> Outlook:
     """Simulate `runs` continuations from where `policy` stands, within what is left of the budget; it stays as it is.
 
     How such forecasts turned out half-way through simulated studies with `certify`: of 120 studies of `exp1-c` 91 %
@@ -101,6 +108,8 @@ def outlook(plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0) -> Ou
             max_cost=plan.max_cost - so_far,
             start=policy,
         )
+        if not is_wanted():
+            raise NotWanted
         if job.is_compiled:
             outcomes = job.simulate(int(part[0]), len(part)).outcomes
             answers += outcomes.answers.tolist()

@@ -124,8 +124,10 @@ class WatchedConnection(psycopg.Connection[Any]):
         """Whether the server is busy with what we have told it; None if that cannot be known."""
         assert self._arguments is not None
         args, more = self._arguments
+        # Of several servers in the URL, the one that we speak to.
+        there = {"host": self.info.host, "port": self.info.port, "autocommit": True}
         try:
-            with contextlib.closing(type(self).connect(*args, **more | {"autocommit": True})) as other:
+            with contextlib.closing(type(self).connect(*args, **more | there)) as other:
                 other.answer_seconds, other._arguments = self.answer_seconds, None
                 rows = other.execute(
                     "SELECT state FROM pg_stat_activity WHERE pid = %s", [self.info.backend_pid], prepare=False

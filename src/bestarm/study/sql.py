@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -12,6 +14,8 @@ from bestarm.study.columns import Columns
 from bestarm.study.complaints import making_sense
 from bestarm.study.database import Database
 from bestarm.study.issuing import (
+    OVERDUE,
+    Planned,
     Plans,
     Terms,
     flat,
@@ -38,11 +42,13 @@ from bestarm.study.requests import Done, digest_of, find_done, handed_under, new
 from bestarm.study.schema import arrivals, events, former, outcomes, queue, sources, studies, tests
 from bestarm.study.settling import Outcomes, no_such_test, outcome_row, why_refused
 from bestarm.study.storage import (
+    Archived,
     Aside,
     ConnectionLost,
     Entries,
     Event,
     History,
+    HoldsEnough,
     Issued,
     NameTaken,
     Outcome,
@@ -67,8 +73,14 @@ class _Refused(Exception):
         self.outcomes = outcomes
 
 
-_STUDIES = sa.select(*(studies.c["study" if name == "key" else name] for name in StudyRecord._fields))
-_BY_NAME = _STUDIES.where(studies.c.name == sa.bindparam("name"))
+def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
+    columns: list[Any] = [studies.c["study" if name == "key" else name] for name in StudyRecord._fields]
+    if is_sqlite:
+        # As bytes: where a damaged file holds what is no text, SQLite would refuse to read any study at all.
+        columns = [sa.cast(each, sa.LargeBinary) if each.name in ("name", "plan") else each for each in columns]
+    return sa.select(*columns)
+
+
 # The plan of a large study is megabytes of text, and whoever asks or tells looks first.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
@@ -83,6 +95,9 @@ _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived).wher
 _LOCK = _LOOK.with_for_update(key_share=True)
 # Keeps also those waiting who tell results.
 _LOCK_OUT = _LOOK.with_for_update()
+_SOME_OVERDUE = sa.select(queue.c.test).where(queue.c.study == sa.bindparam("key"), OVERDUE).limit(1)
+_RACES = 5
+"""How often somebody else may plan first before what is next is decided inside the lock."""
 
 
 class _Locked(NamedTuple):
@@ -106,6 +121,8 @@ class SQLStorage(Storage):
         self.url = self._database.url
         self.is_private = self._database.in_memory
         self._outcomes = Outcomes(self._database)
+        self._studies = _all_studies(is_sqlite=self._database.is_sqlite)
+        self._by_name = self._studies.where(studies.c.name == sa.bindparam("name"))
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
 
     def close(self) -> None:
@@ -150,7 +167,7 @@ class SQLStorage(Storage):
         if name != text(name):
             return None
         with self._database.connect() as connection:
-            row = connection.execute(_BY_NAME, {"name": name}).first()
+            row = connection.execute(self._by_name, {"name": name}).first()
         return None if row is None else _record(row)
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
@@ -160,7 +177,30 @@ class SQLStorage(Storage):
 
     def studies(self) -> list[StudyRecord]:
         with self._database.connect() as connection:
-            return [_record(row) for row in connection.execute(_STUDIES.order_by(studies.c.study))]
+            return [_record(row) for row in connection.execute(self._studies.order_by(studies.c.study))]
+
+    def study(self, key: int) -> StudyRecord | None:
+        with self._database.connect() as connection:
+            row = connection.execute(self._studies.where(studies.c.study == key)).first()
+        return None if row is None else _record(row)
+
+    def newest(
+        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+    ) -> list[StudyRecord]:
+        query = self._studies.order_by(studies.c.study.desc()).limit(limit)
+        if before is not None:
+            query = query.where(studies.c.study < before)
+        if archived != "true":
+            query = query.where(
+                studies.c.archived.is_(None) if archived == "false" else studies.c.archived.is_not(None)
+            )
+        if contains:
+            query = query.where(sa.func.lower(studies.c.name).contains(text(contains).lower(), autoescape=True))
+        with self._database.connect() as connection:
+            return [_record(row) for row in connection.execute(query)]
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        return self._database.snapshot()
 
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         def archive() -> None:
@@ -199,10 +239,11 @@ class SQLStorage(Storage):
         except ConnectionLost as lost:
             try:
                 return act()
-            except StorageError:
-                if isinstance(lost, OutcomeUnknown):
-                    raise lost from None
-                raise
+            except StorageError as error:
+                # What happened first says most, unless only of the second time nobody knows what came of it.
+                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                    raise
+                raise lost from None
 
     def _under(self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None]) -> None:
         """Change an open study, once for each `request`; `act` takes the connection and the time."""
@@ -233,9 +274,12 @@ class SQLStorage(Storage):
         *,
         due: float | None = None,
         request: str = "",
+        most: int | None = None,
     ) -> list[Issued]:
         request = text(request or new_key())
-        return self._safely(lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request))
+        return self._safely(
+            lambda: self._hand_out(key, count, text(holder), lease, settled, plan_rounds, due, request, most)
+        )
 
     def _hand_out(
         self,
@@ -247,28 +291,69 @@ class SQLStorage(Storage):
         plan_rounds: PlanRounds,
         due: float | None,
         request: str,
+        most: int | None,
     ) -> list[Issued]:
-        with self._database.transaction() as connection:
-            now, by_arrival, *_ = self._lock_open(connection, key)
-            if already := handed_under(connection, key, request, holder):
-                return already
-            terms = Terms(holder, now, lease, due, request)
-            forget_told(connection, key, settled, by_arrival=by_arrival)
-            handed = hand_again(connection, key, count, terms)
-            last, number, left = self._plans.rest(connection, key, count)
-            while len(handed) < count:
-                if not left:
-                    left = flat(plan_rounds(count - len(handed)))
-                    if not left:
+        handed: list[Issued] = []
+        end = self._end_if_nothing_is_free(key)
+        if most is not None:
+            room = most - self.count_pending(key, holder)
+            # Whoever has none may still ask again for what they were handed before.
+            count, end = (min(count, room), end) if room > 0 else (count, None)
+        try:
+            for lost in itertools.count():
+                planned: list[Planned] = []
+                if end is not None:
+                    # Deciding may take long. Nobody waits for it, unless others have been quicker again and again.
+                    planned = flat(plan_rounds(count - len(handed)))
+                    if not planned:
                         break
-                    number += 1
-                    self._plans.put(connection, key, number, last + 1, left)
-                part, left = left[: count - len(handed)], left[count - len(handed) :]
-                new = issue(connection, key, last + 1, number, part, now)
-                hand_new(connection, key, new, terms)
-                handed += new
-                last += len(new)
+                with self._database.transaction() as connection:
+                    now, by_arrival, *_ = self._lock_open(connection, key)
+                    if not handed and (already := handed_under(connection, key, request, holder)):
+                        return already
+                    if most is not None and not handed:
+                        held = self.count_pending(key, holder)
+                        if held >= most:
+                            raise HoldsEnough(holder, held)
+                        count = min(count, most - held)
+                    terms = Terms(holder, now, lease, due, request)
+                    forget_told(connection, key, settled, by_arrival=by_arrival)
+                    handed += hand_again(connection, key, count - len(handed), terms)
+                    last, number, left = self._plans.rest(connection, key, count - len(handed))
+                    if not left and len(handed) < count:
+                        if end != (last, number) and lost >= _RACES:
+                            planned = flat(plan_rounds(count - len(handed)))
+                            end = last, number
+                        if end == (last, number) and planned:
+                            number += 1
+                            self._plans.put(connection, key, number, last + 1, planned)
+                            left = planned
+                    if left and len(handed) < count:
+                        new = issue(connection, key, last + 1, number, left[: count - len(handed)], now)
+                        hand_new(connection, key, new, terms)
+                        handed += new
+                        last += len(new)
+                    end = last, number
+                if len(handed) >= count:
+                    break
+        except StorageError:
+            # Whoever asks again under the same request is handed what this one was.
+            raise
+        except BaseException:
+            if handed:
+                with contextlib.suppress(Exception):
+                    self.release(key, [test.id for test in handed], holder)
+            raise
         return handed
+
+    def _end_if_nothing_is_free(self, key: int) -> tuple[int, int] | None:
+        """The end of the record, if everything that was planned is out; None if there is something to hand out."""
+        with self._database.connect() as connection:
+            last, number, left = self._plans.rest(connection, key, 1)
+            now = self._database.time(connection)
+            if left or connection.execute(_SOME_OVERDUE, {"key": key, "now": now}).first() is not None:
+                return None
+        return last, number
 
     def give(
         self,
@@ -313,7 +398,7 @@ class SQLStorage(Storage):
 
     def _settle(self, key: int, test: int, value: float | None, holder: str, reason: str | None) -> Outcome | None:
         def settle() -> Outcome | None:
-            with self._database.connect(changes=True) as connection:
+            with self._database.writing() as connection:
                 return self._outcomes.settle(connection, key, test, value, holder, reason)
 
         return self._safely(settle)
@@ -432,6 +517,13 @@ class SQLStorage(Storage):
         with self._database.connect() as connection, making_sense(self.url):
             return read_pending(connection, key, after, limit)
 
+    def count_pending(self, key: int, holder: str | None = None) -> int:
+        query = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == key, ~has_outcome)
+        if holder is not None:
+            query = query.where(queue.c.holder == text(holder), queue.c.expires > 0.0, queue.c.aside.is_(None))
+        with self._database.connect() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def last_event(self, key: int) -> int:
         query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)
         with self._database.connect() as connection:
@@ -477,4 +569,5 @@ def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
 
 
 def _record(row: Any) -> StudyRecord:
-    return StudyRecord._make([*row[:-1], bool(row[-1])])
+    texts = (each.decode(errors="replace") if isinstance(each, bytes) else each for each in row[:-1])
+    return StudyRecord._make([*texts, bool(row[-1])])

@@ -14,6 +14,7 @@ In the record a test is (arm, metric) by number, and a value is as the user gave
 from __future__ import annotations
 
 import abc
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib.metadata import entry_points
@@ -42,14 +43,16 @@ class OutcomeUnknown(ConnectionLost):
     To repeat it is safe: what has a key (or is about one test) is recorded once.
     """
 
-    def __init__(self, said: str, key: str | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, said: str, key: str | None = None, advice: str = "") -> None:
+        super().__init__(f"{said}; {advice}" if advice else said)
+        self.said = said
+        """What has happened, without a word on how to go on."""
         self.key = key
         """The key under which a repeat is known again, if there is one."""
 
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
         """The same with a word on how to repeat it."""
-        return OutcomeUnknown(f"{self}; {advice}", key)
+        return OutcomeUnknown(self.said, key, advice)
 
 
 class StudyRecord(NamedTuple):
@@ -82,6 +85,10 @@ class Outcome(NamedTuple):
     value: float | None
     reason: str | None
     holder: str
+
+
+Archived = Literal["false", "true", "only"]
+"""Which studies are listed: without the archived ones, with them, or only they."""
 
 
 Aside = Literal["failed", "timed out", "refused", "lost"]
@@ -128,6 +135,14 @@ class HandedOn(InvalidInput):
         super().__init__(f"test = {test}: is with {holder} by now, whose result counts")
         self.test = test
         self.holder = holder
+
+
+class HoldsEnough(InvalidInput):
+    """Somebody asks for tests who holds as many as they may."""
+
+    def __init__(self, holder: str, held: int) -> None:
+        super().__init__(f"holder = {holder!r}: holds {held:,} tests without a result already")
+        self.held = held
 
 
 class Entries(NamedTuple):
@@ -203,8 +218,8 @@ class Event(NamedTuple):
 
 Rounds = Sequence[Sequence[tuple[int, int]]]
 PlanRounds = Callable[[int], Rounds]
-"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It is called inside
-the storage's lock and may read the study, what the same call has handed out included."""
+"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It may take long, so
+it is called outside the storage's lock, and may read the study, what the same call has handed out included."""
 
 
 class Storage(abc.ABC):
@@ -233,6 +248,27 @@ class Storage(abc.ABC):
     def studies(self) -> list[StudyRecord]:
         """All studies, the oldest first."""
 
+    def study(self, key: int) -> StudyRecord | None:
+        """The study with that key."""
+        return next((record for record in self.studies() if record.key == key), None)
+
+    def newest(
+        self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
+    ) -> list[StudyRecord]:
+        """Up to `limit` studies, the newest first: those with a key below `before` and `contains` in their name."""
+        wanted = [
+            record
+            for record in reversed(self.studies())
+            if (before is None or record.key < before)
+            and (archived == "true" or (record.archived is not None) == (archived == "only"))
+            and contains.lower() in record.name.lower()
+        ]
+        return wanted[:limit]
+
+    def snapshot(self) -> contextlib.AbstractContextManager[None]:
+        """What this thread reads inside is all as it was at one moment, where the storage can tell."""
+        return contextlib.nullcontext()
+
     @abc.abstractmethod
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         """Put a study away, or bring it back. Once this has returned, nothing is recorded in an archived study."""
@@ -249,6 +285,7 @@ class Storage(abc.ABC):
         *,
         due: float | None = None,
         request: str = "",
+        most: int | None = None,
     ) -> list[Issued]:
         """Hand up to `count` tests to `holder`, no test to two holders at a time.
 
@@ -258,9 +295,12 @@ class Storage(abc.ABC):
 
         First come tests that nobody holds, and those of holders who are gone: silent for longer than their lease when
         somebody asked, and still silent half as long again after that. Then comes what is planned already, then what
-        `plan_rounds` returns, and so on until it returns nothing. Every test up to `settled` has an outcome.
+        `plan_rounds` returns, and so on until it returns nothing. What it returns counts only if no test has been
+        issued since it was called; else it is called again. If it raises, nothing stays handed out. Every test up to
+        `settled` has an outcome.
 
-        If `holder` has been handed tests under the same `request` and still holds some, it is those.
+        If `holder` has been handed tests under the same `request` and still holds some, it is those. Otherwise they
+        never hold more than `most` by this, and `HoldsEnough` is raised if they hold so many.
         """
 
     @abc.abstractmethod
@@ -354,6 +394,13 @@ class Storage(abc.ABC):
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         """The tests beyond number `after` without an outcome, in order; at most `limit`, if that is given."""
 
+    def count_pending(self, key: int, holder: str | None = None) -> int:
+        """How many tests have no outcome, or how many of those `holder` holds."""
+        return sum(
+            holder is None or (row.holder == holder and row.expires > 0.0 and row.aside is None)
+            for row in self.pending(key)
+        )
+
     @abc.abstractmethod
     def last_event(self, key: int) -> int:
         """A number that grows with every line of the log that is neither of a test issued nor of an outcome."""
@@ -398,7 +445,9 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        raise InvalidInput(f"storage = {url!r}: must be a path or a URL such as postgresql://user@host/database")
+        # Of a URL nothing is repeated: it may hold a password.
+        named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
+        raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     for entry in entry_points(group=_GROUP):
         if entry.name == scheme:

@@ -12,7 +12,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
-from bestarm.study.checks import ASIDES, check_ask, check_can_be_decided, check_last, check_lease, new_record
+from bestarm.study.checks import (
+    ASIDES,
+    check_ask,
+    check_can_be_decided,
+    check_last,
+    check_lease,
+    find_record,
+    holds_enough,
+    most_held,
+    new_record,
+)
 from bestarm.study.columns import Columns
 from bestarm.study.following import Follower
 from bestarm.study.heartbeat import LEASE, Holds
@@ -22,6 +32,7 @@ from bestarm.study.storage import (
     Aside,
     Event,
     HandedOn,
+    HoldsEnough,
     Issued,
     Outcome,
     OutcomeUnknown,
@@ -117,14 +128,7 @@ class Study(Follower):
     ) -> Study:
         """The study of that name."""
         kept = open_storage(storage)
-        record = kept.find_study(name)
-        if record is None:
-            there = [other.name for other in kept.studies()]
-            listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-            raise InvalidInput(
-                f"study = {name!r}: no such study in {kept.url!r}; there {'are ' + listed if there else 'is none'}"
-            )
-        return cls(kept, record, holder=holder)
+        return cls(kept, find_record(kept, name), holder=holder)
 
     @property
     def holder(self) -> str:
@@ -153,6 +157,7 @@ class Study(Follower):
         failed or released, for people who measure and come back; when the days are over, the study's status says so
         (`math.inf`: never).
         With `lease` they are yours for so many seconds, unless you `renew` them: a heartbeat of your own.
+        Nobody holds more than 1,000 tests, and 10 for each metric of each arm, at a time.
         Asked again with the same `key`, by the same holder, it is the same tests, as far as they are still held.
         """
         check_ask(n, days, lease)
@@ -175,7 +180,10 @@ class Study(Follower):
                     self._plan_rounds,
                     due=None if days is None or days == math.inf else days * 86400.0,
                     request=request,
+                    most=most_held(self.plan),
                 )
+            except HoldsEnough as error:
+                raise holds_enough(n, self.plan, self.holder, error.held) from None
             except StorageError as error:
                 self._note_unanswered(request)
                 if isinstance(error, OutcomeUnknown):
@@ -311,6 +319,13 @@ class Study(Follower):
         self._storage.release(self._record.key, numbers, self.holder, request=self._new_request())
         self._let_go(numbers)
 
+    def release_held_by(self, name: str) -> list[int]:
+        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        rows = self._storage.pending(self._record.key)
+        numbers = [row.id for row in rows if row.holder == name and row.expires > 0.0]
+        self.release(numbers)
+        return numbers
+
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
         check_lease(lease)
@@ -324,11 +339,10 @@ class Study(Follower):
 
     # ----------------------------------------------------------------------------------------- what is under way
 
-    def pending(self) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them."""
-        return [
-            (self._test(Issued(row.id, row.arm, row.metric)), row) for row in self._storage.pending(self._record.key)
-        ]
+    def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        rows = self._storage.pending(self._record.key, after=after, limit=limit)
+        return [(self._test(Issued(row.id, row.arm, row.metric)), row) for row in rows]
 
     def log(self, last: int | None = None) -> list[Event]:
         """What happened in this study, the oldest first; the newest `last` events if that is given."""

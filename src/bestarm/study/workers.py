@@ -15,6 +15,7 @@ from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.simulation.executors import open_workers
+from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.storage import Aside, NameTaken, Pending, Storage, StorageError, StudyArchived, open_storage
 from bestarm.study.study import AlreadyTold, Study, Test
@@ -167,6 +168,7 @@ def drive(
     test of somebody else's everything waits for.
     """
     declared = declared or Declared()
+    workers = min(workers, most_held(study.plan))
     held: dict[int, Test] = {}
     running: dict[Future[Any], Test] = {}
     failures: dict[int, int] = {}

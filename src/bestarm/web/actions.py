@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
 from starlette.responses import Response
 
+from bestarm.study.checks import UnreadableStudy
 from bestarm.study.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
@@ -29,20 +29,21 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     """Put the routes into the router."""
 
     async def change(
-        key: int, request: Request, holder: str | None, act: Callable[[SharedStudy], T], *, slowly: bool = False
+        key: int,
+        request: Request,
+        holder: str | None,
+        act: Callable[[SharedStudy], T],
+        how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = desk.record,
     ) -> T:
-        """Do something to a study in the name of whoever asks for it; `slowly` if it may take seconds."""
+        """Do something to a study in the name of whoever asks for it."""
         address = request.client.host if request.client else "nowhere"
         repeated = idempotency_key(request)
 
         def in_name(study: SharedStudy) -> T:
-            with (
-                contextlib.nullcontext() if slowly else desk.writing,
-                study.on_behalf_of(holder or f"somebody@{address}", repeated),
-            ):
+            with study.on_behalf_of(holder or f"somebody@{address}", repeated):
                 return act(study)
 
-        result = await desk.with_study(key, in_name, slowly=slowly)
+        result = await how(key, in_name)
         hub.nudge(key)
         return result
 
@@ -55,7 +56,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     async def ask(study: Key, body: models.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
         tests, done = await change(
-            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease)
+            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease), desk.decide
         )
         made = [{"id": test.id, "arm": test.arm, "metric": test.metric} for test in tests]
         return json_response({"tests": made, "done": done})
@@ -101,7 +102,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
             raise Problem(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
-        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"), slowly=True)
+        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"), desk.do_slowly)
         return json_response({"told": recorded.results})
 
     @router.post("/studies/{study}/correct", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
@@ -144,15 +145,20 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
 
     @router.post(
         "/studies/{study}/release",
-        response_model=models.Nothing,
+        response_model=models.Released,
         responses=CHANGE,
         openapi_extra=takes_key(),
         tags=["tests"],
     )
-    async def release(study: Key, body: models.HeldTests, request: Request) -> Response:
-        """Free tests unmeasured, whoever holds them."""
-        await change(study, request, body.holder, lambda one: one.release(body.tests))
-        return json_response({})
+    async def release(study: Key, body: models.FreedTests, request: Request) -> Response:
+        """Free tests unmeasured, whoever holds them: those named, and all that `held_by` holds."""
+
+        def act(one: SharedStudy) -> int:
+            freed = 0 if body.held_by is None else len(one.release_held_by(body.held_by))
+            one.release(body.tests)
+            return freed + len(body.tests)
+
+        return json_response({"released": await change(study, request, body.holder, act)})
 
     @router.post("/studies/{study}/renew", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
     async def renew(study: Key, body: models.HeldTests, request: Request) -> Response:
@@ -164,5 +170,10 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
     @router.post("/studies/{study}/archive", response_model=models.Nothing, responses=CHANGE, tags=["studies"])
     async def archive(study: Key, body: Annotated[models.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""
-        await change(study, request, None, lambda one: one.archive(undo=body.undo))
+        try:
+            await change(study, request, None, lambda one: one.archive(undo=body.undo), desk.decide)
+        except UnreadableStudy:
+            # It can be put away all the same.
+            await desk.do(lambda: desk.storage.archive(study, "service", undo=body.undo))
+            hub.nudge(study)
         return json_response({})

@@ -36,7 +36,7 @@ def create_app(
     With a `token`, every request for data must carry it. Without one, requests are answered only if they name this
     machine, or one of `allowed_hosts`, as their host and come from no other site.
     """
-    limits = limits or Limits()
+    limits = (limits or Limits()).within_descriptors()
     desk = Desk(open_storage(storage_url, create=True), storage_url)
     hub = Hub(desk, limits.streams)
 
@@ -56,6 +56,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.hub = hub
+    app.state.limits = limits
     handle_problems(app, desk.storage.url)
     app.include_router(make_router(desk, hub, limits, needs_token=token is not None))
     _add_pages(app)

@@ -11,6 +11,7 @@ import math
 import numbers
 import os
 import socket
+import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -23,14 +24,14 @@ from bestarm.study.outlook import Outlook
 from bestarm.study.requests import check_key, new_key
 from bestarm.study.standing import ArmStanding, MetricStanding
 from bestarm.study.status import Status, StudyState
-from bestarm.study.storage import Aside, Event, OutcomeUnknown, Pending, default_url
+from bestarm.study.storage import Aside, Event, Pending, StorageError, default_url
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.timeline import Progress
 from bestarm.study.values import RefusedValue
 from bestarm.study.waiting import Awaited, is_unresolved
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
-from bestarm.web.connection import Connection
+from bestarm.web.connection import Connection, Unanswered
 
 __all__ = ["Client"]
 
@@ -47,7 +48,10 @@ def _new_holder() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class StudyLine:
-    """A study in the list of studies. What its results say is None while the server computes it."""
+    """A study in the list of studies. What its results say is None while the server computes it.
+
+    `error` says why a study cannot be read; what its plan says is None then, if it is the plan that cannot be.
+    """
 
     id: int
     name: str
@@ -60,14 +64,19 @@ class StudyLine:
     pending: int | None
     created: float
     archived: float | None
-    delta: float
-    policy: str
-    objective: str
-    arms: int
-    metrics: int
-    tolerance: float = 0.0
-    slack: bool = False
+    delta: float | None
+    policy: str | None
+    objective: str | None
+    arms: int | None
+    metrics: int | None
+    tolerance: float | None = 0.0
+    slack: bool | None = False
     left: int | None = None
+    error: str | None = None
+
+
+_PAGE = 500
+"""Studies that are asked for at a time."""
 
 
 class Client:
@@ -99,10 +108,16 @@ class Client:
 
     def studies(self, *, archived: bool = False) -> list[StudyLine]:
         """All studies, the newest first; with `archived`, the archived ones too."""
-        return self._lines(archived=archived)
+        lines: list[StudyLine] = []
+        while True:
+            before = {"before": lines[-1].id} if lines else {}
+            page = self._lines(archived=archived, limit=_PAGE, **before)
+            lines += page
+            if len(page) < _PAGE:
+                return lines
 
-    def _lines(self, *, archived: bool, name: str | None = None) -> list[StudyLine]:
-        query = {"archived": "true" if archived else "false"} | ({} if name is None else {"name": name})
+    def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
+        query |= {"archived": "true" if archived else "false"}
         return [StudyLine(**row) for row in self._connection.get("/api/studies", query)]
 
     def create(
@@ -127,8 +142,8 @@ class Client:
         for line in self._lines(archived=True, name=name):
             status = self._connection.get(f"/api/studies/{line.id}")
             return RemoteStudy(self._connection, line.id, Plan.from_data(status["plan"]), holder=holder)
-        there = [line.name for line in self.studies(archived=True)]
-        listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
+        there = [line.name for line in self._lines(archived=True, limit=11)]
+        listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
         raise InvalidInput(
             f"study = {name!r}: no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}"
         )
@@ -148,6 +163,7 @@ class RemoteStudy:
         self._metrics = {name: k for k, name in enumerate(plan.metrics)}
         self._known: tuple[str, dict[str, Any]] | None = None
         self._holds = Holds(self)
+        self._asking = threading.Lock()
         self._unanswered: str | None = None
         """The key of an ask of which it is not known whether tests were handed out."""
 
@@ -173,10 +189,7 @@ class RemoteStudy:
         path = f"/api/studies/{self.id}/{what}"
         try:
             return self._connection.post(path, body | {"holder": self.holder}, key=key)
-        except OutcomeUnknown as error:
-            if error.key is not None:
-                # The service has said how to go on.
-                raise
+        except Unanswered as error:
             if key is None:
                 raise error.advised("to repeat it is safe: it counts once") from error
             raise error.advised(f"repeat it with key={key!r}, under which it is done once", key) from error
@@ -202,15 +215,24 @@ class RemoteStudy:
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)
-            self._unanswered = key or self._unanswered or new_key()
-            asked = self._post("ask", {"n": wanted, **terms}, key=self._unanswered)["tests"]
-            self._unanswered = None
+            request = key or self._take_unanswered() or new_key()
+            try:
+                asked = self._post("ask", {"n": wanted, **terms}, key=request)["tests"]
+            except StorageError:
+                self._unanswered = request
+                raise
             tests += [Test(**test) for test in asked]
             if beats:
                 self._holds.add(test["id"] for test in asked)
             if len(asked) < wanted:
                 break
         return tests
+
+    def _take_unanswered(self) -> str | None:
+        """The key of an ask that was not answered, for one thread to ask again."""
+        with self._asking:
+            taken, self._unanswered = self._unanswered, None
+            return taken
 
     def tell(self, test: Test | int, value: float) -> None:
         """Record the result of a test. Once it returns, the result is safe."""
@@ -270,6 +292,12 @@ class RemoteStudy:
         for part in _parts(numbers):
             self._post("release", {"tests": part}, key=new_key())
         self._holds.discard(numbers)
+
+    def release_held_by(self, name: str) -> list[int]:
+        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        numbers = [test.id for test, row in self.pending() if row.holder == name and row.expires > 0.0]
+        self.release(numbers)
+        return numbers
 
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
@@ -350,10 +378,17 @@ class RemoteStudy:
         """How tests and cost have grown over time, in some hundred points."""
         return Progress(**self._get("history", {"points": 5000}))
 
-    def pending(self) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them."""
+    def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        found: list[dict[str, Any]] = []
+        while limit is None or len(found) < limit:
+            wanted = MOST_AT_ONCE if limit is None else min(limit - len(found), MOST_AT_ONCE)
+            page = self._get("pending", {"after": found[-1]["id"] if found else after, "limit": wanted})
+            found += page
+            if len(page) < wanted:
+                break
         rows = []
-        for row in self._get("pending"):
+        for row in found:
             test = Test(row["id"], row["arm"], row["metric"])
             row |= {"arm": self.arm_number(test.arm), "metric": self.metric_number(test.metric)}
             row["expires"] = math.inf if row["expires"] is None else row["expires"]

@@ -63,8 +63,8 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:
-            kind = request.headers.get("content-type", "").split(";")[0].strip().casefold()
-            if kind == "application/json" and (body := await request.body()):
+            _check_type(request)
+            if request.method == "POST" and _wanted_type(request) == _JSON and (body := await request.body()):
                 try:
                     # Where the request keeps it for who asks for it next.
                     request._json = read_json(body)
@@ -75,10 +75,17 @@ class StrictRoute(APIRoute):
         return strict
 
 
-async def check_type(request: Request) -> None:
+_JSON = "application/json"
+
+
+def _wanted_type(request: Request) -> str:
+    return "text/csv" if request.url.path.endswith("/csv") else _JSON
+
+
+def _check_type(request: Request) -> None:
     """A form of another site cannot send these types unasked, so a browser's user cannot be made to post."""
     if request.method == "POST":
-        wanted = "text/csv" if request.url.path.endswith("/csv") else "application/json"
+        wanted = _wanted_type(request)
         if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
             raise Problem(415, f"the body must be {wanted}, and the header Content-Type must say so", "Content-Type")
 

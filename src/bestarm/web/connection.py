@@ -31,6 +31,10 @@ class _Broken(Exception):
         self.may_retry = may_retry
 
 
+class Unanswered(OutcomeUnknown):
+    """The service itself has not answered; else it says by itself how to go on."""
+
+
 class Connection:
     """Requests to one service. Threads may share it, and so may a process and its children."""
 
@@ -41,7 +45,11 @@ class Connection:
         except ValueError:
             port = -1
         if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
-            raise InvalidInput(f"url = {url!r}: must be the address of a service, such as http://127.0.0.1:8000")
+            # A password or a token that somebody has put there is not repeated.
+            named = f" = {url!r}" if not set(url) & set("@?=") else ""
+            raise InvalidInput(
+                f"url{named}: must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
+            )
         if not timeout > 0:
             raise InvalidInput(f"timeout = {timeout!r}: must be a positive number of seconds")
         self.url = url.rstrip("/")
@@ -109,7 +117,7 @@ class Connection:
         said = f"service = {self.url!r}: {error}"
         if method == "GET":
             return StorageError(said)
-        return OutcomeUnknown(f"{said}; whether this was recorded is not known")
+        return Unanswered(f"{said}; whether this was recorded is not known")
 
     def _answer(self, status: int, data: bytes, headers: dict[str, str], taken: type[Exception]) -> Any:
         if status == 304:

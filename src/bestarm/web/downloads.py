@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Annotated, Literal, TextIO
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
@@ -16,6 +17,7 @@ from bestarm.web.common import READ, Key
 from bestarm.web.desk import Desk
 from bestarm.web.shared import SharedStudy
 from bestarm.web.spool import Spool
+from bestarm.web.threads import Gone, until_done_or_gone
 
 
 def add_downloads(router: APIRouter, desk: Desk) -> None:
@@ -36,14 +38,22 @@ def add_downloads(router: APIRouter, desk: Desk) -> None:
         tags=["downloads"],
     )
     async def export(
-        study: Key, form: Annotated[Literal["csv", "json"], Query(alias="format", description="Of the file.")] = "csv"
+        study: Key,
+        request: Request,
+        form: Annotated[Literal["csv", "json"], Query(alias="format", description="Of the file.")] = "csv",
     ) -> Response:
         """Every test and result, as a file."""
         shared = await desk.study(study)
         write: Callable[[SharedStudy, TextIO], int] = write_csv if form == "csv" else write_json
         spool = Spool()
-        desk.start_slowly(lambda: spool.fill(lambda out: write(shared, out)))
-        await spool.begin()
+        desk.threads.start("files", lambda: spool.fill(lambda out: write(shared, out)))
+        beginning = asyncio.ensure_future(spool.begin())
+        await until_done_or_gone(beginning, request)
+        if not beginning.done():
+            beginning.cancel()
+            spool.leave()
+            raise Gone
+        beginning.result()
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
         return StreamingResponse(spool.pieces(), headers=_attached(shared, form), media_type=kind)
 
@@ -56,7 +66,7 @@ def add_downloads(router: APIRouter, desk: Desk) -> None:
     async def report(study: Key) -> Response:
         """The report, one self-contained HTML file."""
         shared = await desk.study(study)
-        page = await desk.with_study(study, lambda one: study_report(one, forecast=False), slowly=True)
+        page = await desk.do_slowly(study, lambda one: study_report(one, forecast=False))
         kind = "text/html; charset=utf-8"
         return Response(page.encode("utf-8", "replace"), headers=_attached(shared, "html"), media_type=kind)
 

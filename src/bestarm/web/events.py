@@ -16,6 +16,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NamedTuple
 
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from bestarm.study.storage import StorageError
 from bestarm.validation import InvalidInput
 from bestarm.web.desk import Desk
@@ -32,6 +35,16 @@ SHARE = 0.1
 
 COMMENT_EVERY = 15.0
 _AFTER_TROUBLE = 2.0
+
+
+WATCHED = 100
+"""Studies of a list that are looked at for changes."""
+
+
+class List(NamedTuple):
+    """The studies older than one, or all; the newest of them are watched."""
+
+    before: int | None
 
 
 class Seen(NamedTuple):
@@ -122,8 +135,9 @@ class Hub:
     def __init__(self, desk: Desk, most_streams: int) -> None:
         self._desk = desk
         self._most_streams = most_streams
-        self._watches: dict[int | None, Watch] = {}
+        self._watches: dict[int | List, Watch] = {}
         self._beat: tuple[float, object | None] = (-math.inf, None)
+        self._streams = 0
         self.closing = False
 
     @property
@@ -152,19 +166,27 @@ class Hub:
 
     def nudge(self, key: int) -> None:
         """A client of this process has recorded something in a study."""
-        for watched in (key, None):
-            watch = self._watches.get(watched)
-            if watch is not None:
+        for watched, watch in self._watches.items():
+            if watched == key or isinstance(watched, List):
                 watch.nudge()
 
-    def watch(self, key: int | None) -> Watch:
-        """The watch over a study, or over all of them."""
-        if sum(watch.listeners for watch in self._watches.values()) >= self._most_streams:
+    def open_stream(self, key: int | List) -> Response:
+        """The events of a study, or of all of them."""
+        if self._streams >= self._most_streams:
             raise Problem(503, "too many event streams are open; try again later", None, Retry_After="10")
+        self._streams += 1
+        return _Stream(self._watch(key), self._one_less)
+
+    def _one_less(self) -> None:
+        self._streams -= 1
+
+    def _watch(self, key: int | List) -> Watch:
+        """The watch over a study, or over all of them."""
         watch = self._watches.get(key)
         if watch is None:
-            look = self._look_at_list if key is None else lambda: self._look_at_study(key)
-            watch = self._watches[key] = Watch(self, look)
+            what = key
+            look = (lambda: self._look_at_list(what)) if isinstance(what, List) else lambda: self._look_at_study(what)
+            watch = self._watches[what] = Watch(self, look)
         return watch
 
     async def _look_at_study(self, key: int) -> Seen:
@@ -173,8 +195,9 @@ class Hub:
         data = {"version": version} | {name: snapshot.row[name] for name in ("state", "tests", "confidence")}
         return Seen(version, _event("change", data), 1, snapshot.seconds)
 
-    async def _look_at_list(self) -> Seen:
-        versions = await self._desk.do(lambda: list(self._desk.versions(archived=True)))
+    async def _look_at_list(self, page: List) -> Seen:
+        storage = self._desk.storage
+        versions = await self._desk.do(lambda: self._desk.versions(storage.newest(WATCHED, before=page.before)))
         for record, version in versions:
             if version is None and record.archived is None:
                 # From then on its changes are cheap to see.
@@ -182,6 +205,20 @@ class Hub:
         parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
         digest = hashlib.sha256(" ".join([*parts, str(self._desk.computed)]).encode()).hexdigest()[:16]
         return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
+
+
+class _Stream(StreamingResponse):
+    """Counted from when it is promised to when it ends, whether or not its client is still there at the beginning."""
+
+    def __init__(self, watch: Watch, when_over: Callable[[], None]) -> None:
+        super().__init__(watch.stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._when_over = when_over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._when_over()
 
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:

@@ -8,8 +8,8 @@ import hmac
 import ipaddress
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -69,13 +69,14 @@ class Guard:
         self._hosts = {host.casefold() for host in allowed_hosts}
         self._limits = limits
         self._rate = RateLimit(limits.rate, limits.burst)
-        self._buffered = 0
+        self._buffered: Counter[str] = Counter()
+        """Bytes of bodies that are being received or worked on, by the address of who sends them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started = False
+        started = has_rest = False
 
         async def send_guarded(message: Message) -> None:
             nonlocal started
@@ -86,16 +87,27 @@ class Guard:
                     headers[name] = value
                 if _is_data(scope["path"]):
                     headers["Cache-Control"] = "no-store"
+                if has_rest:
+                    headers["Connection"] = "close"
             await send(message)
 
-        held = [0]
+        held = 0
+
+        def hold(size: int) -> None:
+            nonlocal held
+            self._hold(_address(scope), size)
+            held += size
+
         try:
             headers = Headers(scope=scope)
             self._check_rate(scope)
             self._check_origin(scope, headers)
             self._check_token(scope, headers)
-            if scope["method"] == "POST":
-                receive = await self._whole_body(scope, headers, receive, held)
+            if scope["method"] == "POST" and _takes_body(scope["path"]):
+                receive = await self._whole_body(scope, headers, receive, hold)
+            elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
+                # Nobody here wants a body; whatever the answer is, the rest of it is not worth reading.
+                receive, has_rest = _without_body(receive), True
             await self._app(scope, receive, send_guarded)
         except Problem as problem:
             # What is left of a refused body is not worth reading.
@@ -106,13 +118,12 @@ class Guard:
             if not started:
                 await response(scope, receive, send_guarded)
         finally:
-            self._buffered -= held[0]
+            self._hold(_address(scope), -held)
 
     # ----------------------------------------------------------------------------------------------- who may ask
 
     def _check_rate(self, scope: Scope) -> None:
-        address = (scope.get("client") or ("",))[0]
-        wait = self._rate.wait(address, time.monotonic())
+        wait = self._rate.wait(_address(scope), time.monotonic())
         if wait:
             reason = f"too many requests: at most {self._limits.rate:g} a second are answered"
             raise Problem(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
@@ -128,9 +139,8 @@ class Guard:
             raise Problem(403, "without a token this service answers under loopback names only", "Host")
         if self._token is None and _is_data(scope["path"]):
             origin = headers.get("origin")
-            if (origin is not None and urlsplit(origin).netloc.casefold() != host.casefold()) or (
-                headers.get("sec-fetch-site") == "cross-site"
-            ):
+            is_other = origin is not None and _site(origin) != host.casefold()
+            if is_other or headers.get("sec-fetch-site") == "cross-site":
                 raise Problem(403, "requests from other sites are refused", "Origin")
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
@@ -148,7 +158,19 @@ class Guard:
 
     # -------------------------------------------------------------------------------------------------- the body
 
-    async def _whole_body(self, scope: Scope, headers: Headers, receive: Receive, held: list[int]) -> Receive:
+    def _hold(self, address: str, size: int) -> None:
+        """Count bytes of a body in, or out again if `size` is negative."""
+        if size > 0:
+            share = self._limits.buffered // 2
+            if self._buffered.total() + size > self._limits.buffered or self._buffered[address] + size > share:
+                raise Problem(503, "too many large bodies at once; try again", None, Retry_After="1")
+        self._buffered[address] += size
+        if not self._buffered[address]:
+            del self._buffered[address]
+
+    async def _whole_body(
+        self, scope: Scope, headers: Headers, receive: Receive, hold: Callable[[int], None]
+    ) -> Receive:
         """Read the body within its limits, so that a slow or endless one occupies nothing but itself."""
         limit = self._limits.csv_body if scope["path"].endswith("/csv") else self._limits.json_body
         if headers.get("content-encoding", "identity").casefold() != "identity":
@@ -168,10 +190,7 @@ class Guard:
                     chunk = message.get("body", b"")
                     if len(body) + len(chunk) > limit:
                         raise too_large
-                    if self._buffered + len(chunk) > self._limits.buffered:
-                        raise Problem(503, "too many large bodies at once; try again", None, Retry_After="1")
-                    self._buffered += len(chunk)
-                    held[0] += len(chunk)
+                    hold(len(chunk))
                     body += chunk
                     more = message.get("more_body", False)
         except TimeoutError:
@@ -191,6 +210,37 @@ def _digest(data: bytes) -> bytes:
 
 def _is_data(path: str) -> bool:
     return path == "/openapi.json" or path == "/api" or path.startswith("/api/")
+
+
+def _takes_body(path: str) -> bool:
+    """Whether a body sent there is read at all: where there is nothing to guard, there is nothing to post to."""
+    return path.startswith("/api/") and path != _PUBLIC
+
+
+def _without_body(receive: Receive) -> Receive:
+    whole: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def nothing() -> Message:
+        if whole:
+            return whole.pop()
+        while (message := await receive())["type"] != "http.disconnect":
+            pass
+        return message
+
+    return nothing
+
+
+def _address(scope: Scope) -> str:
+    """Of the client, as far as it is known."""
+    return (scope.get("client") or ("",))[0]
+
+
+def _site(origin: str) -> str | None:
+    """The host and port in an Origin header; None if it is no address at all."""
+    try:
+        return urlsplit(origin).netloc.casefold()
+    except ValueError:
+        return None
 
 
 def _host_name(host: str) -> str:

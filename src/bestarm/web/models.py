@@ -121,8 +121,16 @@ class SetAside(OneTest):
     kind: Aside = "failed"
 
 
+class FreedTests(_Taken):
+    """Tests to be freed, whoever holds them, and those of somebody to be freed all together."""
+
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
+    held_by: Annotated[str, Field(max_length=200)] | None = None
+    holder: Annotated[str, Field(max_length=200)]
+
+
 class HeldTests(_Taken):
-    """Tests to be freed, whoever holds them, or that `holder` holds for `lease` more seconds."""
+    """Tests that `holder` holds for `lease` more seconds."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
     holder: Annotated[str, Field(max_length=200)]
@@ -157,6 +165,14 @@ class Nothing(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class Released(BaseModel):
+    """How many tests were named, or held by whom that was said of."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    released: int
+
+
 class Health(BaseModel):
     """That the service is there, its version, and whether it wants a token."""
 
@@ -167,7 +183,8 @@ class Health(BaseModel):
 class StudyRow(BaseModel):
     """One line of the list of studies. What the results say is null while it is being computed.
 
-    `left` is how many arms can still be the answer; `slack` says whether any constraint has one.
+    `left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
+    study cannot be read; what its plan says is null then, if it is the plan that cannot be.
     """
 
     id: int
@@ -181,14 +198,15 @@ class StudyRow(BaseModel):
     pending: int | None
     created: float
     archived: float | None
-    delta: float
-    policy: str
-    objective: str
-    arms: int
-    metrics: int
-    tolerance: float
-    slack: bool
+    delta: float | None
+    policy: str | None
+    objective: str | None
+    arms: int | None
+    metrics: int | None
+    tolerance: float | None
+    slack: bool | None
     left: int | None
+    error: str | None
 
 
 class Metric(BaseModel):

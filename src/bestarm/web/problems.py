@@ -18,6 +18,7 @@ from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import InvalidInput
 from bestarm.web.description import allowed_methods
+from bestarm.web.threads import Gone
 
 LONGEST_REASON = 10_000
 _INTERNAL = "The service failed at this request; its log says more."
@@ -148,6 +149,11 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
     async def _complaint(request: Request, error: InvalidInput | StorageError) -> Response:
         return refusal(as_problem(error, storage_url))
 
+    @app.exception_handler(Gone)
+    async def _gone(request: Request, error: Gone) -> Response:
+        # Nobody reads it.
+        return Response(status_code=499)
+
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
         return refusal(_bad_request(error))
@@ -159,6 +165,14 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
         if error.status_code == 405 and (methods := allowed_methods(app, request.url.path)):
             problem.headers["Allow"] = methods
         return refusal(problem)
+
+
+def fault_words(error: Exception) -> str:
+    """What is wrong with a study; of a fault that nobody foresaw only the log says more."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    _log.error("a study cannot be computed", exc_info=error)
+    return _INTERNAL
 
 
 def unforeseen(error: Exception) -> Response:

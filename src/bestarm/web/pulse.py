@@ -27,8 +27,6 @@ class Pulse:
         if isinstance(storage, SQLStorage):
             database = Database(url, create=True)
             self._database = None if database.in_memory else database
-        self.has_one_writer = self._database is not None and self._database.is_sqlite
-        """Whether only one connection at a time may write."""
         self._connection: sa.Connection | None = None
         self._connections = 0
         self._lock = threading.Lock()

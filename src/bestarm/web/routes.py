@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bestarm import __version__
 from bestarm.plan import Plan
+from bestarm.study.storage import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
@@ -20,14 +21,13 @@ from bestarm.web.common import (
     READ,
     Key,
     StrictRoute,
-    check_type,
     errors,
     idempotency_key,
     takes_key,
 )
 from bestarm.web.desk import Desk
 from bestarm.web.downloads import add_downloads
-from bestarm.web.events import Hub
+from bestarm.web.events import Hub, List
 from bestarm.web.limits import Limits
 from bestarm.web.problems import as_problem, json_response
 from bestarm.web.shared import SharedStudy
@@ -37,7 +37,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream
 
 def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
     """All routes under /api."""
-    router = APIRouter(prefix="/api", dependencies=[Depends(check_type)], route_class=StrictRoute)
+    router = APIRouter(prefix="/api", route_class=StrictRoute)
     # Routes are tried in order: those that are used most come first.
     add_actions(router, desk, hub, limits)
     _add_reading(router, desk, hub)
@@ -54,21 +54,37 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
 
     @router.get(
         "/events",
-        responses={**_EVENTS, **errors(*ALWAYS)},
+        responses={**_EVENTS, **errors(*ALWAYS, 422)},
         response_class=StreamingResponse,
         tags=["service"],
     )
-    async def all_events() -> Response:
-        """Server-sent events: `studies` whenever a study is made or changes."""
-        return _event_stream(hub, None)
+    async def all_events(
+        before: Annotated[
+            int | None, DIGITS, Query(ge=1, lt=2**63, description="Of older studies than this one.")
+        ] = None,
+    ) -> Response:
+        """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
+        return hub.open_stream(List(before))
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def studies(
-        archived: Annotated[bool, Query(description="List the archived studies too.")] = False,
+        archived: Annotated[Archived, Query(description="List the archived studies too, or only them.")] = "false",
         name: Annotated[str | None, Query(max_length=models.LONGEST_NAME, description="Only this one.")] = None,
+        contains: Annotated[str, Query(max_length=models.LONGEST_NAME, description="Part of the name.")] = "",
+        before: Annotated[int | None, DIGITS, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="At most so many.")] = 100,
     ) -> Response:
-        """All studies, the newest first."""
-        return json_response(await desk.rows(archived=archived, name=name))
+        """Studies, the newest first. For more than one page, ask for those before the last one's number."""
+
+        def wanted() -> list[StudyRecord]:
+            if name is None:
+                return desk.storage.newest(limit, before=before, archived=archived, contains=contains)
+            found = desk.storage.find_study(name)
+            if found is None or (archived != "true" and (found.archived is None) != (archived == "false")):
+                return []
+            return [found]
+
+        return json_response(await desk.rows(wanted))
 
     @router.post(
         "/studies",
@@ -111,9 +127,13 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         return Response(snapshot.body, headers=headers, media_type="application/json")
 
     @router.get("/studies/{study}/pending", response_model=list[models.PendingTest], responses=READ, tags=["studies"])
-    async def pending(study: Key) -> Response:
-        """The tests whose results are out, and who holds them."""
-        rows = await desk.with_study(study, SharedStudy.pending)
+    async def pending(
+        study: Key,
+        after: Annotated[int, DIGITS, Query(ge=0, lt=2**63, description="Only tests with a higher number.")] = 0,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
+    ) -> Response:
+        """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
+        rows = await desk.record(study, lambda one: one.pending(after=after, limit=limit))
         return json_response([row._asdict() | {"arm": test.arm, "metric": test.metric} for test, row in rows])
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
@@ -121,7 +141,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         study: Key, points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="At most so many.")] = 500
     ) -> Response:
         """How tests and cost have grown over time."""
-        progress = await desk.with_study(study, SharedStudy.progress)
+        progress = await desk.decide(study, SharedStudy.progress)
         kept = _spread(len(progress.time), points)
         columns: dict[str, list[Any]] = progress._asdict()
         return json_response({name: [column[k] for k in kept] for name, column in columns.items()})
@@ -129,6 +149,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     @router.get("/studies/{study}/forecast", response_model=models.Forecast | None, responses=READ, tags=["studies"])
     async def forecast(
         study: Key,
+        request: Request,
         runs: Annotated[int | None, DIGITS, Query(ge=1, le=1000, description="How many studies to simulate.")] = None,
         seed: Annotated[int, DIGITS, Query(ge=0, lt=2**31, description="Of the simulation, if runs is given.")] = 0,
     ) -> Response:
@@ -137,15 +158,17 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long.
         """
         shared = await desk.study(study)
-        outlook = await desk.forecast(
-            shared.usual_forecast if runs is None else lambda: shared.forecast(runs=runs, seed=seed)
+        outlook = await desk.threads.run_while_wanted(
+            "forecasts",
+            request,
+            shared.usual_forecast if runs is None else lambda wanted: shared.forecast_while(wanted, runs, seed),
         )
         return json_response(None if outlook is None else outlook.to_dict())
 
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
     async def done(study: Key) -> Response:
         """Whether the study is done; much less work than its whole status."""
-        return json_response({"done": await desk.with_study(study, lambda one: one.done)})
+        return json_response({"done": await desk.decide(study, lambda one: one.done)})
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
     async def log(
@@ -154,7 +177,9 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     ) -> Response:
         """What happened, the oldest first. Of a very long study it may be a few seconds old."""
         shared = await desk.study(study)
-        events = await desk.together(study, f"log {last}", lambda one: one.recent_log(last), slowly=True)
+        events = await desk.together(
+            study, f"log {last}", lambda: desk.do_slowly(study, lambda one: one.recent_log(last))
+        )
         arms, metrics = shared.plan.arm_names, shared.plan.metrics
         return json_response(
             [
@@ -176,13 +201,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     async def events(study: Key) -> Response:
         """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
         await desk.study(study)
-        return _event_stream(hub, study)
-
-
-def _event_stream(hub: Hub, key: int | None) -> Response:
-    return StreamingResponse(
-        hub.watch(key).stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
+        return hub.open_stream(study)
 
 
 def _spread(count: int, points: int) -> list[int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import socket
 import sys
 import threading
@@ -16,8 +18,12 @@ from bestarm.validation import InvalidInput
 from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
 from bestarm.web.limits import Limits
+from bestarm.web.protocol import ACCEPTED_AT_ONCE, ClientConnection, Room
+from bestarm.web.quiet import quieten
 
 _SHORTEST_TOKEN = 16
+_QUEUE = 2048
+"""Connections that wait to be accepted."""
 
 
 def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> None:
@@ -51,7 +57,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(2048)
+        listener.listen(_QUEUE)
     except OSError as error:
         listener.close()
         raise InvalidInput(f"host = {host!r}, port = {port}: cannot listen there: {error.strerror}") from None
@@ -59,7 +65,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Ends event streams before it waits for open requests."""
+    """Accepts connections a few at a time, and ends event streams before it waits for open requests."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            # Asyncio has made the queue as short as what it accepts in one go.
+            listener.listen(_QUEUE)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.app
@@ -70,17 +82,22 @@ class Server(uvicorn.Server):
 
 def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
     """A server for the application. Only `proxies` are believed when they say for whom they ask."""
+    limits: Limits = app.state.limits
+    connection = functools.partial(ClientConnection, room=Room(limits.connections), limits=limits)
     config = uvicorn.Config(
         app,
+        http=connection,  # type: ignore[arg-type] # it is only called
+        backlog=ACCEPTED_AT_ONCE,
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=bool(proxies),
         forwarded_allow_ips=list(proxies),
-        timeout_keep_alive=30,
+        timeout_keep_alive=math.ceil(limits.idle_seconds),
         timeout_graceful_shutdown=10,
         ws="none",
     )
+    quieten()
     return Server(config)
 
 
@@ -119,6 +136,9 @@ def serve(
 ) -> None:
     """Serve the studies at `storage_url` until interrupted."""
     check_access(host, token, allowed_hosts, proxies)
+    # Computing threads let the others have the processor after so many seconds. A request is passed on between threads
+    # many times, and would wait as long each time.
+    sys.setswitchinterval(0.0005)
     with listen(host, port) as listener:
         app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
         shown = f"[{host}]" if ":" in host else host

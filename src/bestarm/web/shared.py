@@ -8,12 +8,12 @@ import gzip
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bestarm.plan import Plan
 from bestarm.study.outlook import Outlook
-from bestarm.study.storage import Event, Issued, Storage, StudyRecord, default_url
+from bestarm.study.storage import Entries, Event, Issued, Storage, StudyRecord, default_url
 from bestarm.study.study import Study, Test
 from bestarm.study.words import question
 from bestarm.validation import InvalidInput
@@ -30,6 +30,14 @@ _MOST_LOGS = 8
 
 MOST_SIMULATED = 100_000
 """Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
+
+
+MOST_IN_PASSING = 50_000
+"""Results that are taken in while a request is answered. To take in more is a thing of its own, see `Behind`."""
+
+
+class Behind(Exception):
+    """The study has so much to take in first that other requests should not wait for it: see `SharedStudy.catch_up`."""
 
 
 class Version(NamedTuple):
@@ -101,6 +109,28 @@ class SharedStudy(Study):
         if record is not None and record.revision == self._record.revision:
             self._record = record
         self._looked = time.monotonic()
+
+    @contextlib.contextmanager
+    def in_passing(self) -> Iterator[None]:
+        """What this thread does inside is given up with `Behind` if the study has very much to take in first."""
+        self._client.room = MOST_IN_PASSING
+        try:
+            yield
+        finally:
+            self._client.room = math.inf
+
+    def catch_up(self) -> None:
+        """Take in everything that has been told, however long that takes."""
+        with self._lock:
+            self._sync()
+
+    def _enter(self, entries: Entries) -> None:
+        super()._enter(entries)
+        room = getattr(self._client, "room", math.inf) - len(entries.ids)
+        self._client.room = room
+        if room < 0:
+            # What has entered stays entered.
+            raise Behind
 
     @property
     def entered(self) -> int:
@@ -211,7 +241,11 @@ class SharedStudy(Study):
             self._logs[last] = start + took, 4.0 * took, events
         return events
 
-    def usual_forecast(self) -> Outlook | None:
+    def forecast_while(self, is_wanted: Callable[[], bool], runs: int, seed: int) -> Outlook | None:
+        """A forecast, given up with `NotWanted` as soon as it is not wanted any more."""
+        return self._forecast(runs, seed, is_wanted)
+
+    def usual_forecast(self, is_wanted: Callable[[], bool]) -> Outlook | None:
         """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
         with self._forecasting:
             now = time.monotonic()
@@ -220,13 +254,13 @@ class SharedStudy(Study):
                 if now - made < max(10.0, 10.0 * took):
                     return known
             streams = len(self.plan.arms) * len(self.plan.metrics)
-            made_now = self.forecast(runs=min(100, max(10, MOST_SIMULATED // streams)))
+            made_now = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
             self._outlook = now, time.monotonic() - now, made_now
             return made_now
 
 
-def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
-    """A study's line in the list of studies, with what its results say left open."""
+def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -> dict[str, Any]:
+    """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
     return {
         "id": record.key,
         "name": record.name,
@@ -239,12 +273,13 @@ def list_row(record: StudyRecord, plan: Plan) -> dict[str, Any]:
         "pending": None,
         "created": record.created,
         "archived": record.archived,
-        "delta": plan.delta,
-        "policy": plan.policy,
-        "objective": plan.objective.metric,
-        "arms": len(plan.arms),
-        "metrics": len(plan.metrics),
-        "tolerance": plan.objective.tolerance,
-        "slack": bool(plan.slacks),
+        "delta": None if plan is None else plan.delta,
+        "policy": None if plan is None else plan.policy,
+        "objective": None if plan is None else plan.objective.metric,
+        "arms": None if plan is None else len(plan.arms),
+        "metrics": None if plan is None else len(plan.metrics),
+        "tolerance": None if plan is None else plan.objective.tolerance,
+        "slack": None if plan is None else bool(plan.slacks),
         "left": None,
+        "error": error,
     }

@@ -79,7 +79,7 @@ class Spool:
         while not self._size and not self._is_written:
             await self._news.wait()
         if not self._size and self._error is not None:
-            self._leave()
+            self.leave()
             raise self._error
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -99,14 +99,15 @@ class Spool:
                 else:
                     return
         finally:
-            self._leave()
+            self.leave()
 
     def _read(self, start: int) -> bytes:
         with self._lock:
             self._file.seek(start)
             return self._file.read(_PIECE)
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Nobody reads on; whoever writes finds out."""
         with self._lock:
             self._is_wanted = False
             if self._is_written:

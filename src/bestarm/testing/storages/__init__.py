@@ -18,6 +18,7 @@ __all__ = ["STORAGE_CHECKS", "MakeStorage"]
 
 STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     studies.check_studies_are_found_again,
+    studies.check_studies_can_be_listed_in_pages,
     studies.check_studies_do_not_mix,
     studies.check_an_archive_is_noted_once,
     studies.check_unknown_studies_and_tests_are_refused,
@@ -30,7 +31,9 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     telling.check_any_text_can_be_kept,
     leases.check_tests_are_issued_in_order,
     leases.check_planning_sees_what_was_handed_out,
-    leases.check_a_failing_plan_changes_nothing,
+    leases.check_a_failing_plan_leaves_nothing_handed_out,
+    leases.check_a_plan_that_comes_too_late_is_made_again,
+    leases.check_a_holder_has_at_most_so_many,
     leases.check_tests_of_who_falls_silent_are_handed_on,
     leases.check_silence_is_given_a_second_chance,
     leases.check_tests_without_a_heartbeat_stay_with_their_holder,

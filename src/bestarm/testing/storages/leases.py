@@ -15,6 +15,7 @@ from bestarm.testing.storages.common import (
     endless,
     fall_silent,
     ids,
+    must_refuse,
     new_study,
     no_rounds,
     pending_ids,
@@ -63,7 +64,7 @@ def check_planning_sees_what_was_handed_out(make_storage: MakeStorage) -> None:
         assert seen == [[0], [1, 1], [2, 2, 1], [2, 3, 3, 1]]
 
 
-def check_a_failing_plan_changes_nothing(make_storage: MakeStorage) -> None:
+def check_a_failing_plan_leaves_nothing_handed_out(make_storage: MakeStorage) -> None:
     def plan(count: int) -> Rounds:
         if count < 3:
             raise ZeroDivisionError
@@ -72,15 +73,54 @@ def check_a_failing_plan_changes_nothing(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 2, lease=SHORT)
         fall_silent(storage, study)
-        before = storage.log(study.key), storage.pending(study.key)
         try:
             storage.hand_out(study.key, 5, BOB, LONG, 0, plan)
         except ZeroDivisionError:
             pass
         else:
             raise AssertionError("what the plan raises must come through")
-        assert (storage.log(study.key), storage.pending(study.key)) == before
+        assert not [row for row in storage.pending(study.key) if row.holder == BOB and row.expires > 0.0]
         assert [test.id for test in ask(storage, study, 3, holder=BOB)] == [1, 2, 3]
+
+
+def check_a_plan_that_comes_too_late_is_made_again(make_storage: MakeStorage) -> None:
+    calls: list[int] = []
+
+    with new_study(make_storage) as (storage, study):
+
+        def plan(count: int) -> Rounds:
+            calls.append(count)
+            if len(calls) == 1:
+                # While one decides, nobody has to wait, and somebody else may be quicker.
+                storage.hand_out(study.key, 1, BOB, LONG, 0, lambda _: [[(1, 0)]])
+            return [[(0, 0)]]
+
+        handed = storage.hand_out(study.key, 1, ANN, LONG, 0, plan)
+        assert handed == [Issued(2, 0, 0)]
+        assert calls == [1, 1]
+        assert [(row.id, row.arm, row.holder) for row in storage.pending(study.key)] == [(1, 1, BOB), (2, 0, ANN)]
+
+
+def check_a_holder_has_at_most_so_many(make_storage: MakeStorage) -> None:
+    def plan(count: int) -> Rounds:
+        return [[(0, 0)]] * count
+
+    def hand(holder: str, count: int, request: str = "") -> list[int]:
+        handed = storage.hand_out(study.key, count, holder, LONG, 0, plan, most=5, request=request)
+        return [test.id for test in handed]
+
+    with new_study(make_storage) as (storage, study):
+        assert hand(ANN, 3, "first") == [1, 2, 3]
+        assert hand(ANN, 30) == [4, 5]
+        with must_refuse(ANN, "holds 5 tests"):
+            hand(ANN, 1)
+        assert hand(ANN, 3, "first") == [1, 2, 3]
+        assert hand(BOB, 1) == [6]
+        storage.tell(study.key, 1, 1.0, ANN)
+        storage.release(study.key, [3], ANN)
+        assert hand(ANN, 30) == [3, 7]
+        assert storage.count_pending(study.key) == 6
+        assert storage.count_pending(study.key, ANN) == 5
 
 
 def _refused(storage: Storage, study: StudyRecord, test: int, holder: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from bestarm.testing.storages.common import (
     ANN,
@@ -38,6 +39,28 @@ def check_studies_are_found_again(make_storage: MakeStorage) -> None:
         storage.archive(study.key, ANN)
         assert storage.look(study) == storage.find_study(study.name) != study
         assert storage.look(study._replace(name="no such study")) is None
+
+
+def check_studies_can_be_listed_in_pages(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        start = f"{study.name}: "
+        words = ["one", "Two", "50% of"] * 3
+        made = [storage.create_study(f"{start}{word} {k}", "{}", 0) for k, word in enumerate(words)]
+        storage.archive(made[4].key, ANN)
+
+        def names(limit: int, *, contains: str = "", **wanted: Any) -> list[str]:
+            found = storage.newest(limit, contains=start + contains, **wanted)
+            return [record.name.removeprefix(start) for record in found]
+
+        assert names(3) == ["50% of 8", "Two 7", "one 6"]
+        assert names(3, before=made[6].key) == ["50% of 5", "Two 4", "one 3"]
+        assert names(2, before=made[6].key, archived="false") == ["50% of 5", "one 3"]
+        assert names(9, archived="only") == ["Two 4"]
+        assert names(9, contains="TWO") == ["Two 7", "Two 4", "Two 1"]
+        assert names(9, contains="50% o") == ["50% of 8", "50% of 5", "50% of 2"]
+        assert names(9, contains="50_ o") == []
+        assert storage.study(made[2].key) == made[2]
+        assert storage.study(made[-1].key + 1) is None
 
 
 def check_studies_do_not_mix(make_storage: MakeStorage) -> None:

@@ -23,6 +23,7 @@ export function flightPanel(context) {
   const noise = new Map([plan.objective, ...(plan.constraints || [])].map((part) => [part.metric, part.noise]));
   const rows = new Map();
   let tests = [];
+  let out = 0;
   let shown = AT_ONCE;
 
   const number = h("input", { id: newId("n"), type: "number", min: 1, max: 1000, value: "1", class: "tiny" });
@@ -176,7 +177,9 @@ export function flightPanel(context) {
     });
     form.hidden = tests.length === 0;
     more.hidden = tests.length <= shown;
-    const words = tests.length === 0 ? "No test is out." : `${plural(tests.length, "test")} without a result${tests.length > shown ? `; the first ${count(shown)} are shown` : ""}.`;
+    // The service sends the first thousand; there may be more.
+    const all = Math.max(out, tests.length);
+    const words = tests.length === 0 ? "No test is out." : `${plural(all, "test")} without a result${all > shown ? `; the first ${count(Math.min(shown, tests.length))} are shown` : ""}.`;
     setText(note, words);
   }
 
@@ -186,6 +189,7 @@ export function flightPanel(context) {
     element,
     update(status) {
       const closed = Boolean(status.archived);
+      out = status.pending;
       ask.disabled = closed || status.state !== "running";
       tell.disabled = closed;
     },

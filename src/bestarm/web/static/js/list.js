@@ -8,7 +8,19 @@ import { count, dateTime, headline, number, percent, plural, promised, STATES } 
 
 const AT_ONCE = 100;
 
+/** A study that the service cannot read: why, and nothing that it could not know. */
+function faultyCard(study) {
+  return h("li", { class: "card study-card unknown" },
+    h("div", { class: "card-main" },
+      h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
+      h("p", { class: "where" },
+        h("span", { class: "badge" }, study.archived ? "archived" : "cannot be read"), " ", study.error)),
+    h("dl", { class: "facts" },
+      h("div", {}, h("dt", {}, "Created"), h("dd", {}, dateTime(study.created)))));
+}
+
 function card(study) {
+  if (study.error) return faultyCard(study);
   const { first, second } = headline(study, study.delta);
   const decided = study.state === "certified" || study.state === "no_feasible_arm";
   const sure = decided
@@ -36,37 +48,47 @@ export async function show(main) {
   document.title = "Studies · bestarm";
   let archived = false;
   let text = "";
-  let shown = AT_ONCE;
+  let pages = 1;
+  let hasMore = false;
   let studies = [];
   let fetched = 0;
 
   const search = h("input", { id: "search", type: "search", placeholder: "Part of a name", autocomplete: "off" });
   const box = h("input", { id: "archived", type: "checkbox" });
   const list = h("ul", { class: "cards", id: "studies" });
-  const more = h("button", { hidden: true, onclick: () => { shown += AT_ONCE; draw(); } }, "Show more");
+  const more = h("button", { hidden: true, onclick: () => { pages += 1; load(true).catch(console.warn); } }, "Show more");
   const note = h("p", { class: "muted", role: "status" });
 
   function draw() {
-    const wanted = studies.filter((study) => study.name.toLowerCase().includes(text));
-    keepingFocus(list, () => replace(list, wanted.slice(0, shown).map(card)));
-    more.hidden = wanted.length <= shown;
-    if (studies.length === 0) {
+    keepingFocus(list, () => replace(list, studies.map(card)));
+    more.hidden = !hasMore;
+    if (studies.length === 0 && text) {
+      replace(note, "No study has this in its name.");
+    } else if (studies.length === 0) {
       replace(note, archived ? "Nothing is archived." : "There is no study yet. ",
         archived ? null : h("a", { href: "/new" }, "Create the first one"));
     } else {
-      replace(note, wanted.length === studies.length ? plural(studies.length, "study", "studies")
-        : `${count(wanted.length)} of ${plural(studies.length, "study", "studies")}`);
+      replace(note, hasMore ? `The newest ${count(studies.length)} studies` : plural(studies.length, "study", "studies"));
     }
   }
 
+  let typing = 0;
   let loading = null;
   let again = false;
-  async function load() {
-    if (loading) { again = true; return; }
+  async function load(soon = false) {
+    if (loading) { again = soon ? "soon" : again || "later"; return; }
     loading = (async () => {
       const from = performance.now();
-      const found = await get(`/api/studies?archived=${archived}`);
-      studies = found.filter((study) => Boolean(study.archived) === archived);
+      const found = [];
+      for (let page = 0; page < pages; page += 1) {
+        const query = new URLSearchParams({ archived: archived ? "only" : "false", limit: AT_ONCE, contains: text });
+        if (found.length) query.set("before", found[found.length - 1].id);
+        const some = await get(`/api/studies?${query}`);
+        found.push(...some);
+        hasMore = some.length === AT_ONCE;
+        if (!hasMore) break;
+      }
+      studies = found;
       fetched = performance.now() - from;
       draw();
     })();
@@ -75,16 +97,22 @@ export async function show(main) {
     } finally {
       loading = null;
       if (again) {
+        const pause = again === "soon" ? 0 : Math.max(1000, 5 * fetched);
         again = false;
-        setTimeout(() => load().catch(console.warn), Math.max(1000, 5 * fetched));
+        setTimeout(() => load().catch(console.warn), pause);
       }
     }
     // While figures are being computed the service leaves them out.
-    if (studies.some((study) => study.state === null)) setTimeout(() => load().catch(console.warn), 1500);
+    if (studies.some((study) => study.state === null && !study.error)) setTimeout(() => load().catch(console.warn), 1500);
   }
 
-  search.addEventListener("input", () => { text = search.value.trim().toLowerCase(); shown = AT_ONCE; draw(); });
-  box.addEventListener("change", () => { archived = box.checked; load().catch(console.warn); });
+  search.addEventListener("input", () => {
+    text = search.value.trim();
+    pages = 1;
+    clearTimeout(typing);
+    typing = setTimeout(() => load(true).catch(console.warn), 200);
+  });
+  box.addEventListener("change", () => { archived = box.checked; pages = 1; load(true).catch(console.warn); });
 
   await load();
   replace(main,

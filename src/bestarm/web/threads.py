@@ -1,0 +1,75 @@
+"""The threads of the service: few, of several kinds, so that nothing slow takes those that quick requests need."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeVar
+
+from starlette.requests import Request
+
+T = TypeVar("T")
+
+Kind = Literal["quick", "catching up", "slow", "files", "forecasts"]
+
+_THREADS: dict[Kind, int] = {
+    "quick": 8,  # questions to the database that take milliseconds
+    "catching up": 2,  # reading long records, when a study is opened or something in its past was corrected
+    "slow": 2,  # reports, logs and uploads
+    "files": 2,  # exports
+    "forecasts": 1,  # simulations, each of which can use a core for long
+}
+"""Together no more than the connections that the database's pool allows."""
+
+
+class Gone(Exception):
+    """The client has hung up, so nobody wants the answer."""
+
+
+class Threads:
+    """Runs what must not keep the event loop waiting."""
+
+    def __init__(self) -> None:
+        self._pools = {kind: ThreadPoolExecutor(count, f"bestarm-{kind}") for kind, count in _THREADS.items()}
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def start(self, kind: Kind, act: Callable[[], None]) -> None:
+        """Something of which nobody waits for the end."""
+        self._pools[kind].submit(act)
+
+    async def run(self, kind: Kind, act: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
+
+    async def run_while_wanted(self, kind: Kind, request: Request, act: Callable[[Callable[[], bool]], T]) -> T:
+        """Something that may take long; `act` is handed a function that says whether anybody still waits for it.
+
+        It need not have begun: if the client hangs up in the queue, it never does.
+        """
+        left = threading.Event()
+        running: asyncio.Future[Any] = asyncio.ensure_future(self.run(kind, lambda: act(lambda: not left.is_set())))
+        await until_done_or_gone(running, request)
+        if not running.done():
+            left.set()
+            running.cancel()
+            raise Gone
+        result: T = running.result()
+        return result
+
+
+async def until_done_or_gone(running: asyncio.Future[Any], request: Request) -> None:
+    """Wait until something is done, or the client has hung up."""
+    leaving = asyncio.ensure_future(_leaving(request))
+    try:
+        await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+
+
+async def _leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
