@@ -20,7 +20,7 @@ from bestarm.testing.torture.trials import Trials
 
 KILLS = 1000
 MINUTES = 30.0
-SHORT = 1.25
+SHORT = 1.1
 _LEAST = 20.0
 _PAGE = Path("docs/reliability.md")
 
