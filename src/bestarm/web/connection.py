@@ -14,6 +14,7 @@ import time
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from bestarm.parsing import read_json
 from bestarm.study.storage import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
@@ -122,7 +123,7 @@ class Connection:
         if status == 304:
             return None
         try:
-            answer = json.loads(data)
+            answer = read_json(data)
             if 200 <= status < 300:
                 return answer
             reason, field = answer["error"]["reason"], answer["error"]["field"]

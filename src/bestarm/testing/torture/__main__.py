@@ -20,7 +20,7 @@ from bestarm.testing.torture.trials import Trials
 
 KILLS = 1000
 MINUTES = 30.0
-SHORT = 1.25
+SHORT = 1.1
 _LEAST = 20.0
 _PAGE = Path("docs/reliability.md")
 
@@ -44,7 +44,7 @@ def _workers(row: Row, url: str, folder: Path, seed: int, times: int, until: flo
         print("  too short a time to bring a study to its answer")
         return
     found = workers.run(url, folder / "acknowledged", times, seed=seed, seconds=seconds, patience=seconds + 600.0)
-    row.times = row.middle = found.killed
+    row.times = found.killed
     for kind, text in found.wrong:
         row.complain(kind, text)
 
@@ -61,7 +61,6 @@ def _disks(row: Row, folder: Path, lots: random.Random, times: int, until: float
         place.mkdir()
         wrong = disks.run(kinds[row.times % len(kinds)], place, 600.0, lots.randrange(120_000, 250_000))
         row.times += 1
-        row.middle += 1
         for kind, text in wrong:
             row.complain(kind, text)
 

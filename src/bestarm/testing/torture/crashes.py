@@ -33,6 +33,7 @@ _TYPICAL = 0.02
 _STATEMENTS = (b"COMMIT", b"COMMIT", b"INSERT", b"UPDATE")
 
 Fault = Callable[[], object]
+"""Begins or ends a fault. What begins one may return an event that says when it has come to pass."""
 
 
 @contextlib.contextmanager
@@ -51,7 +52,7 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
     facts = deed.prepare(before, trials.lots, mark)
     if isinstance(place, Here):
         place.study.request = f"key {mark}"
-    start()
+    came = start()
     answered = True
     try:
         deed.do(place, facts)
@@ -61,7 +62,8 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
             trials.row.complain("stuck", f"not one line: {error}")
     finally:
         mend()
-    trials.settle(deed, facts, mark, answered)
+    struck = came.is_set() if isinstance(came, threading.Event) else True
+    trials.settle(deed, facts, mark, answered, struck=struck)
 
 
 def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-HEADINGS = ("fault", "database", "times", "in the middle", "then done", "repeated", "lost", "twice", "torn", "stuck")
+HEADINGS = ("fault", "database", "times", "no answer", "then done", "repeated", "lost", "twice", "torn", "stuck")
 LEAST = 2
 """So often everything is tried, however little time there is."""
 
@@ -21,11 +21,11 @@ class Row:
     fault: str
     database: str
     times: int = 0
-    middle: int = 0
-    """Before the call had answered."""
-    done: int = 0
+    silent: int | None = None
+    """So often the call had no answer; None where calls are not looked at one by one."""
+    done: int | None = None
     """Of these, how many had been recorded all the same."""
-    repeated: int = 0
+    repeated: int | None = None
     lost: int = 0
     twice: int = 0
     torn: int = 0
@@ -48,8 +48,8 @@ class Row:
         self.complaints.append(f"{self.fault}, {self.database}: {kind}: {text}")
 
     def cells(self) -> list[str]:
-        counts = (self.times, self.middle, self.done, self.repeated, self.lost, self.twice, self.torn, self.stuck)
-        return [self.fault, self.database, *(f"{count:,}" for count in counts)]
+        counts = (self.times, self.silent, self.done, self.repeated, self.lost, self.twice, self.torn, self.stuck)
+        return [self.fault, self.database, *("–" if count is None else f"{count:,}" for count in counts)]
 
 
 def table(rows: list[Row]) -> str:

@@ -65,6 +65,7 @@ class Trials:
 
     def __init__(self, row: Row, url: str, lots: random.Random, deeds: tuple[Deed, ...] = DEEDS) -> None:
         self.row = row
+        row.silent = row.done = row.repeated = 0
         self.is_remote = False
         """Whether deeds are done on a server, under keys that its client makes up."""
         self.url = url
@@ -99,22 +100,25 @@ class Trials:
 
     def repeat(self, deed: Deed, facts: Facts, mark: int) -> None:
         """Do again what nobody knows to have been done, under the same key and in the same name."""
-        self.row.repeated += 1
+        self.row.repeated = (self.row.repeated or 0) + 1
         with opened(self.url) as storage:
             place = Here(storage, self.name, mark)
             place.study.request = f"key {mark}"
             deed.do(place, facts)
 
-    def settle(self, deed: Deed, facts: Facts, mark: int, answered: bool) -> None:
-        """Look what has become of it, then say it again or leave it, and go on with the study."""
+    def settle(self, deed: Deed, facts: Facts, mark: int, answered: bool, *, struck: bool = True) -> None:
+        """Look what has become of it, then say it again or leave it, and go on with the study.
+
+        A fault that did not come to pass is not counted.
+        """
         row = self.row
-        row.times += 1
-        row.by_deed[deed.name] += 1
-        row.middle += not answered
+        row.times += struck
+        row.by_deed[deed.name] += struck
+        row.silent = (row.silent or 0) + (not answered)
         try:
             repeats = not answered and not (self.is_remote and deed.has_own_key) and self.lots.random() < 0.5
             count = self._look(deed, facts, answered, goes_on=not repeats)
-            row.done += not answered and count == 1
+            row.done = (row.done or 0) + (not answered and count == 1)
             if repeats:
                 self.repeat(deed, facts, mark)
                 count = self._look(deed, facts, answered=True)
