@@ -101,7 +101,7 @@ def test_a_server_that_stops_within_a_transaction(own_server: PostgresServer) ->
         own_server.stop("immediate")
         return [[(0, 0)]]
 
-    with pytest.raises(StorageError, match="the database server (stopped|cannot be reached)"):
+    with pytest.raises(StorageError, match=r"the database server (stopped|cannot be reached)"):
         storage.hand_out(key, 1, "ann", 100.0, 0, plan)
     own_server.start()
     assert storage.issued(key) == 0
