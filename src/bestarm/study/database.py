@@ -88,12 +88,12 @@ class Database:
         if not self.is_sqlite:
             return self._new_server_engine(address, options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
-        if not self.in_memory:
-            options["max_overflow"] = 15
-        else:
+        if self.in_memory:
             options |= {"poolclass": StaticPool}
             options["connect_args"]["check_same_thread"] = False
-        if self._standing is not None:
+        elif self._standing is None:
+            options["max_overflow"] = 15
+        else:
             # Nothing that was read is kept from one time to the next.
             arguments, standing = options.pop("connect_args"), self._standing
             options |= {"poolclass": NullPool, "creator": lambda: standing.connect(**arguments)}
