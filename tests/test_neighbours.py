@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -15,9 +16,9 @@ import httpx
 import pytest
 
 import bestarm as ba
-from bestarm.study import exchange, following, outlook
+from bestarm.study import database, exchange, following, outlook
 from bestarm.study.checks import most_held
-from bestarm.study.storage import Rounds, Storage, open_storage
+from bestarm.study.storage import Rounds, Storage, StorageError, open_storage
 from bestarm.study.study import Study, Test
 from bestarm.study.workers import drive
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -122,6 +123,34 @@ def test_decisions_of_many_end_in_one_order(storage: Storage) -> None:
     assert sorted(told) == list(range(1, issued + 1))
     assert study.status().tests == issued
     assert not study.pending()
+
+
+def test_those_in_the_queue_of_a_file_that_another_process_holds_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.3)
+    study = Study.create(PROBLEM, name="x", storage=tmp_path / "x.db")
+    tests = study.ask(4)
+    said: list[str] = []
+
+    def tell(test: Test) -> None:
+        try:
+            study.tell(test, 0.0)
+        except StorageError as error:
+            said.append(str(error))
+
+    with contextlib.closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        threads = [threading.Thread(target=tell, args=(test,)) for test in tests]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE)
+        other.execute("ROLLBACK")
+    assert len(said) == 4
+    assert all("another process has held the database" in words for words in said)
+    for test in tests:
+        study.tell(test, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------- in one service

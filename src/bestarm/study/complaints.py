@@ -12,6 +12,7 @@ from bestarm.validation import InvalidInput
 BUSY_SECONDS = 60.0
 """How long to wait for a database that another process is writing to."""
 
+_BUSY = f"another process has held the database for over {BUSY_SECONDS:g} s; try again"
 _STOPPED = "the database server stopped; nothing acknowledged is lost, try again when it is back"
 _SILENT = "the database server does not answer; nothing acknowledged is lost, try again when it does"
 _UNREACHABLE = "the database server cannot be reached; start it and try again"
@@ -36,7 +37,7 @@ _TROUBLES = {
     "database or disk is full": "the disk is full; nothing acknowledged is lost, free some space and go on",
     "disk i/o error": "the disk could not be written or read; nothing acknowledged is lost",
     "no space left": "the server's disk is full; nothing acknowledged is lost, free some space and go on",
-    "database is locked": f"another process has held the database for over {BUSY_SECONDS:g} s; try again",
+    "database is locked": _BUSY,
     "too many clients|connection slots": "the database server has no connection to spare; try again",
     "lock timeout": f"another process has held the study for over {BUSY_SECONDS:g} s; nothing was changed, try again",
     "idle-in-transaction": "this program was silent for too long at its work; nothing was changed, try again",
@@ -78,6 +79,11 @@ def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_l
     if any(part in first for part in parts):
         return kind(f"{where}: the database refuses, and says why in words that hold a secret of its address")
     return kind(f"{where}: the database says: {first}")
+
+
+def busy(url: str) -> StorageError:
+    """What to raise when it never is somebody's turn to write."""
+    return StorageError(f"storage = {url!r}: {_BUSY}")
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.study import schema
 from bestarm.study.address import read_address, secrets_of, shown_address
-from bestarm.study.complaints import BUSY_SECONDS, complaint, unknown_outcome
+from bestarm.study.complaints import BUSY_SECONDS, busy, complaint, unknown_outcome
 from bestarm.study.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
@@ -150,8 +150,7 @@ class Database:
 
     def _make_turns(self) -> None:
         # SQLite lets those wait who find it locked by sleeping and trying again; in a queue they lose no time.
-        has_queue = self.is_sqlite and not self.in_memory
-        self._turn: contextlib.AbstractContextManager[Any] = threading.Lock() if has_queue else contextlib.nullcontext()
+        self._turn = threading.Lock() if self.is_sqlite and not self.in_memory else None
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -159,10 +158,19 @@ class Database:
         with self._in_turn(), self.connect(changes=True) as connection:
             yield connection
 
-    def _in_turn(self) -> contextlib.AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def _in_turn(self) -> Iterator[None]:
         if self._process != os.getpid():
             self._after_fork()
-        return contextlib.nullcontext() if self._is_inside else self._turn
+        turn = None if self._is_inside else self._turn
+        # Whoever is first may wait for another process; nobody waits longer than they would alone.
+        if turn is not None and not turn.acquire(timeout=BUSY_SECONDS):
+            raise busy(self.url)
+        try:
+            yield
+        finally:
+            if turn is not None:
+                turn.release()
 
     @property
     def _is_inside(self) -> bool:
