@@ -489,7 +489,7 @@ def test_a_study_that_cannot_be_read_is_listed_as_such(visit: Visit, server: Ser
     page.get_by_label("Find a study").fill("faulty")
     card = page.locator(".study-card")
     # The service searches, so it takes a moment until the others are gone.
-    page.wait_for_function("document.querySelectorAll('.study-card').length === 2")
+    wait_until(lambda: card.count() == 2)
     card.filter(has_text="its plan cannot be read: not valid JSON").wait_for()
     card.filter(has_text="No results yet").wait_for()
     visitor.check()
