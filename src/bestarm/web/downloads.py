@@ -17,7 +17,7 @@ from bestarm.web.common import READ, Key
 from bestarm.web.desk import Desk
 from bestarm.web.shared import SharedStudy
 from bestarm.web.spool import Spool
-from bestarm.web.threads import Gone, until_done_or_gone
+from bestarm.web.threads import unless_gone
 
 
 def add_downloads(router: APIRouter, desk: Desk) -> None:
@@ -47,13 +47,7 @@ def add_downloads(router: APIRouter, desk: Desk) -> None:
         write: Callable[[SharedStudy, TextIO], int] = write_csv if form == "csv" else write_json
         spool = Spool()
         desk.threads.start("files", lambda: spool.fill(lambda out: write(shared, out)))
-        beginning = asyncio.ensure_future(spool.begin())
-        await until_done_or_gone(beginning, request)
-        if not beginning.done():
-            beginning.cancel()
-            spool.leave()
-            raise Gone
-        beginning.result()
+        await unless_gone(request, asyncio.ensure_future(spool.begin()), spool.leave)
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
         return StreamingResponse(spool.pieces(), headers=_attached(shared, form), media_type=kind)
 

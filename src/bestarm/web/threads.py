@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from starlette.requests import Request
 
@@ -51,23 +51,22 @@ class Threads:
         It need not have begun: if the client hangs up in the queue, it never does.
         """
         left = threading.Event()
-        running: asyncio.Future[Any] = asyncio.ensure_future(self.run(kind, lambda: act(lambda: not left.is_set())))
-        await until_done_or_gone(running, request)
-        if not running.done():
-            left.set()
-            running.cancel()
-            raise Gone
-        result: T = running.result()
-        return result
+        running: asyncio.Future[T] = asyncio.ensure_future(self.run(kind, lambda: act(lambda: not left.is_set())))
+        return await unless_gone(request, running, left.set)
 
 
-async def until_done_or_gone(running: asyncio.Future[Any], request: Request) -> None:
-    """Wait until something is done, or the client has hung up."""
+async def unless_gone(request: Request, running: asyncio.Future[T], when_left: Callable[[], None]) -> T:
+    """What something results in. If the client hangs up before, it is cancelled and `Gone` is raised."""
     leaving = asyncio.ensure_future(_leaving(request))
     try:
         await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
     finally:
         leaving.cancel()
+    if not running.done():
+        when_left()
+        running.cancel()
+        raise Gone
+    return running.result()
 
 
 async def _leaving(request: Request) -> None:
