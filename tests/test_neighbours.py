@@ -319,6 +319,22 @@ def test_pending_tests_come_in_pages(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/api/studies/1/pending", params={"limit": 10_001}, timeout=PATIENCE).status_code == 422
 
 
+def test_everything_somebody_holds_is_released_under_a_key(tmp_path: Path) -> None:
+    study = Study.create(PROBLEM, name="x", storage=tmp_path / "x.db", holder="ann")
+    study.ask(3, days=1)
+    with running(str(tmp_path / "x.db")) as url:
+
+        def release(**body: Any) -> httpx.Response:
+            key = {"Idempotency-Key": "k"}
+            address = f"{url}/api/studies/1/release"
+            return httpx.post(address, json=body | {"holder": "b"}, headers=key, timeout=PATIENCE)
+
+        assert release(held_by="ann").json() == {"released": [1, 2, 3]}
+        assert release(held_by="ann").json() == {"released": []}
+        assert release(held_by="ann", tests=[1]).json()["error"]["field"] == "held_by"
+        assert release(held_by="bob").status_code == 422, "a key is for one thing"
+
+
 # ------------------------------------------------------------------------------------------------ how much is out
 
 

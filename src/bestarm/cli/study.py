@@ -209,17 +209,19 @@ def release(name: str, tests: Sequence[str], held_by: str | None, worker: str | 
     study = open_study(name, db, worker)
     pending = {row.id: row for _, row in study.pending()}
     if held_by is not None:
-        numbers = [row.id for row in pending.values() if row.holder == held_by and row.expires > 0.0]
+        numbers = study.release_held_by(held_by)
         if not numbers:
             holders = sorted({row.holder for row in pending.values() if row.expires > 0.0})
             there = f"tests are held by {', '.join(holders[:10])}" if holders else "nobody holds any"
             raise InvalidInput(f"--held-by = {held_by!r}: holds no test of {name!r}; {there}")
-    for number in numbers:
-        if number not in pending:
-            raise InvalidInput(
-                f"test = {number}: is not waited for in study {name!r}; `bestarm status` says which tests are pending"
-            )
-    study.release(numbers)
+    else:
+        for number in numbers:
+            if number not in pending:
+                raise InvalidInput(
+                    f"test = {number}: is not waited for in study {name!r}; "
+                    "`bestarm status` says which tests are pending"
+                )
+        study.release(numbers)
     for number in numbers[:MOST_NAMED]:
         row = pending[number]
         held = f", which {row.holder} held" if row.expires > 0.0 else ", which nobody held"

@@ -247,9 +247,14 @@ class SQLStorage(Storage):
                     raise
                 raise lost from None
 
-    def _under(self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None]) -> None:
-        """Change an open study, once for each `request`; `act` takes the connection and the time."""
-        request, named = request or new_key(), ",".join(map(str, tests[:100]))
+    def _under(
+        self, key: int, request: str, what: str, tests: Sequence[int], act: Callable[..., None], named: str = ""
+    ) -> None:
+        """Change an open study, once for each `request`; `act` takes the connection and the time.
+
+        What is repeated is known by its kind and the tests it is about, or by how it has `named` them.
+        """
+        request, named = request or new_key(), named or ",".join(map(str, tests[:100]))
 
         def once() -> None:
             with self._database.transaction() as connection:
@@ -474,17 +479,20 @@ class SQLStorage(Storage):
         self._under(key, request, "set aside", [test], set_aside)
 
     def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
-        def release(connection: sa.Connection, now: float) -> None:
-            for start in range(0, len(tests), 500):
-                part = tests[start : start + 500]
-                others = sa.select(queue.c.test, queue.c.holder).where(
-                    *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
-                )
-                for test, other in connection.execute(others).all():
-                    note(connection, key, "released", holder, f"held by {other}", now, test)
-                connection.execute(_not_lost(key, part, holder).values(_FREED))
+        self._under(key, request, "release", tests, lambda connection, now: _free(connection, key, tests, holder, now))
 
-        self._under(key, request, "release", tests, release)
+    def release_held_by(self, key: int, name: str, holder: str, *, request: str = "") -> list[int]:
+        freed: list[int] = []
+
+        def release(connection: sa.Connection, now: float) -> None:
+            held = sa.select(queue.c.test).where(
+                queue.c.study == key, queue.c.holder == text(name), queue.c.expires > 0.0, ~has_outcome
+            )
+            freed[:] = connection.execute(held.order_by(queue.c.test)).scalars()
+            _free(connection, key, freed, holder, now)
+
+        self._under(key, request, "release", [], release, named=f"held by {text(name)}")
+        return freed
 
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
         def renew() -> None:
@@ -569,6 +577,18 @@ def _not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
         former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
     )
     return _of_tests(key, ids).where(~lost)
+
+
+def _free(connection: sa.Connection, key: int, ids: Sequence[int], holder: str, now: float) -> None:
+    """Nobody holds these tests any more; whose they were is noted."""
+    for start in range(0, len(ids), 500):
+        part = ids[start : start + 500]
+        others = sa.select(queue.c.test, queue.c.holder).where(
+            *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
+        )
+        for test, other in connection.execute(others).all():
+            note(connection, key, "released", holder, f"held by {other}", now, test)
+        connection.execute(_not_lost(key, part, holder).values(_FREED))
 
 
 def _record(row: Any) -> StudyRecord:

@@ -373,6 +373,12 @@ class Storage(abc.ABC):
         To free what somebody else holds is noted in the log.
         """
 
+    def release_held_by(self, key: int, name: str, holder: str, *, request: str = "") -> list[int]:
+        """Free, in the name of `holder`, everything that `name` holds; returns those tests, none for a repeat."""
+        held = [row.id for row in self.pending(key) if row.holder == name and row.expires > 0.0]
+        self.release(key, held, holder, request=request)
+        return held
+
     @abc.abstractmethod
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
         """A heartbeat: `holder` promises to be heard of again within `lease` seconds, for the tests they hold."""

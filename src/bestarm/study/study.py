@@ -321,10 +321,9 @@ class Study(Follower):
 
     def release_held_by(self, name: str) -> list[int]:
         """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
-        rows = self._storage.pending(self._record.key)
-        numbers = [row.id for row in rows if row.holder == name and row.expires > 0.0]
-        self.release(numbers)
-        return numbers
+        freed = self._storage.release_held_by(self._record.key, name, self.holder, request=self._new_request())
+        self._let_go(freed)
+        return freed
 
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""

@@ -151,12 +151,16 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         tags=["tests"],
     )
     async def release(study: Key, body: models.FreedTests, request: Request) -> Response:
-        """Free tests unmeasured, whoever holds them: those named, and all that `held_by` holds."""
+        """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
+        held_by = body.held_by
+        if held_by is not None and body.tests:
+            raise Problem(422, "held_by: give it, or the tests, and not both", "held_by")
 
-        def act(one: SharedStudy) -> int:
-            freed = 0 if body.held_by is None else len(one.release_held_by(body.held_by))
+        def act(one: SharedStudy) -> list[int]:
+            if held_by is not None:
+                return one.release_held_by(held_by)
             one.release(body.tests)
-            return freed + len(body.tests)
+            return body.tests
 
         return json_response({"released": await change(study, request, body.holder, act)})
 

@@ -122,7 +122,7 @@ class SetAside(OneTest):
 
 
 class FreedTests(_Taken):
-    """Tests to be freed, whoever holds them, and those of somebody to be freed all together."""
+    """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
     held_by: Annotated[str, Field(max_length=200)] | None = None
@@ -166,11 +166,11 @@ class Nothing(BaseModel):
 
 
 class Released(BaseModel):
-    """How many tests were named, or held by whom that was said of."""
+    """The tests that were named, or that were held by whom that was said of."""
 
     model_config = ConfigDict(extra="forbid")
 
-    released: int
+    released: list[int]
 
 
 class Health(BaseModel):

@@ -46,6 +46,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     giving.check_a_source_is_taken_once,
     repeating.check_results_under_one_request_are_given_once,
     repeating.check_tests_under_one_request_are_handed_out_once,
+    repeating.check_everything_somebody_holds_is_freed_once,
     repeating.check_what_is_noted_under_one_request_is_noted_once,
     repeating.check_a_study_is_made_once_under_a_request,
     arriving.check_arrivals_are_in_the_order_of_telling,

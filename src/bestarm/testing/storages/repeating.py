@@ -66,6 +66,19 @@ def check_tests_under_one_request_are_handed_out_once(make_storage: MakeStorage)
         assert pending_ids(storage, study) == [2, 3, 4, 5, 6]
 
 
+def check_everything_somebody_holds_is_freed_once(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        storage.hand_out(study.key, 3, ANN, LONG, 0, endless)
+        storage.tell(study.key, 2, 1.0, ANN)
+        assert storage.release_held_by(study.key, ANN, BOB, request="r1") == [1, 3]
+        assert [test.id for test in storage.hand_out(study.key, 2, ANN, LONG, 0, endless)] == [1, 3]
+        # What they hold by now is not what was meant.
+        assert storage.release_held_by(study.key, ANN, BOB, request="r1") == []
+        assert all(row.expires > 0.0 for row in storage.pending(study.key))
+        assert storage.release_held_by(study.key, ANN, BOB, request="r2") == [1, 3]
+        assert storage.release_held_by(study.key, "nobody", BOB) == []
+
+
 def check_what_is_noted_under_one_request_is_noted_once(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         storage.hand_out(study.key, 3, ANN, LONG, 0, endless)
