@@ -4,4 +4,4 @@ from __future__ import annotations
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["src/bestarm/kernel/*_cuda.py"]
+collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["src/bestarm/simulation/cuda/*.py"]

@@ -24,7 +24,7 @@ import numpy as np
 import bestarm as ba
 from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
-from bestarm.simulation.cuda import CardSchedule
+from bestarm.simulation.cuda.card import CardSchedule
 from bestarm.simulation.engine import Chunk, Job
 from bestarm.simulation.simulate import Simulation
 from bestarm.testing.hard import hard_problems

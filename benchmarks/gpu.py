@@ -25,7 +25,7 @@ from numba import cuda
 
 import bestarm as ba
 from bestarm.policies import all_policies, find_policy
-from bestarm.simulation.cuda import CardJob, CardSchedule, planned, this_card
+from bestarm.simulation.cuda.card import CardJob, CardSchedule, planned, this_card
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
 

@@ -35,8 +35,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import bestarm as ba
+from bestarm.client.client import Client
 from bestarm.study.study import Study
-from bestarm.web.client import Client
 
 CLIENTS = 50
 PROCESSES = 5

@@ -41,7 +41,7 @@ def page_of(path: Path) -> str:
     """The page, relative to docs/, on which a file or folder of the repository is shown.
 
     >>> page_of(ROOT / "docs" / "studies.md"), page_of(ROOT / "CHANGELOG.md"), page_of(ROOT / "tests" / "test_docs.py")
-    ('studies.md', 'changelog.md', 'source/tests/test_docs.py.md')
+    ('studies.md', 'changelog.md', 'source/tests/project/test_docs.py.md')
     """
     name = path.relative_to(ROOT).as_posix()
     if name in MOVED:

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 
 import bestarm
+import bestarm.client
 import bestarm.integrations
-import bestarm.web.client
 from bestarm.cli.app import app
 from bestarm.web.app import create_app
 
@@ -27,7 +27,7 @@ GROUPS = {
 }
 FURTHER = {
     "Hand-over from tuners": bestarm.integrations,
-    "A service somewhere else": bestarm.web.client,
+    "A service somewhere else": bestarm.client,
 }
 """Modules with public names that are not in `bestarm` itself."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bestarm.analysis import plot
     from bestarm.answer import Answer
-    from bestarm.noise import Bernoulli, Bounded, Gaussian
+    from bestarm.noises import Bernoulli, Bounded, Gaussian
     from bestarm.paper.instances import instance, instance_names
     from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
+    from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
     from bestarm.study.conclusion import conclusion
     from bestarm.study.failures import MeasurementFailed
-    from bestarm.study.storage import OutcomeUnknown, StorageError
     from bestarm.study.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
@@ -29,27 +29,27 @@ _HOME = {
     "AlreadyTold": "study",
     "Answer": "answer",
     "Arm": "problem",
-    "Bernoulli": "noise",
-    "Bounded": "noise",
+    "Bernoulli": "noises",
+    "Bounded": "noises",
     "Budget": "plan",
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Forecast": "simulation.forecast",
-    "Gaussian": "noise",
+    "Gaussian": "noises",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
     "MeasurementFailed": "study.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
-    "OutcomeUnknown": "study.storage",
+    "OutcomeUnknown": "storage.errors",
     "Plan": "plan",
     "Policy": "policies.base",
     "Problem": "problem",
     "Simulation": "simulation.simulate",
     "Status": "study",
     "Stop": "policies.base",
-    "StorageError": "study.storage",
+    "StorageError": "storage.errors",
     "Study": "study",
     "Test": "study",
     "Theory": "theory",

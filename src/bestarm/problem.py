@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator
 
-from bestarm.noise import Noise
+from bestarm.noises import Noise
 from bestarm.validation import Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.study.intervals import short
+from bestarm.analysis.intervals import short
 from bestarm.validation import InvalidInput
 
 # The palette of Okabe and Ito.

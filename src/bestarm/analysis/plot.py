@@ -9,14 +9,16 @@ import importlib
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bestarm.analysis.drawing import plain
+from bestarm.analysis.intervals import COLORS, limits, short, short_names
 from bestarm.analysis.selection import charted
-from bestarm.study.intervals import COLORS, limits, short, short_names
-from bestarm.study.standing import ArmStanding, Verdict
-from bestarm.study.study import Study
+from bestarm.analysis.standing import ArmStanding, Verdict
 from bestarm.validation import InvalidInput
+
+if TYPE_CHECKING:
+    from bestarm.study.study import Study
 
 __all__ = ["costs", "intervals", "progress"]
 

@@ -8,21 +8,24 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
+from typing import TYPE_CHECKING
 
 from bestarm import __version__
+from bestarm.analysis.figures import side_by_side
+from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.selection import charted
+from bestarm.analysis.standing import ArmStanding, MetricStanding, odds
+from bestarm.analysis.status import Status
+from bestarm.analysis.timeline import Progress
+from bestarm.analysis.words import assumptions, guarantee, question
 from bestarm.answer import Answer, promised
 from bestarm.plan import Plan
 from bestarm.policies.certify import Certify
-from bestarm.study.figures import side_by_side
-from bestarm.study.intervals import interval_chart
-from bestarm.study.outlook import Outlook
-from bestarm.study.standing import ArmStanding, MetricStanding, odds
-from bestarm.study.status import Status
-from bestarm.study.study import Study
-from bestarm.study.timeline import Progress
-from bestarm.study.words import assumptions, guarantee, question
 from bestarm.validation import exact
+
+if TYPE_CHECKING:
+    from bestarm.study.continuations import Outlook
+    from bestarm.study.study import Study
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.status import Status
 from bestarm.plan import Plan
-from bestarm.study.standing import ArmStanding
-from bestarm.study.status import Status
 
 MOST_IN_CHART = 60
 

@@ -238,8 +238,8 @@ def _status() -> int:
         _complain(error)
         return 2
     except RuntimeError as error:
+        from bestarm.storage.errors import StorageError
         from bestarm.study.failures import MeasurementFailed
-        from bestarm.study.storage import StorageError
 
         if not isinstance(error, StorageError | MeasurementFailed):
             raise

@@ -16,16 +16,17 @@ from rich.table import Table
 from rich.text import Text
 
 from bestarm.analysis.report import study_report
+from bestarm.analysis.standing import MetricStanding
+from bestarm.analysis.status import Status
+from bestarm.analysis.words import question
 from bestarm.answer import Answer
 from bestarm.cli.show import literal
 from bestarm.paper.instances import instance
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.study.standing import MetricStanding
-from bestarm.study.status import Status
-from bestarm.study.storage import Storage, open_storage
+from bestarm.storage.base import Storage
+from bestarm.storage.opening import open_storage
 from bestarm.study.study import Study
-from bestarm.study.words import question
 from bestarm.validation import InvalidInput
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}

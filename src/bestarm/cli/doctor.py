@@ -190,10 +190,11 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.study.address import read_address, shown_address
+    from bestarm.storage.address import read_address, shown_address
+    from bestarm.storage.database import NoStudiesYet
+    from bestarm.storage.errors import StorageError
+    from bestarm.storage.opening import default_url, open_storage
     from bestarm.study.checks import why_unreadable
-    from bestarm.study.database import NoStudiesYet
-    from bestarm.study.storage import StorageError, default_url, open_storage
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db

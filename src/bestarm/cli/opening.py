@@ -8,8 +8,8 @@ import shlex
 import socket
 from collections.abc import Iterator
 
+from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study import Study
-from bestarm.study.storage import OutcomeUnknown
 from bestarm.validation import InvalidInput
 
 

@@ -17,14 +17,15 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from bestarm.analysis.status import Status
 from bestarm.cli.app import print_json
 from bestarm.cli.opening import check_text
 from bestarm.cli.show import plain_console, shown
+from bestarm.storage.base import Storage
+from bestarm.storage.errors import StorageError
 from bestarm.study.command import Command
+from bestarm.study.continuations import Outlook
 from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
-from bestarm.study.outlook import Outlook
-from bestarm.study.status import Status
-from bestarm.study.storage import Storage, StorageError
 from bestarm.study.study import Study
 from bestarm.study.workers import drive
 from bestarm.validation import InvalidInput

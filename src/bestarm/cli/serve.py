@@ -41,7 +41,7 @@ def serve(
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
 ) -> None:
     """Serve studies over HTTP, with a dashboard."""
-    from bestarm.study.storage import default_url
+    from bestarm.storage.opening import default_url
     from bestarm.validation import InvalidInput
 
     try:

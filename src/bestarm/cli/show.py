@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bestarm.study.figures import side_by_side
+from bestarm.analysis.figures import side_by_side
 from bestarm.texts import shown
 
 __all__ = [

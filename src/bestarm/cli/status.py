@@ -8,18 +8,18 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
+from bestarm.analysis.standing import MetricStanding
 from bestarm.answer import feasible_words, left_words, names_in_words, promised
 from bestarm.cli.app import print_json
 from bestarm.cli.opening import open_study
 from bestarm.cli.show import counted, figures, moment, new_table, percent, plain_console, shown, state_words
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
+from bestarm.storage.base import Event
+from bestarm.storage.errors import making_sense
 from bestarm.study import Status, Study
-from bestarm.study.complaints import making_sense
+from bestarm.study.continuations import Outlook
 from bestarm.study.exchange import iso_time
-from bestarm.study.outlook import Outlook
-from bestarm.study.standing import MetricStanding
-from bestarm.study.storage import Event
 from bestarm.validation import exact
 
 MOST_ARMS = 50

@@ -14,11 +14,13 @@ from bestarm.cli.app import load_plan, print_json
 from bestarm.cli.exchange import recorded_words, results_file
 from bestarm.cli.opening import check_text, open_study, repeatable_with_key, whoami
 from bestarm.cli.show import age, counted, new_table, percent, plain_console, shown, state_words
+from bestarm.storage.base import Pending, Storage, StudyRecord
+from bestarm.storage.errors import StorageError
+from bestarm.storage.opening import open_storage
 from bestarm.study import Status, Study, Test
 from bestarm.study.checks import find_record
+from bestarm.study.csv_reader import read_test, read_value
 from bestarm.study.exchange import iso_time, tell_results
-from bestarm.study.sheet import read_test, read_value
-from bestarm.study.storage import Pending, Storage, StorageError, StudyRecord, open_storage
 from bestarm.validation import InvalidInput
 
 MOST_NAMED = 20

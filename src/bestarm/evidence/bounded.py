@@ -84,7 +84,8 @@ def bounded_ceiling(n: int, total: float, c: float) -> float:
     It is: let L be the tilt that makes m of c, and B(t) = p (1 - p) at tilt t, so that kl(m, p_k) is the integral of
     |t - tilt k| B(t) between tilt k and L, and kl(m, c) that of t B(t) from 0 to L. B falls no faster than e^-t, so
     exp(t) B(t) rises, and every r_k is at least what exp(-t) in place of B makes of it. That is the limit c -> 1,
-    in which L alone is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0 (`tests/test_ceilings.py`).
+    in which L alone is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0
+    (`tests/evidence/test_ceilings.py`).
     """
     rounding = _ROUNDING * n
     mean = total / n

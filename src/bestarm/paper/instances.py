@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from bestarm.noise import Bernoulli, Gaussian, Noise
+from bestarm.noises import Bernoulli, Gaussian, Noise
 from bestarm.plan import Plan
 from bestarm.problem import Arm, at_most, maximize
 from bestarm.validation import InvalidInput

@@ -12,7 +12,7 @@ from bestarm.evidence.ceilings import mixture_table
 from bestarm.evidence.streams import BOUNDED, GAUSSIAN, scatter
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noise import Gaussian
+from bestarm.noises import Gaussian
 from bestarm.problem import Constraint, Problem
 
 

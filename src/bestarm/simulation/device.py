@@ -14,7 +14,7 @@ from bestarm.simulation.schedule import Schedule, Span
 from bestarm.validation import InvalidInput
 
 if TYPE_CHECKING:
-    from bestarm.simulation.cuda import CardSchedule
+    from bestarm.simulation.cuda.card import CardSchedule
 
 DEVICES = ("cpu", "cuda", "auto")
 
@@ -74,7 +74,7 @@ def open_schedule(
     """The chunks of `jobs`, of which the runs in `missing` are to be computed, from wherever they are computed."""
     elsewhere = executor is not None or workers is not None
     if chosen_device(device, jobs, missing, elsewhere) == "cuda":
-        from bestarm.simulation.cuda import CardSchedule
+        from bestarm.simulation.cuda.card import CardSchedule
 
         yield CardSchedule(jobs, missing)
         return

@@ -10,7 +10,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import ZIGGURAT, Generator, Ziggurat, normal, uniform
 from bestarm.kernel.state import Batch, Floats, Ints
-from bestarm.noise import Bernoulli, Gaussian
+from bestarm.noises import Bernoulli, Gaussian
 from bestarm.problem import Problem
 
 GAUSSIAN = 0

@@ -9,7 +9,8 @@ from typing import get_args
 from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.study.storage import Aside, OutcomeUnknown, Storage, StudyRecord
+from bestarm.storage.base import Aside, Storage, StudyRecord
+from bestarm.storage.errors import OutcomeUnknown
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bestarm.analysis.standing import findings_of, named, standings_of
 from bestarm.answer import Answer, State
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
-from bestarm.study.standing import findings_of, named, standings_of
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:

@@ -18,7 +18,7 @@ from bestarm.policies import find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import COMPILE_STREAMS
 from bestarm.policies.setting import new_setting, references, to_normal
-from bestarm.study.storage import Entries
+from bestarm.storage.base import Entries
 from bestarm.validation import InvalidInput
 
 COMPILE_BACKLOG = 2000

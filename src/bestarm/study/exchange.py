@@ -15,10 +15,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
-from bestarm.study.complaints import making_sense
+from bestarm.storage.base import Told
+from bestarm.storage.errors import making_sense
+from bestarm.study.csv_reader import COLUMNS, Sheet
 from bestarm.study.intake import read_new_results, read_told
-from bestarm.study.sheet import COLUMNS, Sheet
-from bestarm.study.storage import Told
 from bestarm.study.study import Study
 from bestarm.texts import cell
 from bestarm.validation import InvalidInput

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from bestarm.parsing import read_decimal
 from bestarm.plan import Plan
-from bestarm.study.storage import Aside
+from bestarm.storage.base import Aside
 from bestarm.study.values import check_value
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
-from bestarm.study.storage import StorageError
+from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
 
 LEASE = 20.0

@@ -7,11 +7,11 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from bestarm.noise import Bernoulli
+from bestarm.noises import Bernoulli
 from bestarm.problem import Constraint, Objective
-from bestarm.study.columns import Columns, Result
-from bestarm.study.sheet import LONGEST_NUMBER, Complaints, Sheet, read_test, read_value, short
-from bestarm.study.storage import Issued, Outcome
+from bestarm.storage.base import Issued, Outcome
+from bestarm.storage.columns import Columns, Result
+from bestarm.study.csv_reader import LONGEST_NUMBER, Complaints, Sheet, read_test, read_value, short
 from bestarm.study.study import Study, Test
 from bestarm.study.values import check_value
 from bestarm.texts import cell, from_cell

@@ -10,8 +10,14 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from bestarm.analysis.notebook import html_view
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
+from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord
+from bestarm.storage.columns import Columns
+from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
+from bestarm.storage.opening import open_storage
+from bestarm.storage.requests import check_key, new_key
 from bestarm.study.checks import (
     ASIDES,
     check_ask,
@@ -23,26 +29,8 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.columns import Columns
-from bestarm.study.following import Follower
+from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.requests import check_key, new_key
-from bestarm.study.show import html_view
-from bestarm.study.storage import (
-    Aside,
-    Event,
-    HandedOn,
-    HoldsEnough,
-    Issued,
-    Outcome,
-    OutcomeUnknown,
-    Pending,
-    Storage,
-    StorageError,
-    StudyArchived,
-    StudyRecord,
-    open_storage,
-)
 from bestarm.study.values import check_value
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput

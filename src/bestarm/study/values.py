@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bestarm.noise import Bernoulli
+from bestarm.noises import Bernoulli
 from bestarm.parsing import read_decimal
 from bestarm.problem import Constraint, Objective
 from bestarm.texts import quoted

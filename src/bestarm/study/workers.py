@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import Any, Protocol, TypeVar
 
+from bestarm.analysis.waiting import SHOWN_AFTER, Awaited
+from bestarm.analysis.words import difference
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.simulation.executors import open_workers
+from bestarm.storage.base import Aside, Pending, Storage
+from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
+from bestarm.storage.opening import open_storage
 from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
-from bestarm.study.storage import Aside, NameTaken, Pending, Storage, StorageError, StudyArchived, open_storage
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue
-from bestarm.study.waiting import SHOWN_AFTER, Awaited
-from bestarm.study.words import difference
 from bestarm.validation import InvalidInput
 
 _log = logging.getLogger("bestarm")

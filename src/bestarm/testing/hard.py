@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bestarm.noise import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
 from bestarm.plan import Plan
 from bestarm.problem import Arm, at_most, maximize
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bestarm.noise import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.findings import settled
 from bestarm.policies.setting import new_setting

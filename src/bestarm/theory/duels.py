@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bestarm.noise import Bernoulli, Noise
+from bestarm.noises import Bernoulli, Noise
 from bestarm.theory.information import Flags, Floats, divergence
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.noise import Bernoulli, Gaussian, Noise
+from bestarm.noises import Bernoulli, Gaussian, Noise
 from bestarm.problem import Problem
 
 Floats = npt.NDArray[np.float64]

@@ -14,11 +14,11 @@ from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
 from bestarm.web import models
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
-from bestarm.web.desk import Desk
+from bestarm.web.errors import Problem, json_response
 from bestarm.web.events import Hub
 from bestarm.web.limits import Limits
-from bestarm.web.problems import Problem, json_response
 from bestarm.web.shared import SharedStudy
+from bestarm.web.studies import Desk
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from bestarm import __version__
-from bestarm.study.storage import open_storage
+from bestarm.storage.opening import open_storage
 from bestarm.web.description import describe
-from bestarm.web.desk import Desk
+from bestarm.web.errors import Problem, handle_problems
 from bestarm.web.events import Hub
 from bestarm.web.guard import Guard
 from bestarm.web.limits import Limits
-from bestarm.web.problems import Problem, handle_problems
 from bestarm.web.routes import make_router
+from bestarm.web.studies import Desk
 
 STATIC = Path(__file__).parent / "static"
 _ABOUT = (

@@ -12,10 +12,10 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from bestarm.parsing import read_json
-from bestarm.study.requests import LONGEST_KEY, check_key
+from bestarm.storage.requests import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
-from bestarm.web.problems import Problem
+from bestarm.web.errors import Problem
 
 
 def _digits(text: Any) -> Any:

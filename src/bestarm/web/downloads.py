@@ -14,9 +14,9 @@ from starlette.responses import Response
 from bestarm.analysis.report import study_report
 from bestarm.study.exchange import write_csv, write_json
 from bestarm.web.common import READ, Key
-from bestarm.web.desk import Desk
+from bestarm.web.sending import Spool
 from bestarm.web.shared import SharedStudy
-from bestarm.web.spool import Spool
+from bestarm.web.studies import Desk
 from bestarm.web.threads import unless_gone
 
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from bestarm.study.storage import StorageError
+from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
-from bestarm.web.desk import Desk
-from bestarm.web.problems import Problem
+from bestarm.web.errors import Problem
+from bestarm.web.studies import Desk
 
 EVERY = 0.5
 """Seconds between two looks at a study: at most two events a second."""

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bestarm.web.errors import Problem, refusal, unforeseen
 from bestarm.web.limits import Limits
-from bestarm.web.problems import Problem, refusal, unforeseen
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bestarm.analysis.standing import Verdict
+from bestarm.analysis.status import StudyState
+from bestarm.analysis.waiting import AwaitedState
 from bestarm.answer import State
+from bestarm.storage.base import Aside
 from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
-from bestarm.study.standing import Verdict
-from bestarm.study.status import StudyState
-from bestarm.study.storage import Aside
-from bestarm.study.waiting import AwaitedState
 from bestarm.validation import LONGEST_NAME
 
 MOST_RESULTS = 10_000

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from bestarm import __version__
 from bestarm.plan import Plan
-from bestarm.study.storage import Archived, StudyRecord
+from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
@@ -25,12 +25,12 @@ from bestarm.web.common import (
     idempotency_key,
     takes_key,
 )
-from bestarm.web.desk import Desk
 from bestarm.web.downloads import add_downloads
+from bestarm.web.errors import as_problem, json_response
 from bestarm.web.events import Hub, List
 from bestarm.web.limits import Limits
-from bestarm.web.problems import as_problem, json_response
 from bestarm.web.shared import SharedStudy
+from bestarm.web.studies import Desk
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 

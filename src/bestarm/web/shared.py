@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from bestarm.analysis.words import question
 from bestarm.plan import Plan
-from bestarm.study.outlook import Outlook
-from bestarm.study.storage import Entries, Event, Issued, Storage, StudyRecord, default_url
+from bestarm.storage.base import Entries, Event, Issued, Storage, StudyRecord
+from bestarm.storage.opening import default_url
+from bestarm.study.continuations import Outlook
 from bestarm.study.study import Study, Test
-from bestarm.study.words import question
 from bestarm.validation import InvalidInput
-from bestarm.web.problems import NotThere, json_bytes
+from bestarm.web.errors import NotThere, json_bytes
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from bestarm.study.storage import Outcome, StudyArchived
+from bestarm.storage.base import Outcome
+from bestarm.storage.errors import StudyArchived
 from bestarm.testing.storages.common import (
     ANN,
     BOB,

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from bestarm.study.storage import Storage, StudyRecord
+from bestarm.storage.base import Storage, StudyRecord
 from bestarm.testing.storages.common import ANN, BOB, LONG, MakeStorage, ask, endless, new_study, no_rounds
 
 

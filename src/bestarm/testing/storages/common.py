@@ -7,7 +7,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 
-from bestarm.study.storage import Issued, PlanRounds, Rounds, Storage, StudyRecord
+from bestarm.storage.base import Issued, PlanRounds, Rounds, Storage, StudyRecord
 from bestarm.validation import InvalidInput
 
 MakeStorage = Callable[[], Storage]

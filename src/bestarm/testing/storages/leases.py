@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from bestarm.study.storage import HandedOn, Issued, Outcome, Rounds, Storage, StudyRecord
+from bestarm.storage.base import Issued, Outcome, Rounds, Storage, StudyRecord
+from bestarm.storage.errors import HandedOn
 from bestarm.testing.storages.common import (
     ANN,
     BOB,

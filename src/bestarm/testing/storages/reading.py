@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bestarm.study.storage import Issued, Storage
+from bestarm.storage.base import Issued, Storage
 from bestarm.testing.storages.common import (
     ANN,
     BOB,

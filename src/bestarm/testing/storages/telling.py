@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bestarm.study.storage import Issued, Outcome
+from bestarm.storage.base import Issued, Outcome
 from bestarm.testing.storages.common import (
     ANN,
     BOB,

@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from bestarm.study.storage import StorageError, open_storage
+from bestarm.client.client import Client, RemoteStudy
+from bestarm.storage.errors import StorageError
+from bestarm.storage.opening import open_storage
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
 from bestarm.testing.torture.deeds import DEEDS, Deed, Place, holder, plan
 from bestarm.testing.torture.trials import Here, Trials
-from bestarm.web.client import Client, RemoteStudy
 from bestarm.web.server import running
 
 LIMITS = "?answer_timeout=2&connect_timeout=20"

@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import bestarm as ba
+from bestarm.storage.errors import StorageError
+from bestarm.storage.opening import open_storage
 from bestarm.study.exchange import write_csv, write_json
-from bestarm.study.storage import StorageError, open_storage
 from bestarm.testing.torture.deeds import PROBLEM, plan
 from bestarm.testing.torture.results import Row
 

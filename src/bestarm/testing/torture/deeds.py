@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import bestarm as ba
 from bestarm.plan import Plan
+from bestarm.storage.errors import NameTaken
 from bestarm.study.exchange import import_results
-from bestarm.study.storage import NameTaken
 from bestarm.testing.torture.seen import Seen
 
 PROBLEM = ba.Problem(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 import bestarm as ba
-from bestarm.study.storage import StorageError
+from bestarm.storage.errors import StorageError
 from bestarm.testing.torture.workers import DELTA, acknowledge, measure, problem
 
 Kind = Literal["limit", "full"]

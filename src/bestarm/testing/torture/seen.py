@@ -7,8 +7,8 @@ from collections import Counter
 from typing import NamedTuple
 
 import bestarm as ba
+from bestarm.storage.base import History, Pending, Storage
 from bestarm.study.decider import Decider
-from bestarm.study.storage import History, Pending, Storage
 
 
 class Seen(NamedTuple):

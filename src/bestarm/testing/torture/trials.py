@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import bestarm as ba
-from bestarm.study.storage import Storage, open_storage
+from bestarm.storage.base import Storage
+from bestarm.storage.opening import open_storage
 from bestarm.testing.torture.deeds import DECISIVE, DEEDS, LONG, TORN, Deed, Facts, holder, plan, value
 from bestarm.testing.torture.results import Row
 from bestarm.testing.torture.seen import Seen, faults, replayed

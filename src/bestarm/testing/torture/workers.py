@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import bestarm as ba
-from bestarm.study.storage import open_storage
+from bestarm.storage.opening import open_storage
 from bestarm.testing.torture.seen import replayed
 
 DELTA = 1e-6

@@ -1,0 +1,89 @@
+"""Where a study stands, at a glance."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.waiting import Awaited
+from bestarm.answer import good_words, leads_words, left_words, percent
+
+StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Where a study stands.
+
+    `answer` is what was certified, None as long as nothing is; `leader` is the present best arm. `tests` and `cost` are
+    those of all results recorded, of which `waiting` wait for the result of a test issued earlier before they count.
+    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`.
+    """
+
+    study: str
+    state: StudyState
+    answer: str | None
+    leader: str | None
+    confidence: float
+    tests: int
+    cost: float
+    pending: int
+    waiting: int
+    arms: tuple[ArmStanding, ...]
+    tolerance: float = 0.0
+    slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    candidates: tuple[str, ...] = ()
+    feasible: tuple[str, ...] = ()
+    awaited: Awaited | None = None
+    """The test whose result counts next, who holds it, and how to free it."""
+
+    @property
+    def headline(self) -> str:
+        """The state in a few words."""
+        sure = percent(self.confidence)
+        match self.state:
+            case "certified":
+                return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
+            case "no_feasible_arm":
+                return "no arm is feasible"
+            case "budget_spent":
+                leads = leads_words(self.leader, self.confidence, self.feasible, self.slack)
+                left = left_words(len(self.arms), self.candidates)
+                return f"the budget is spent and no answer is certified; {leads}; {left}"
+        if not self.tests:
+            return "running: no results yet"
+        if self.leader is None:
+            said = f"running: no arm looks feasible so far, confidence {sure}"
+        else:
+            said = f"running: {self.leader} leads, confidence {sure} so far"
+        return f"{said} (not counting {self.results_that_wait})" if self.waiting else said
+
+    @property
+    def results_that_wait(self) -> str:
+        """How many results wait, in words."""
+        return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def _plain(data: Any) -> Any:
+    # Of a large study there are millions of entries, which `dataclasses.asdict` would copy one by one.
+    kind: Any = type(data)
+    if kind is float:
+        return data if math.isfinite(data) else None
+    if kind is tuple:
+        return [_plain(item) for item in data]
+    names = _fields(kind)
+    return {name: _plain(getattr(data, name)) for name in names} if names else data
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()

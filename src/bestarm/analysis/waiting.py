@@ -1,0 +1,125 @@
+"""The test that everything waits for: who holds it, since when, and the command that frees it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import time
+from typing import Literal
+
+from bestarm.storage.base import Pending
+from bestarm.storage.opening import default_url
+
+AwaitedState = Literal["measuring", "held", "overdue", "free", "failed", "timed out", "refused", "lost"]
+"""Its holder is heard of, is not expected to be, or is late by their own words; nobody holds it; or how an attempt
+ended of which nobody has said yet what it counts."""
+
+SHOWN_AFTER = 3.0
+"""Seconds after which somebody is told that others wait for a test; a quick one is over before that."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Awaited:
+    """A test whose result must come before later ones count. Times are in seconds since 1970."""
+
+    test: int
+    arm: str
+    metric: str
+    holder: str
+    since: float
+    due: float | None
+    state: AwaitedState
+    reason: str
+    command: str
+    """The command that frees it, for somebody who knows that its result will not come."""
+    count_command: str | None
+    """The command that counts a value for it, if its attempt ended and nobody has said what that counts."""
+
+    @classmethod
+    def of(cls, row: Pending, arm: str, metric: str, *, study: str, url: str) -> Awaited:
+        """The pending test `row` of a study kept at `url`."""
+        count = command("tell", study, row.id, url, "VALUE") if row.aside is not None else None
+        return cls(
+            test=row.id,
+            arm=arm,
+            metric=metric,
+            holder=row.holder,
+            since=row.since,
+            due=row.due,
+            state=_state(row),
+            reason=row.reason,
+            command=command("release", study, row.id, url),
+            count_command=count,
+        )
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether an attempt ended of which nobody has said yet what it counts."""
+        return self.count_command is not None
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether the result may never come unless somebody does something."""
+        return self.state not in ("measuring", "free") and self.is_long_out
+
+    @property
+    def is_long_out(self) -> bool:
+        """Whether it has been out for longer than the usual moment."""
+        return time.time() - self.since > SHOWN_AFTER
+
+    def __str__(self) -> str:
+        what = f"test {self.test} ({self.metric} of {self.arm})"
+        ago = _duration(time.time() - self.since)
+        match self.state:
+            case "free":
+                return f"{what}, which nobody holds"
+            case "measuring":
+                return f"{what}, which {self.holder} has been measuring for {ago}"
+            case "held":
+                return f"{what}, which {self.holder} has held for {ago}; if its result will not come: {self.command}"
+            case "overdue":
+                late = _duration(time.time() - (self.due or 0.0))
+                return (
+                    f"{what}, which {self.holder} has held for {ago} and wanted to tell {late} ago; "
+                    f"if its result will not come: {self.command}"
+                )
+        how = {"refused": "gave a value that was refused", "lost": "was lost with its process"}.get(self.state)
+        said = f": {self.reason}" if self.reason else ""
+        return (
+            f"{what}, whose attempt by {self.holder} {how or self.state} {ago} ago{said}; to count a value for it: "
+            f"{self.count_command}; to have it made again, if that has nothing to do with results: {self.command}"
+        )
+
+
+def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
+    """What to type to do something about a test, as it can be pasted."""
+    if url == ":memory:":
+        return f"study.{verb}({', '.join([str(test), *more])})"
+    where = "" if url == default_url() else f" --db {shlex.quote(url)}"
+    return " ".join(["bestarm", verb, shlex.quote(study), str(test), *more]) + where
+
+
+def is_unresolved(row: Pending) -> bool:
+    """Whether somebody has to see to a test: it is overdue, or nobody has said what its failed attempt counts."""
+    return row.aside is not None or _is_overdue(row)
+
+
+def _is_overdue(row: Pending) -> bool:
+    return row.due is not None and row.due < time.time()
+
+
+def _state(row: Pending) -> AwaitedState:
+    if row.aside is not None:
+        return row.aside
+    if row.expires == 0.0:
+        return "free"
+    if _is_overdue(row):
+        return "overdue"
+    return "held" if row.expires == float("inf") else "measuring"
+
+
+def _duration(seconds: float) -> str:
+    for size, word in ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {word}s"
+    return f"{max(seconds, 0.0):.0f} s"

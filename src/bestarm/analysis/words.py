@@ -1,0 +1,133 @@
+"""A study in plain words: what it asks, what its answer means, what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bestarm.analysis.status import Status
+from bestarm.answer import Answer, excluded_words, names_in_words
+from bestarm.noises import Bernoulli, Gaussian
+from bestarm.plan import Plan
+from bestarm.problem import Constraint, Objective
+from bestarm.validation import exact
+
+
+def question(plan: Plan) -> str:
+    """What the study asks."""
+    goal = "largest" if plan.objective.goal == "maximize" else "smallest"
+    sides = [f"{c.metric} {'below' if c.at_least is None else 'above'} {exact(c.threshold)}" for c in plan.constraints]
+    such = f" among those with {' and '.join(sides)}" if sides else ""
+    return f"Which of {len(plan.arms)} arms has the {goal} mean {plan.objective.metric}{such}?"
+
+
+def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
+    """What the answer is worth; with the `status`, also what is certain while there is none."""
+    if answer is None:
+        known = "" if status is None else certain(plan, status.candidates, status.feasible)
+        return (
+            "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
+            f"wrong with probability at most {100 * plan.delta:g} %.{known}"
+        )
+    if answer.state == "budget_spent":
+        return (
+            "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
+            f"feasible one is not certain.{certain(plan, answer.candidates, answer.feasible)}"
+        )
+    allowed = _allowed(plan)
+    if answer.state == "no_feasible_arm":
+        return f"{allowed}: with that reservation, every arm violates at least one constraint."
+    best = (
+        f"no feasible arm is better by more than {exact(plan.objective.tolerance)}"
+        if plan.objective.tolerance
+        else ("no feasible arm is better")
+    )
+    return f"{allowed}: with that reservation, {answer.arm} meets every constraint{_nearly(plan)}, and {best}."
+
+
+def _allowed(plan: Plan) -> str:
+    return f"The procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+
+
+def _nearly(plan: Plan) -> str:
+    return " (within the stated slack)" if plan.slacks else ""
+
+
+def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> str:
+    """A sentence, or none, on what is certain before there is an answer: who is left, and who is feasible."""
+    facts = []
+    if len(candidates) < len(plan.arms):
+        as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+        as_good += ["within the slack"] if plan.slacks else []
+        or_as_good = f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+        facts.append(
+            f"if any arm is feasible, the best one{or_as_good} is among {names_in_words(candidates)} "
+            f"({excluded_words(len(plan.arms), len(candidates))})"
+        )
+    if feasible and plan.constraints:
+        meets = "meets" if len(feasible) == 1 else "meet"
+        facts.append(f"{names_in_words(feasible)} {meets} every constraint{_nearly(plan)}")
+    return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
+
+
+def noise_in_words(part: Objective | Constraint) -> str:
+    """How single measurements of a metric are taken to scatter."""
+    match part.noise:
+        case Gaussian(sigma):
+            return f"{part.metric}: scatters around its mean with a standard deviation of at most {exact(sigma)}"
+        case Bernoulli():
+            return f"{part.metric}: each measurement is 0 or 1"
+        case bounded:
+            return f"{part.metric}: each measurement lies between {exact(bounded.low)} and {exact(bounded.high)}"
+
+
+def assumptions(plan: Plan) -> list[str]:
+    """What has to hold for the guarantee to hold."""
+    return [
+        "Every measurement is fresh: what one shows does not depend on the others.",
+        "The mean of each metric of each arm stays the same for the whole study.",
+        *(noise_in_words(part) + "." for part in plan.parts),
+        "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
+        "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
+        *_order(plan),
+        "The answer is about these arms and metrics, as they were measured, and about no others.",
+    ]
+
+
+def _order(plan: Plan) -> list[str]:
+    if plan.order == "issue":
+        return []
+    return [
+        "How long a test takes has nothing to do with its result: results count in the order in which they arrive, as "
+        "the plan declares."
+    ]
+
+
+def difference(there: Plan, here: Plan) -> str:
+    """The first thing in which two plans differ.
+
+    >>> import bestarm as ba
+    >>> one = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
+    >>> difference(one, ba.Plan.of(one, delta=0.1))
+    'delta is 0.05 there and 0.1 here'
+    """
+    return _difference(there.to_data(), here.to_data(), "") or "in something that files do not show"
+
+
+def _difference(there: Any, here: Any, path: str) -> str:
+    if there == here:
+        return ""
+    if isinstance(there, dict) and isinstance(here, dict):
+        pairs = [(there.get(key), here.get(key), f"{path}.{key}" if path else key) for key in {**there, **here}]
+    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+        pairs = [(old, new, f"{path}[{k}]") for k, (old, new) in enumerate(zip(there, here, strict=True))]
+    elif isinstance(there, list) and isinstance(here, list):
+        return f"{path} are {len(there):,} there and {len(here):,} here"
+    else:
+        return f"{path} is {_short(there)} there and {_short(here)} here"
+    return next(filter(None, (_difference(*pair) for pair in pairs)), "")
+
+
+def _short(value: Any) -> str:
+    text = "not given" if value is None else repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,0 +1,117 @@
+"""Compiles kernels for a card: the same clones as `bestarm.kernel.compile` makes, for numba's CUDA target."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from numba import config, cuda
+
+from bestarm.kernel.compile import called_kernels, clone, fingerprint, is_large
+
+SIMULATED: bool = bool(config.ENABLE_CUDASIM)
+"""Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
+
+# Link-time optimization would have the linker, which cannot be told otherwise, fuse products and sums. (Options given
+# as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
+_OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
+
+_RANGE = "__bestarm_range__"
+
+
+def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
+    """The same function, in which some global names stand for something else, and `range` for `steps`."""
+    from bestarm.simulation.cuda.loops import steps
+
+    copy = clone(function, {**bindings, _RANGE: steps}, qualname)
+    # A new name, since numba refuses to have that of a builtin stand for anything else.
+    names = tuple(_RANGE if name == "range" else name for name in copy.__code__.co_names)
+    copy.__code__ = copy.__code__.replace(co_names=names)
+    return copy
+
+
+@functools.cache
+def _helper(function: types.FunctionType, in_parts: bool) -> Any:
+    bindings = {name: _helper(callee, in_parts) for name, callee in called_kernels(function, {}).items()}
+    helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
+    return _kept_whole(helper) if in_parts and is_large(function) else helper
+
+
+def _kept_whole(helper: Any) -> Any:
+    from bestarm.simulation.cuda.tile_types import keep_out_of_line
+
+    def whole(*arguments: Any) -> Any:
+        keep_out_of_line()
+        return helper(*arguments)
+
+    return cuda.jit(whole, device=True, **_OPTIONS)
+
+
+def compiled_for_card(
+    root: Callable[..., None],
+    label: str,
+    replaced: dict[str, Any],
+    bound: dict[str, Any],
+    *,
+    registers: int,
+    in_parts: bool,
+) -> Any:
+    """`root` as a CUDA kernel, in which the names in `replaced` stand for other kernels and those in `bound` for
+    anything else; `label` tells apart what is in `bound`. Each thread has so many registers.
+
+    Without calls, a kernel's threads keep more in registers and go faster. With `in_parts`, kernels marked `large` are
+    called all the same.
+    """
+    assert isinstance(root, types.FunctionType)
+    called = called_kernels(root, replaced)
+    if SIMULATED:
+        copy = clone(root, {**called, **bound}, root.__qualname__)
+        # The simulator puts its own `cuda` among the names that the kernel sees; what stands beside it shares them.
+        for name, callee in called.items():
+            if callee.__module__ == root.__module__:
+                copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
+        return cuda.jit(copy)
+    bindings = {**{name: _helper(callee, in_parts) for name, callee in called.items()}, **bound}
+    # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers} {in_parts}".encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
+    return cuda.jit(_cloned(root, bindings, qualname), cache=True, max_registers=registers, **_OPTIONS)
+
+
+@contextlib.contextmanager
+def exact_arithmetic() -> Iterator[None]:
+    """Compile what is compiled inside without fused multiply-adds, so that a card rounds as a CPU does.
+
+    libNVVM fuses unless it is told not to, and numba-cuda has no option that tells it.
+    """
+    from numba.cuda.cudadrv import nvvm
+
+    compile_ir = nvvm.compile_ir
+    nvvm.compile_ir = lambda ir, **options: compile_ir(ir, **{**options, "fma": False})
+    try:
+        yield
+    finally:
+        nvvm.compile_ir = compile_ir
+
+
+def prepare(kernel: Any, arguments: tuple[Any, ...], shared: int) -> None:
+    """Compile a kernel for such arguments, or load what was compiled earlier, and let it have `shared` bytes of shared
+    memory a block: without leave it gets 48 KB at most."""
+    if SIMULATED:
+        return
+    from cuda.bindings import driver
+    from numba.cuda.typing.typeof import typeof
+
+    with exact_arithmetic():
+        function = kernel.compile(tuple(map(typeof, arguments))).library.get_cufunc()
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    [error, *_] = driver.cuKernelSetAttribute(attribute, shared, function.handle, cuda.get_current_device().id)
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"the card refused {shared:,} bytes of shared memory: {error.name}")

@@ -1,0 +1,177 @@
+"""What can go wrong with a storage, and a database's own complaints in the user's words: what is wrong, what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Iterator
+
+from bestarm.validation import InvalidInput
+
+
+class StorageError(RuntimeError):
+    """The database cannot do its work now: out of space, out of reach, or busy. Nothing acknowledged is lost."""
+
+
+class ConnectionLost(StorageError):
+    """The connection broke, or the server fell silent, before anything was changed."""
+
+
+class OutcomeUnknown(ConnectionLost):
+    """The connection was lost while the server was doing what it was told: nobody here knows whether it has done it.
+
+    To repeat it is safe: what has a key (or is about one test) is recorded once.
+    """
+
+    def __init__(self, said: str, key: str | None = None, advice: str = "") -> None:
+        super().__init__(f"{said}; {advice}" if advice else said)
+        self.said = said
+        """What has happened, without a word on how to go on."""
+        self.key = key
+        """The key under which a repeat is known again, if there is one."""
+        self._advice = advice
+
+    def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[str, str | None, str]]:
+        return type(self), (self.said, self.key, self._advice)
+
+    def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
+        """The same with a word on how to repeat it."""
+        return OutcomeUnknown(self.said, key, advice)
+
+
+class NameTaken(InvalidInput):
+    """There is a study of that name already."""
+
+
+class StudyArchived(InvalidInput):
+    """The study has been put away: it can be read and not changed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"study = {name!r}: is archived; bring it back with `bestarm archive --undo` to change it")
+        self.name = name
+
+    def __reduce__(self) -> tuple[type[StudyArchived], tuple[str]]:
+        return StudyArchived, (self.name,)
+
+
+class HandedOn(InvalidInput):
+    """The test has been handed to somebody else, whose result counts and not the former holder's."""
+
+    def __init__(self, test: int, holder: str) -> None:
+        super().__init__(f"test = {test}: is with {holder} by now, whose result counts")
+        self.test = test
+        self.holder = holder
+
+    def __reduce__(self) -> tuple[type[HandedOn], tuple[int, str]]:
+        return HandedOn, (self.test, self.holder)
+
+
+class HoldsEnough(InvalidInput):
+    """Somebody asks for tests who holds as many as they may."""
+
+    def __init__(self, holder: str, held: int) -> None:
+        super().__init__(f"holder = {holder!r}: holds {held:,} tests without a result already")
+        self.held = held
+
+
+BUSY_SECONDS = 60.0
+"""How long to wait for a database that another process is writing to."""
+
+_BUSY = f"another process has held the database for over {BUSY_SECONDS:g} s; try again"
+_STOPPED = "the database server stopped; nothing acknowledged is lost, try again when it is back"
+_SILENT = "the database server does not answer; nothing acknowledged is lost, try again when it does"
+_UNREACHABLE = "the database server cannot be reached; start it and try again"
+
+# Both lists are searched in this order: a server that refuses a password also says that the connection failed.
+_MISTAKES = {
+    "readonly database": "is read-only; nothing was changed",
+    "read-only transaction": "is read-only; nothing was changed",
+    "unable to open database file": "cannot be opened; check the folder and the permissions",
+    "file is not a database": "is not a bestarm database",
+    "no such table": "is not, or is no longer, a bestarm database",
+    "malformed": "is damaged (its pages are malformed); restore it from a copy",
+    "password authentication failed": "the server refused the user or the password",
+    "no password supplied": "the server wants a password",
+    "no pg_hba.conf entry": "the server does not let this user in",
+    "permission denied": "the server does not let this user work in the database; nothing was changed",
+    '(database|role) ".*" does not exist': "the server knows no such database or user",
+    "invalid connection option": "has an option in its URL that PostgreSQL does not know",
+}
+
+_TROUBLES = {
+    "database or disk is full": "the disk is full; nothing acknowledged is lost, free some space and go on",
+    "disk i/o error": "the disk could not be written or read; nothing acknowledged is lost",
+    "no space left": "the server's disk is full; nothing acknowledged is lost, free some space and go on",
+    "database is locked": _BUSY,
+    "too many clients|connection slots": "the database server has no connection to spare; try again",
+    "lock timeout": f"another process has held the study for over {BUSY_SECONDS:g} s; nothing was changed, try again",
+    "idle-in-transaction": "this program was silent for too long at its work; nothing was changed, try again",
+    "does not answer": _SILENT,
+    "terminating connection": _STOPPED,
+    "server closed the connection": _STOPPED,
+    "connection is lost": _STOPPED,
+    "connection is closed": _STOPPED,
+    "connection reset": _STOPPED,
+    "shutting down": "the database server is stopping; nothing acknowledged is lost, try again when it is back",
+    "starting up": "the database server is starting; try again in a moment",
+    "recovery mode": "the database server is starting; try again in a moment",
+    "connection timeout": "the database server does not answer; try again",
+    "resolve host": "the database server's name is not known; check the URL",
+    "connection refused": _UNREACHABLE,
+    "connection failed": _UNREACHABLE,
+    "could not connect": _UNREACHABLE,
+}
+
+
+def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_lost: bool = False) -> Exception:
+    """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`.
+
+    What the database says is not repeated if it holds one of the `secrets` of its address.
+    """
+    said = _said(error)
+    words = said.lower()
+    where = f"storage = {url!r}"
+    kind = ConnectionLost if is_lost else StorageError
+    for phrase, reason in _MISTAKES.items():
+        if re.search(phrase, words):
+            return InvalidInput(f"{where}: {reason}")
+    for phrase, reason in _TROUBLES.items():
+        if re.search(phrase, words):
+            return kind(f"{where}: {reason}")
+    first = said.splitlines()[0] if said else type(error).__name__
+    # The driver may repeat a part of what it could not read.
+    parts = {part for secret in secrets for part in (secret, *re.findall(r"\w{3,}", secret))}
+    if any(part in first for part in parts):
+        return kind(f"{where}: the database refuses, and says why in words that hold a secret of its address")
+    return kind(f"{where}: the database says: {first}")
+
+
+def busy(url: str) -> StorageError:
+    """What to raise when it never is somebody's turn to write."""
+    return StorageError(f"storage = {url!r}: {_BUSY}")
+
+
+@contextlib.contextmanager
+def making_sense(url: str) -> Iterator[None]:
+    """For who makes something of what a database holds: if it makes no sense, the database is damaged."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise InvalidInput(
+            f"storage = {url!r}: is damaged (what it holds makes no sense: {said}); restore it from a copy"
+        ) from error
+
+
+def unknown_outcome(url: str, error: Exception) -> OutcomeUnknown:
+    """What to raise when the connection was lost before the server said whether it has done what it was told."""
+    how = "fell silent" if "does not answer" in _said(error).lower() else "was lost"
+    return OutcomeUnknown(
+        f"storage = {url!r}: the database server {how} before it answered; whether this was recorded is not known"
+    )
+
+
+def _said(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip()

@@ -1,0 +1,161 @@
+"""Connections to PostgreSQL that do not wait for ever: a server, or the way to it, may fall silent without hanging up.
+
+The system's own limits (`tcp_user_timeout`, keepalives) notice what is not acknowledged. A machine in between may
+acknowledge everything and pass nothing on, so whoever waits for an answer asks now and then, over a second
+connection, whether the server is still at work on it. Thus what takes long may take long, and what is lost is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+
+from bestarm.storage.errors import BUSY_SECONDS
+from bestarm.validation import InvalidInput
+
+T = TypeVar("T")
+
+ANSWER_SECONDS = 15.0
+"""How long a server may be silent before it is asked whether it is still there."""
+
+_PATIENCE = 10
+"""So many times as long an answer is waited for, if the server is there and cannot say what it is doing for us."""
+
+_LIMITS: dict[str, int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""Of the client's side; what the URL says of them counts instead."""
+
+_SERVER_LIMITS = {
+    "lock_timeout": f"{BUSY_SECONDS:g}s",
+    # A client that is gone must not keep the others out. While it decides what to do next it is idle too.
+    "idle_in_transaction_session_timeout": "120s",
+    "tcp_keepalives_idle": "30s",
+    "tcp_keepalives_interval": "10s",
+    "tcp_keepalives_count": "3",
+}
+"""Of the server's side, for our sessions; what somebody has set, on the server or in the URL, counts instead."""
+
+_FULL = "too many clients|connection slots"
+
+
+def connect_arguments(address: sa.URL) -> dict[str, Any]:
+    """The limits of the client's side, as far as neither the URL nor the environment has them."""
+    given = set(address.query)
+    if os.environ.get("PGCONNECT_TIMEOUT"):
+        given.add("connect_timeout")
+    return {name: limit for name, limit in _LIMITS.items() if name not in given}
+
+
+def take_answer_limit(address: sa.URL) -> tuple[sa.URL, float]:
+    """The address without our own option `answer_timeout`, and the seconds that it gives."""
+    said = address.query.get("answer_timeout")
+    if said is None:
+        return address, ANSWER_SECONDS
+    try:
+        seconds = float(str(said))
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds <= 86400.0:
+        raise InvalidInput(
+            f"answer_timeout = {said!r}: must be a number of seconds, above 0 and at most 86400; it stands in the URL"
+        )
+    return address.difference_update_query(["answer_timeout"]), seconds
+
+
+class Unanswered(psycopg.OperationalError):
+    """The server has not answered and nothing is known of it."""
+
+
+class WatchedConnection(psycopg.Connection[Any]):
+    """A connection that gives up waiting for an answer when the server is not at work on it."""
+
+    answer_seconds = ANSWER_SECONDS
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    """How to reach the server a second time; None for a connection that only asks whether it is there."""
+
+    def wait(self, gen: Any, *args: Any, **more: Any) -> Any:
+        return super().wait(self._watched(gen), *args, **more)
+
+    def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Passes on what the driver waits for, and looks at the clock whenever it waits in vain."""
+        try:
+            wanted = next(gen)
+            begun = looked = time.monotonic()
+            doubted = False
+            while True:
+                ready = yield wanted
+                now = time.monotonic()
+                if ready:
+                    begun, looked, doubted = now, now, False
+                elif doubted:
+                    # Nor has the answer come since the server said that it has given it.
+                    self._give_up()
+                elif now - looked > self.answer_seconds:
+                    doubted = not self._may_come(now - begun)
+                    looked = time.monotonic()
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _may_come(self, silent: float) -> bool:
+        """Whether the answer may still come, after so many seconds of silence."""
+        if self._arguments is None:
+            return False
+        works = self._works()
+        return silent < _PATIENCE * self.answer_seconds if works is None else works
+
+    def _give_up(self) -> None:
+        self.pgconn.finish()
+        raise Unanswered("the server does not answer")
+
+    def _works(self) -> bool | None:
+        """Whether the server is busy with what we have told it; None if that cannot be known."""
+        assert self._arguments is not None
+        args, more = self._arguments
+        # Of several servers in the URL, the one that we speak to.
+        there = {"host": self.info.host, "port": self.info.port, "autocommit": True}
+        try:
+            with contextlib.closing(type(self).connect(*args, **more | there)) as other:
+                other.answer_seconds, other._arguments = self.answer_seconds, None
+                rows = other.execute(
+                    "SELECT state FROM pg_stat_activity WHERE pid = %s", [self.info.backend_pid], prepare=False
+                ).fetchall()
+        except psycopg.Error as error:
+            # A server without room for a second connection is there all the same.
+            return None if any(words in str(error) for words in _FULL.split("|")) else False
+        # Behind a pooler the process has another number.
+        return str(rows[0][0]).startswith("active") if rows else None
+
+
+def watch_connections(engine: sa.Engine, answer_seconds: float) -> None:
+    """Have the engine make such connections."""
+
+    @sa.event.listens_for(engine, "do_connect")
+    def connect(_dialect: Any, _record: Any, args: Any, more: Any) -> Any:
+        made = WatchedConnection.connect(*args, **more)
+        made.answer_seconds, made._arguments = answer_seconds, (tuple(args), dict(more))
+        return made
+
+    @sa.event.listens_for(engine, "connect")
+    def limit(connection: Any, _record: Any) -> None:
+        listed = ", ".join(f"('{name}', '{limit}')" for name, limit in _SERVER_LIMITS.items())
+        # In a transaction that is rolled back, they would be forgotten.
+        was, connection.autocommit = connection.autocommit, True
+        connection.execute(
+            f"SELECT set_config(ours.name, ours.value, false) FROM (VALUES {listed}) AS ours (name, value) "
+            "JOIN pg_settings AS theirs ON theirs.name = ours.name WHERE theirs.source = 'default'",
+            prepare=False,
+        )
+        connection.autocommit = was

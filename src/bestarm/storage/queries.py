@@ -1,0 +1,251 @@
+"""Reading a study's record from its tables."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from bestarm.storage.base import Entries, Event, History, Issued, Outcome, Pending, Told
+from bestarm.storage.database import Database
+from bestarm.storage.errors import making_sense
+from bestarm.storage.schema import events, outcomes, queue, tests
+
+FIRST_CHUNK = 256
+CHUNK = 50_000
+"""Rows read at a time. The first chunk is small: often there are just a few, or many that wait for one."""
+
+PAGE = 5_000
+"""Tests of which the whole history is read at a time."""
+
+has_outcome = sa.exists().where(outcomes.c.study == queue.c.study, outcomes.c.test == queue.c.test)
+
+_ORDER = {
+    "created": 0,
+    "asked": 1,
+    "given": 2,
+    "failed": 3,
+    "set aside": 3,
+    "released": 4,
+    "handed on": 4,
+    "told": 5,
+    "dropped": 5,
+    "corrected": 6,
+}
+
+
+def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None:
+    query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(tests.c.study == key, tests.c.test == test)
+    row = connection.execute(query).first()
+    return None if row is None else Issued(*row)
+
+
+def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Issued]:
+    """Those of the tests that there are."""
+    found: dict[int, Issued] = {}
+    for start in range(0, len(ids), 500):
+        query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(
+            tests.c.study == key, tests.c.test.in_(ids[start : start + 500])
+        )
+        found |= {row.test: Issued(*row) for row in connection.execute(query)}
+    return found
+
+
+def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
+    """The outcomes, as last corrected, of those of the tests that have one."""
+    found: dict[int, Outcome] = {}
+    for start in range(0, len(ids), 500):
+        rows = connection.execute(
+            sa.select(outcomes.c.test, outcomes.c.value, outcomes.c.reason, outcomes.c.holder)
+            .where(outcomes.c.study == key, outcomes.c.test.in_(ids[start : start + 500]))
+            .order_by(outcomes.c.test, outcomes.c.correction)
+        )
+        found |= {row.test: Outcome(row.value, row.reason, row.holder) for row in rows}
+    return found
+
+
+def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
+    query = _PENDING if limit is None else _PENDING.limit(limit)
+    # The driver's own rows: in the first round of a large problem there are hundreds of thousands.
+    return [*map(Pending._make, connection.execute(query, {"key": key, "after": after}).cursor.fetchall())]
+
+
+_PENDING = (
+    sa.select(
+        *(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts),
+        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, "")),
+    )
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(queue.c.study == sa.bindparam("key"), queue.c.test > sa.bindparam("after"), ~has_outcome)
+    .order_by(queue.c.test)
+)
+
+
+def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:
+    """As `Storage.entries` says; no connection is held between the parts."""
+    # Ids are consecutive, so a page is a range of them; a limit would have the database sort all that follows.
+    last, size = 0, FIRST_CHUNK
+    while True:
+        with database.connect() as connection:
+            # The driver's own rows: a million of SQLAlchemy's would take as long again.
+            rows = connection.execute(_ENTRIES, {"key": key, "after": after, "to": after + size}).cursor.fetchall()
+            if gaps and not last:
+                last = connection.execute(_LAST, {"key": key}).scalar() or 0
+        if rows:
+            with making_sense(database.url):
+                chunk = _columns(rows)
+            if not gaps and chunk.ids[-1] != after + len(chunk.ids):
+                chunk = chunk.before(int(np.argmin(chunk.ids == after + 1 + np.arange(len(chunk.ids)))))
+            if len(chunk.ids):
+                yield chunk
+        if (after + size >= last) if gaps else (not rows or chunk.ids.size < size):
+            return
+        after += size
+        size = CHUNK
+
+
+def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]:
+    """As `Storage.arrivals` says; no connection is held between the parts."""
+    while True:
+        with database.connect() as connection:
+            # A page ends between two numbers, so that no correction is torn from what it corrects.
+            page = connection.execute(_LAST_OF_PAGE, {"key": key, "after": after, "size": CHUNK})
+            last = page.scalar_one_or_none()
+            if last is None:
+                return
+            rows = connection.execute(_ARRIVALS, {"key": key, "after": after, "to": last}).cursor.fetchall()
+        with making_sense(database.url):
+            chunk = _columns(rows)
+        yield chunk
+        after = last
+
+
+# From the outcomes, in the order of their key: then there is nothing to sort.
+_OUTCOMES = (
+    sa.select(
+        *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
+        sa.func.coalesce(outcomes.c.arrival, 0),
+    )
+    .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
+    .where(outcomes.c.study == sa.bindparam("key"))
+)
+_ENTRIES = _OUTCOMES.where(outcomes.c.test > sa.bindparam("after"), outcomes.c.test <= sa.bindparam("to")).order_by(
+    outcomes.c.test, outcomes.c.correction
+)
+_ARRIVALS = _OUTCOMES.where(
+    outcomes.c.arrival > sa.bindparam("after"), outcomes.c.arrival <= sa.bindparam("to")
+).order_by(outcomes.c.arrival, outcomes.c.correction)
+_PAGE = (
+    sa.select(outcomes.c.arrival)
+    .where(outcomes.c.study == sa.bindparam("key"), outcomes.c.arrival > sa.bindparam("after"))
+    .order_by(outcomes.c.arrival)
+    .limit(sa.bindparam("size"))
+    .subquery()
+)
+_LAST_OF_PAGE = sa.select(sa.func.max(_PAGE.c.arrival))
+_LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam("key"))
+
+
+def _columns(rows: Sequence[Any]) -> Entries:
+    """Rows as arrays; of a corrected test the last row counts."""
+    table = np.fromiter(rows, _ROW, count=len(rows))
+    table = table[np.append(table["test"][1:] != table["test"][:-1], True)]
+    return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
+
+
+_COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i1", "told": "f8", "arrival": "i8"}
+_ROW = np.dtype(list(_COLUMNS.items()))
+
+
+_FIRST = operator.itemgetter(0)
+
+
+def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[History]:
+    """As `Storage.history` says."""
+    if by_arrival:
+        for entries in read_arrivals(database, key, 0):
+            first, last = int(entries.arrivals[0]), int(entries.arrivals[-1])
+            yield from _histories(database, _ARRIVED, {"key": key, "first": first, "last": last})
+        yield from _histories(database, _NOT_ARRIVED, {"key": key})
+        return
+    for after in itertools.count(0, PAGE):
+        page = list(_histories(database, _IN_ORDER, {"key": key, "after": after, "to": after + PAGE}))
+        if not page:
+            return
+        yield from page
+
+
+def _histories(database: Database, query: sa.Select[Any], names: dict[str, int]) -> Iterator[History]:
+    with database.connect() as connection:
+        rows = connection.execute(query, names).cursor.fetchall()
+    for _, of_test in itertools.groupby(rows, _FIRST):
+        with making_sense(database.url):
+            history = _history([*of_test])
+        yield history
+
+
+def _history(recorded: Sequence[Any]) -> History:
+    test, arm, metric, ends, given, issued = recorded[0][:6]
+    # Without an outcome there is one row, without a time.
+    told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
+    for outcome in told:
+        # A database that is damaged can hold anything in the place of a number or a text.
+        if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
+            raise TypeError(f"the result of test {test} is {outcome.value!r:.80}")
+        outcome.time + 0.0
+    if arm < 0 or metric < 0:
+        raise ValueError(f"test {test} is of arm number {arm} and metric number {metric}")
+    return History(test, arm, metric, bool(ends), bool(given), issued + 0.0, told)
+
+
+_HISTORY = (
+    sa.select(
+        *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
+        *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
+    )
+    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+    .where(tests.c.study == sa.bindparam("key"))
+)
+_IN_ORDER = _HISTORY.where(tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to")).order_by(
+    tests.c.test, outcomes.c.correction
+)
+_ARRIVED = _HISTORY.where(
+    outcomes.c.arrival >= sa.bindparam("first"), outcomes.c.arrival <= sa.bindparam("last")
+).order_by(outcomes.c.arrival, outcomes.c.correction)
+_NOT_ARRIVED = _HISTORY.where(outcomes.c.told.is_(None)).order_by(tests.c.test)
+
+
+def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:
+    asked = sa.select(tests.c.issued, tests.c.given, tests.c.test, tests.c.arm, tests.c.metric).where(
+        tests.c.study == key, tests.c.given == 0
+    )
+    told = (
+        sa.select(outcomes, tests.c.arm, tests.c.metric, tests.c.given)
+        .join(tests, sa.and_(tests.c.study == outcomes.c.study, tests.c.test == outcomes.c.test))
+        .where(outcomes.c.study == key)
+    )
+    noted = sa.select(events).where(events.c.study == key)
+    queries = [
+        asked.order_by(tests.c.test.desc()),
+        told.order_by(outcomes.c.told.desc(), outcomes.c.test.desc(), outcomes.c.correction.desc()),
+        noted.order_by(events.c.event.desc()),
+    ]
+    rows = [connection.execute(query if last is None else query.limit(last)).all() for query in queries]
+    found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric) for row in rows[0]]
+    # Sorting keeps the order of what bears the same time and is of the same kind.
+    found += [_told_event(row) for row in reversed(rows[1])]
+    found += [Event(row.time, row.kind, row.test, row.holder, row.detail) for row in reversed(rows[2])]
+    # Of what bears the same time, the first step comes first.
+    found.sort(key=lambda event: (event.time, event.test or 0, _ORDER.get(event.kind, 9)))
+    return found if last is None else found[-last:] if last else []
+
+
+def _told_event(row: Any) -> Event:
+    kind: Any = (
+        "corrected" if row.correction else "given" if row.given else "told" if row.value is not None else "dropped"
+    )
+    return Event(row.told, kind, row.test, row.holder, row.reason or "", row.arm, row.metric, row.value)

@@ -1,0 +1,238 @@
+"""A study's record, followed as it grows: what it says so far, and what should be done next."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
+from bestarm.analysis.status import Status, StudyState
+from bestarm.analysis.timeline import Progress, Timeline
+from bestarm.analysis.waiting import Awaited, is_unresolved
+from bestarm.answer import Answer
+from bestarm.storage.base import Entries, Pending, Rounds, Storage, StudyRecord
+from bestarm.study.checks import read_plan
+from bestarm.study.conclusion import answer_of
+from bestarm.study.continuations import Outlook, outlook
+from bestarm.study.decider import Decider
+from bestarm.validation import InvalidInput
+
+
+class Follower:
+    """Reads a study's record, each result once, and keeps what follows from it. `Study` adds asking and telling."""
+
+    def __init__(self, storage: Storage, record: StudyRecord) -> None:
+        self._storage = storage
+        self._record = record
+        self.plan = read_plan(record)
+        self._lock = threading.RLock()
+        self._start_afresh()
+
+    def _start_afresh(self) -> None:
+        """Before the first result has entered."""
+        self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
+        self._timeline = Timeline(self.plan.costs)
+
+    @property
+    def name(self) -> str:
+        return self._record.name
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    @property
+    def record(self) -> StudyRecord:
+        """The study's entry in the storage, as of the last look."""
+        return self._record
+
+    # ------------------------------------------------------------------------------------- where the study is
+
+    @property
+    def done(self) -> bool:
+        """Whether the study has its answer, or has spent its budget."""
+        with self._lock:
+            self._sync()
+            return self._is_done
+
+    @property
+    def answer(self) -> Answer | None:
+        """What the study concludes, with the reasons for every arm; None while it is running."""
+        with self._lock:
+            self._sync()
+            return answer_of(self.plan, self._decider.policy, self._decider.stop)
+
+    @property
+    def confidence(self) -> float:
+        """How sure the results make us of the present best answer, from 0 to 1."""
+        with self._lock:
+            self._sync()
+            return self._decider.policy.present_answer(self._decider.stop).confidence
+
+    @property
+    def state(self) -> tuple[ArmStanding, ...]:
+        """Where every arm stands, metric by metric."""
+        with self._lock:
+            self._sync()
+            return tuple(standings(self.plan, self._decider.policy, self._decider.stop))
+
+    def status(self) -> Status:
+        """Everything at a glance."""
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            stop = self._decider.stop
+            leader, confidence = policy.present_answer(stop)
+            found = findings_of(policy, stop)
+            late = self._recorded_late()
+            tests, cost = self._timeline.total
+            state: StudyState = "running"
+            if stop is not None:
+                state = "no_feasible_arm" if stop.arm is None else "certified"
+            elif self._is_done:
+                state = "budget_spent"
+            leading = None if leader is None else self.plan.arm_names[leader]
+            return Status(
+                study=self.name,
+                state=state,
+                answer=leading if stop is not None else None,
+                leader=leading,
+                confidence=confidence,
+                tests=tests + len(late),
+                cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
+                pending=self._storage.count_pending(self._record.key),
+                waiting=0 if self._is_done else len(late),
+                arms=tuple(standings_of(self.plan, policy, found)),
+                tolerance=self.plan.objective.tolerance,
+                slack=self.plan.slacks,
+                candidates=named(self.plan, found.candidates),
+                feasible=named(self.plan, found.feasible),
+                awaited=None if self._is_done else self._awaited(),
+            )
+
+    def awaited(self) -> Awaited | None:
+        """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
+        with self._lock:
+            self._sync()
+            return None if self._is_done else self._awaited()
+
+    def unresolved(self) -> list[Awaited]:
+        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
+        it counts."""
+        return [self._as_awaited(row) for row in self._storage.pending(self._record.key) if is_unresolved(row)]
+
+    def _awaited(self) -> Awaited | None:
+        first = self._storage.pending(self._record.key, limit=1)
+        return self._as_awaited(first[0]) if first else None
+
+    def _as_awaited(self, row: Pending) -> Awaited:
+        arm, metric = self.plan.arm_names[row.arm], self.plan.metrics[row.metric]
+        return Awaited.of(row, arm, metric, study=self.name, url=self._address)
+
+    @property
+    def _address(self) -> str:
+        """Where the study is kept, for commands that are shown."""
+        return self._storage.url
+
+    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
+        """How many more tests it will take, by simulation from here on with the means as they now seem to be.
+
+        None when the study is done, or not every metric of every arm has a result yet.
+        """
+        return self._forecast(runs, seed, lambda: True)
+
+    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
+        """As `forecast`, given up with `NotWanted` as soon as it is not wanted any more."""
+        with self._lock:
+            self._sync()
+            if self._is_done or self._decider.policy.untested:
+                return None
+            policy = copy.deepcopy(self._decider.policy)
+        # The simulation must not keep those who ask and tell waiting.
+        return outlook(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+
+    def progress(self) -> Progress:
+        """How tests and cost have grown over time, in some hundred points."""
+        with self._lock:
+            self._sync()
+            return self._timeline.progress()
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    def _look(self) -> None:
+        """Read the study's entry, and start afresh if something in its past has changed."""
+        record = self._storage.look(self._record)
+        if record is None:
+            raise InvalidInput(f"study = {self.name!r}: is no longer in {self._storage.url!r}")
+        changed = record.revision != self._record.revision
+        self._record = record
+        if changed:
+            self._start_afresh()
+
+    def _sync(self) -> None:
+        """Take in what has been told since the last look, as far as it is complete."""
+        self._look()
+        for entries in self._new_entries():
+            self._enter(entries)
+
+    def _new_entries(self) -> Iterator[Entries]:
+        """The outcomes that have not entered yet and may, in order."""
+        key, entered = self._record.key, self._decider.entered
+        by_arrival = self._record.by_arrival
+        return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
+
+    def _enter(self, entries: Entries) -> None:
+        self._decider.enter(entries)
+        self._timeline.extend(entries.told, entries.metrics, entries.values)
+
+    @property
+    def _is_done(self) -> bool:
+        if self._decider.stop is not None:
+            return True
+        if self.plan.budget is None:
+            return False
+        tests, cost = self._decider.policy.spent
+        return tests >= self.plan.max_tests or cost >= self.plan.max_cost
+
+    def _recorded_late(self) -> list[tuple[int, int, float]]:
+        """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""
+        if self._record.by_arrival:
+            return []
+        return [
+            (arm, metric, value)
+            for part in self._storage.entries(self._record.key, self._decider.settled, gaps=True)
+            for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
+            if value == value
+        ]
+
+    def _plan_rounds(self, count: int) -> Rounds:
+        """What to do next, decided on everything that has been told by now."""
+        decider = self._decider
+        # Of one moment, or else a result that comes meanwhile would count twice, or not at all.
+        with self._storage.snapshot():
+            for entries in self._new_entries():
+                self._enter(entries)
+            if self._is_done:
+                return []
+            out = [(test.arm, test.metric) for test in self._storage.pending(self._record.key)]
+            waiting = self._recorded_late()
+        rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
+        return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
+
+    def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
+        """The rounds as far as the budget goes, beyond what has entered and been issued."""
+        counts = self._decider.policy.streams.counts.sum(axis=0)
+        for _, metric in issued:
+            counts[metric] += 1
+        tests, cost = int(counts.sum()), float(counts @ self._decider.policy.setting.cost)
+        kept: list[list[tuple[int, int]]] = []
+        for tests_of_round in rounds:
+            kept.append([])
+            for arm, metric in tests_of_round:
+                if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
+                    break
+                kept[-1].append((arm, metric))
+                tests += 1
+                cost += self.plan.costs[metric]
+        return [part for part in kept if part]

@@ -1,0 +1,243 @@
+"""The studies of one database as a server process keeps them, and the threads that wait for the database.
+
+The event loop never waits for the database, no study for another, and nobody for what somebody else has it compute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from bestarm.plan import Plan
+from bestarm.storage.base import Storage, StudyRecord
+from bestarm.storage.changes import Pulse
+from bestarm.storage.errors import NameTaken, StorageError
+from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
+from bestarm.web.errors import NotThere, Taken, fault_words
+from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
+from bestarm.web.threads import Kind, Threads
+
+T = TypeVar("T")
+
+AT_ONCE = 4
+"""Requests to record something in one study that are worked on at once."""
+
+LONG_PLAN = 200_000
+"""Characters of a plan that takes long to read."""
+
+MOST_STUDIES = 200
+"""Studies kept in memory; the others are read again when somebody wants them."""
+
+LIST_PATIENCE = 1.0
+"""Seconds after which the list of studies is returned without what is not yet computed."""
+
+
+class _Flight:
+    """Computes something for all who want it at the same time, and never hands out what was begun before they came."""
+
+    def __init__(self, compute: Callable[[], Awaitable[Any]]) -> None:
+        self._compute = compute
+        self._running: asyncio.Task[Any] | None = None
+        self._next: asyncio.Task[Any] | None = None
+
+    async def join(self) -> Any:
+        if self._next is None:
+            self._next = asyncio.create_task(self._after(self._running))
+        return await asyncio.shield(self._next)
+
+    @property
+    def is_over(self) -> bool:
+        return self._next is None and (self._running is None or self._running.done())
+
+    async def _after(self, before: asyncio.Task[Any] | None) -> Any:
+        if before is not None:
+            await asyncio.wait([before])
+        self._running, self._next = self._next, None
+        return await self._compute()
+
+
+class Desk:
+    """Where the routes find studies and have them do things."""
+
+    def __init__(self, storage: Storage, url: str) -> None:
+        self.storage = storage
+        self.pulse = Pulse(storage, url)
+        self.threads = Threads()
+        self._studies: OrderedDict[int, SharedStudy] = OrderedDict()
+        self._opening: dict[int, asyncio.Task[SharedStudy]] = {}
+        self._recording: dict[int, asyncio.Semaphore] = {}
+        self._deciding: dict[int, asyncio.Lock] = {}
+        self._listing = asyncio.Semaphore(2)
+        self._flights: dict[tuple[int, str], _Flight] = {}
+        self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
+        self._faults: dict[int, str] = {}
+        self._computing: dict[int, asyncio.Task[Any]] = {}
+        self.computed = 0
+        """Grows with every line of the list of studies that came too late for those who asked for it."""
+
+    def close(self) -> None:
+        self.threads.close()
+        self.pulse.close()
+        self.storage.close()
+
+    # ------------------------------------------------------------------------------------------------- doing things
+
+    async def do(self, act: Callable[[], T]) -> T:
+        """Something with the database that takes no time worth speaking of."""
+        return await self.threads.run("quick", act)
+
+    async def record(self, key: int, act: Callable[[SharedStudy], T]) -> T:
+        """Something with a study for which nothing has to be decided."""
+        study = await self.study(key)
+        async with self._recording.setdefault(key, asyncio.Semaphore(AT_ONCE)):
+            return await self.do(lambda: act(study))
+
+    async def decide(self, key: int, act: Callable[[SharedStudy], T]) -> T:
+        """Something with a study for which it must be up to date; one at a time, for it has one lock.
+
+        If that means to read a long record first, other studies must not wait for it.
+        """
+        study = await self.study(key)
+
+        def in_passing() -> T:
+            with study.in_passing():
+                return act(study)
+
+        async with self._deciding.setdefault(key, asyncio.Lock()):
+            while True:
+                try:
+                    return await self.do(in_passing)
+                except Behind:
+                    await self.threads.run("catching up", study.catch_up)
+
+    async def do_slowly(self, key: int, act: Callable[[SharedStudy], T]) -> T:
+        """Something with a study that may take seconds."""
+        study = await self.study(key)
+        return await self.threads.run("slow", lambda: act(study))
+
+    # -------------------------------------------------------------------------------------------------- studies
+
+    async def study(self, key: int) -> SharedStudy:
+        """The study with that number; read once for all who want it."""
+        found = self._studies.get(key)
+        if found is not None:
+            self._studies.move_to_end(key)
+            return found
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = asyncio.create_task(self._find(key))
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+        study = await asyncio.shield(task)
+        return self._keep(study)
+
+    async def _find(self, key: int) -> SharedStudy:
+        record = await self.do(lambda: self.storage.study(key))
+        if record is None:
+            raise NotThere(f"study = {key}: no such study in this service")
+        return await self._open(record)
+
+    async def _open(self, record: StudyRecord) -> SharedStudy:
+        kind: Kind = "catching up" if len(record.plan) > LONG_PLAN else "quick"
+        return await self.threads.run(kind, lambda: SharedStudy(self.storage, record))
+
+    def _keep(self, study: SharedStudy) -> SharedStudy:
+        kept = self._studies.setdefault(study.record.key, study)
+        while len(self._studies) > MOST_STUDIES:
+            gone, _ = self._studies.popitem(last=False)
+            for locks in (self._recording, self._deciding):
+                locks.pop(gone, None)
+        return kept
+
+    async def create(self, plan: Plan, seed: int, key: str | None = None) -> SharedStudy:
+        """A new study, one for each `key`."""
+
+        def make() -> SharedStudy:
+            check_can_be_decided(plan)
+            try:
+                record = new_record(self.storage, plan, seed, key)
+            except NameTaken as error:
+                raise Taken(str(error)) from None
+            return SharedStudy(self.storage, record)
+
+        return self._keep(await self.do(make))
+
+    async def snapshot(self, key: int) -> Snapshot:
+        """Where a study stands, computed once for all who ask at the same time."""
+        return await self.together(key, "snapshot", lambda: self.decide(key, SharedStudy.snapshot))
+
+    async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
+        """Something that all who ask for it at the same time can share."""
+        flight = self._flights.get((key, what))
+        if flight is None:
+            flight = self._flights[key, what] = _Flight(compute)
+        try:
+            result: T = await flight.join()
+        finally:
+            if flight.is_over and self._flights.get((key, what)) is flight:
+                del self._flights[key, what]
+        return result
+
+    # --------------------------------------------------------------------------------------- the list of studies
+
+    async def rows(self, records: Callable[[], Sequence[StudyRecord]]) -> list[dict[str, Any]]:
+        """A line for each study. What takes long to compute is there the next time."""
+        found = await self.do(lambda: self.versions(records()))
+        late = [record for record, version in found if version is None or self._rows[record.key][0] != version]
+        for record in late:
+            self.compute(record)
+        waited = [self._computing[record.key] for record in late if record.key in self._computing]
+        if waited:
+            await asyncio.wait(waited, timeout=LIST_PATIENCE)
+        return await self.do(lambda: [self._row(record) for record, _ in found])
+
+    def versions(self, records: Sequence[StudyRecord]) -> list[tuple[StudyRecord, Version | None]]:
+        """Studies and their present versions, as far as these can be had without reading a whole record."""
+
+        def version(record: StudyRecord) -> Version | None:
+            known = self._rows.get(record.key)
+            if known is None or known[0].revision != record.revision:
+                return None
+            return version_of(self.storage, record, known[1])
+
+        return [(record, version(record)) for record in records]
+
+    def compute(self, record: StudyRecord) -> None:
+        """Have a study's line computed, in the background."""
+        key = record.key
+        if key in self._computing:
+            return
+
+        async def compute() -> None:
+            start = time.monotonic()
+            try:
+                # A few at a time, in the order of the list: those who look at it must not take the threads of those
+                # who ask and tell.
+                async with self._listing:
+                    study = self._studies.get(key) or self._keep(await self._open(record))
+                    snapshot = await self.snapshot(key)
+                self._rows[key] = snapshot.version, study.entered, snapshot.row
+                self._faults.pop(key, None)
+            except StorageError:
+                # Whoever asks next may find the database in reach again.
+                pass
+            except Exception as error:
+                # One study that cannot be read must not hide the others.
+                self._faults[key] = fault_words(error)
+            if time.monotonic() - start > LIST_PATIENCE:
+                self.computed += 1
+
+        task = self._computing[key] = asyncio.create_task(compute())
+        task.add_done_callback(lambda _: self._computing.pop(key, None))
+
+    def _row(self, record: StudyRecord) -> dict[str, Any]:
+        known = self._rows.get(record.key)
+        if known is not None:
+            return known[2] | {"archived": record.archived}
+        study, fault = self._studies.get(record.key), self._faults.get(record.key)
+        try:
+            return list_row(record, read_plan(record) if study is None else study.plan, fault)
+        except UnreadableStudy as error:
+            return list_row(record, None, str(error))

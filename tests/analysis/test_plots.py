@@ -1,0 +1,241 @@
+"""`ba.plot` draws every study, whatever its state, its scale and its names, to PNG and to SVG.
+
+A warning of matplotlib's, such as that a label leaves no room for the picture, is an error here as everywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bestarm as ba
+from bestarm.analysis.chart import Chart, Panel, Series
+from bestarm.analysis.drawing import draw
+from bestarm.analysis.intervals import interval_chart, limits, short_names, ticks
+from bestarm.analysis.standing import MetricStanding
+
+GAUSSIAN = ba.Gaussian(1.0)
+LONG = [f"{'a very long name of an arm, ' * 4}variant {k} of many, tuned" for k in (1, 2)]
+HOSTILE = ["$5_a$", "$10_b$", "$", r"\frac{$x$}", "a_b^c{", r"C:\$x", "x" * 200, *LONG]
+
+
+@pytest.fixture(autouse=True)
+def pyplot(needs: Callable[[str], None]) -> Iterator[None]:
+    needs("matplotlib")
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context({"backend": "Agg"}):
+        yield
+        plt.close("all")
+
+
+def three_metrics(arms: tuple[str, ...] = ("slow", "fast", "harmful"), scale: float = 1.0, **options: Any) -> ba.Plan:
+    return ba.Plan(
+        arms=arms,
+        objective=ba.minimize("latency", noise=ba.Gaussian(0.5 * scale)),
+        constraints=(
+            ba.at_most("crash", 0.5, noise=ba.Bernoulli(), cost=3.0),
+            ba.at_least("score", 4, noise=ba.Bounded(0, 10)),
+        ),
+        **options,
+    )
+
+
+def measured(arm: str, metric: str) -> float:
+    return {"latency": 1.0 if arm == "fast" else 2.0, "crash": float(arm == "harmful"), "score": 9.0}[metric]
+
+
+def all_bad(arm: str, metric: str) -> float:
+    return {"latency": 1.0, "crash": 1.0, "score": 1.0}[metric]
+
+
+def study_of(plan: ba.Plan, measure: Callable[[str, str], float] = measured, most: int = 10**6) -> ba.Study:
+    """A study that has taken in at most so many results."""
+    study = ba.Study.create(plan, storage=":memory:")
+    told = 0
+    while told < most and not study.done:
+        tests = study.ask(min(20, most - told))
+        study.tell_many([(test, measure(test.arm, test.metric)) for test in tests])
+        told += len(tests)
+    return study
+
+
+def scattered(mean: float = 0.0, sigma: float = 1.0) -> Callable[[str, str], float]:
+    lots = np.random.default_rng(1)
+    return lambda arm, metric: float(lots.normal(mean, sigma))
+
+
+def scaled(scale: float) -> Callable[[str, str], float]:
+    return lambda arm, metric: measured(arm, metric) * (scale if metric == "latency" else 1.0)
+
+
+def named() -> ba.Plan:
+    constraints = [ba.at_most(name, 0.5, noise=GAUSSIAN) for name in ("cost_$x^2$", "$bad{", "m" * 200, *LONG)]
+    return ba.Plan(
+        arms=tuple(HOSTILE),
+        objective=ba.maximize("gain_$ per $day$", noise=GAUSSIAN),
+        constraints=tuple(constraints),
+    )
+
+
+def one_metric() -> ba.Plan:
+    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=GAUSSIAN))
+
+
+def many_metrics() -> ba.Plan:
+    constraints = tuple(ba.at_most(f"constraint {k}", 0.5, noise=GAUSSIAN) for k in range(17))
+    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=GAUSSIAN), constraints=constraints)
+
+
+def offset() -> ba.Plan:
+    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=ba.Gaussian(1e-3)))
+
+
+STUDIES: dict[str, Callable[[], ba.Study]] = {
+    "new": lambda: study_of(three_metrics(), most=0),
+    "one result": lambda: study_of(three_metrics(), most=1),
+    "partly tested": lambda: study_of(three_metrics(), most=5),
+    "running": lambda: study_of(three_metrics(), most=30),
+    "certified": lambda: study_of(three_metrics()),
+    "none feasible": lambda: study_of(three_metrics(), all_bad),
+    "budget spent": lambda: study_of(three_metrics(budget=ba.Budget(tests=12))),
+    "one metric, new": lambda: study_of(one_metric(), most=0),
+    "one metric, running": lambda: study_of(one_metric(), scattered(), most=10),
+    "one metric, certified": lambda: study_of(one_metric(), lambda arm, metric: float(arm == "a")),
+    "many metrics": lambda: study_of(many_metrics(), scattered(), most=100),
+    "many arms": lambda: study_of(three_metrics(tuple(f"arm {k}" for k in range(300))), most=500),
+    "names": lambda: study_of(named(), scattered(), most=100),
+    "1e-15": lambda: study_of(three_metrics(scale=1e-15), scaled(1e-15), most=60),
+    "1e-9": lambda: study_of(three_metrics(scale=1e-9), scaled(1e-9), most=60),
+    "1e9": lambda: study_of(three_metrics(scale=1e9), scaled(1e9), most=60),
+    "1e15": lambda: study_of(three_metrics(scale=1e15), scaled(1e15), most=60),
+    "far from 0": lambda: study_of(offset(), scattered(1e6, 1e-3), most=60),
+    "another policy": lambda: study_of(three_metrics(policy="feasible-lucb"), most=30),
+}
+
+
+@functools.cache
+def example(name: str) -> ba.Study:
+    return STUDIES[name]()
+
+
+def svg_words(figure: Any) -> str:
+    """The text in the picture, which the SVG holds as comments beside the letters' outlines."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg")
+    return " ".join(unescape(word) for word in re.findall(r"<!-- (.*?) -->", buffer.getvalue().decode()))
+
+
+@pytest.mark.parametrize("plot", ba.plot.__all__)
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_plot_of_every_study(name: str, plot: str) -> None:
+    figure = getattr(ba.plot, plot)(example(name))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=50)
+    assert buffer.getvalue().startswith(b"\x89PNG")
+    assert svg_words(figure)
+
+
+def test_the_examples_are_what_they_are_called() -> None:
+    assert [row.verdict for row in example("running").state].count("open") > 0
+    certified, none, spent = (example(name).answer for name in ("certified", "none feasible", "budget spent"))
+    assert certified is not None
+    assert certified.arm == "fast"
+    assert none is not None
+    assert none.arm is None
+    assert spent is not None
+    assert spent.state == "budget_spent"
+
+
+@pytest.mark.parametrize("name", ["running", "certified", "none feasible"])
+def test_intervals(name: str) -> None:
+    study = example(name)
+    figure = ba.plot.intervals(study)
+    assert [axes.get_title() for axes in figure.axes] == ["latency", "crash", "score"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["slow", "fast", "harmful"]
+    legend = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert legend == {row.verdict for row in study.state} | {"threshold"}
+    for column, axes in enumerate(figure.axes):
+        means = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "None"]
+        assert means == [row.metrics[column].mean for row in study.state]
+
+
+def test_progress_and_costs() -> None:
+    study = example("certified")
+    answer = study.answer
+    assert answer is not None
+    assert ba.plot.progress(study).axes[0].lines[0].get_ydata()[-1] == study.status().tests
+    bars = ba.plot.costs(study).axes[0].patches
+    assert sum(bar.get_width() for bar in bars) == pytest.approx(answer.cost)
+
+
+@pytest.mark.parametrize("plot", ["intervals", "costs"])
+def test_names_stand_as_they_are(plot: str) -> None:
+    """Between two dollars there is no mathematics; and two arms never look the same."""
+    figure = getattr(ba.plot, plot)(example("names"))
+    words = svg_words(figure)
+    for name in ("$5_a$", "$10_b$", r"\frac{$x$}", "a_b^c{", r"C:\$x", "gain_$ per $day$", "cost_$x^2$"):
+        assert name in words
+    figure.canvas.draw()
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert len(set(labels)) == len(HOSTILE)
+
+
+def test_the_best_of_very_many_arms() -> None:
+    figure = ba.plot.intervals(example("many arms"))
+    assert len(figure.axes[0].get_yticks()) == 60
+    assert figure.get_suptitle() == "The 60 arms with the best latency of 300"
+
+
+def test_names_in_charts_of_simulations() -> None:
+    """The plot of a forecast names the metrics."""
+    names = ("cost_$x^2$", "$bad{", "m" * 200)
+    panel = Panel("of $5_a$", "$x$", "$y$", (Series("$s_t$", names, (1.0, 2.0, 3.0)),), bars=True)
+    words = svg_words(draw(Chart("title", (panel,))))
+    for name in ("of $5_a$", "$x$", "$y$", "$s_t$", "cost_$x^2$", "$bad{"):
+        assert name in words
+
+
+def test_short_names() -> None:
+    assert short_names(["a", "b" * 28]) == ["a", "b" * 28]
+    first, second, third = short_names([*LONG, "x" * 200])
+    assert first != second
+    assert max(map(len, (first, second, third))) < 33
+
+
+def column(mean: float, half: float, tests: int = 5, threshold: float | None = None) -> list[MetricStanding]:
+    return [MetricStanding("m", tests, mean, mean - half, mean + half, threshold, None)]
+
+
+@pytest.mark.parametrize("half", [0.0, 1e-15, 1e-9, 1.0, 1e9, float("inf")])
+@pytest.mark.parametrize("mean", [0.0, 1e-15, 1e-9, 0.3, -7.0, 1e6, 1e15])
+def test_the_chart_without_a_library_has_an_axis_to_read(mean: float, half: float) -> None:
+    low, high = limits(column(mean, half))
+    assert low < mean < high
+    marks = ticks(low, high)
+    assert 1 <= len(marks) <= 6
+    assert len({label for _, label in marks}) == len(marks)
+    for at, label in marks:
+        assert low <= at <= high
+        assert float(label) == pytest.approx(at, abs=(high - low) / 100)
+
+
+def test_an_axis_before_the_first_result() -> None:
+    for threshold in (1e-9, 0.5, -4.0, 1e9):
+        low, high = limits(column(float("nan"), float("nan"), 0, threshold))
+        assert low < threshold < high
+        assert high - low <= 2.1 * abs(threshold)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_chart_without_a_library_draws_every_study(name: str) -> None:
+    chart = interval_chart(example(name).state, "title")
+    assert "nan" not in chart
+    assert "inf" not in chart.replace("infeasible", "")

@@ -1,0 +1,168 @@
+"""Reports, plots and what a notebook shows: all in the user's words, from what the study knows."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bestarm as ba
+from bestarm.analysis.report import record_digest, study_report
+from bestarm.analysis.timeline import Timeline
+from bestarm.analysis.words import assumptions, guarantee, question
+
+HOSTILE = "<script>alert('x')</script> & \"quotes\" \u202e"
+
+
+class Tags(HTMLParser):
+    """Complains about elements that are not closed, and lists those there are."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: object) -> None:
+        self.seen.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: object) -> None:
+        self.seen.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def problem(arms: tuple[str, ...] = ("slow", "fast", "harmful"), **options: Any) -> ba.Plan:
+    return ba.Plan(
+        arms=arms,
+        objective=ba.minimize("latency", noise=ba.Gaussian(0.5)),
+        constraints=(ba.at_most("crash", 0.5, noise=ba.Bernoulli(), cost=3.0), ba.at_least("score", 4, noise=SCORE)),
+        **options,
+    )
+
+
+SCORE = ba.Bounded(0, 10)
+
+
+def measured(arm: str, metric: str) -> float:
+    return {"latency": 1.0 if arm == "fast" else 2.0, "crash": float(arm == "harmful"), "score": 9.0}[metric]
+
+
+def finished(plan: ba.Plan, measure: Callable[[str, str], float] = measured) -> ba.Study:
+    study = ba.Study.create(plan, storage=":memory:")
+    while not study.done:
+        study.tell_many([(test, measure(test.arm, test.metric)) for test in study.ask(20)])
+    return study
+
+
+def text_of(page: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def test_a_certified_study() -> None:
+    study = finished(problem(name="release"))
+    page = study_report(study, note="Measured on the test bench.")
+    tags = Tags(page)
+    assert not {"script", "link", "img", "iframe"} & set(tags.seen)
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    text = text_of(page)
+    assert "Which of 3 arms has the smallest mean latency among those with crash below 0.5 and score above 4?" in text
+    assert str(study.answer) in text
+    assert "fast meets every constraint, and no feasible arm is better" in text
+    assert "errs in at most 5 % of studies like this one" in text
+    assert "Measured on the test bench." in text
+    answer = study.answer
+    assert answer is not None
+    for arm, reason in answer.reasons.items():
+        assert re.search(rf"{arm}\s+{re.escape(reason)}", text)
+    assert "crash: each measurement is 0 or 1" in text
+    assert "score: each measurement lies between 0 and 10" in text
+    assert "latency: scatters around its mean with a standard deviation of at most 0.5" in text
+    assert f"{answer.cost:,.6g}" in text
+    # What it says to reproduce it by is there.
+    plan = html.unescape(page.split("<pre>")[2].split("</pre>")[0])
+    assert ba.Plan.from_toml(plan) == study.plan
+    assert record_digest(study) in text
+
+
+def test_the_fingerprint_is_of_the_results() -> None:
+    first, second = finished(problem()), finished(problem())
+    assert record_digest(first) == record_digest(second)
+    second.correct(1, 2.25)
+    assert record_digest(first) != record_digest(second)
+
+
+def test_studies_without_an_answer() -> None:
+    fresh = ba.Study.create(problem(), storage=":memory:")
+    text = text_of(study_report(fresh))
+    assert "running: no results yet" in text
+    assert "no answer is certified yet" in text
+    assert "untested" in text
+    lots = np.random.default_rng(1)
+    for _ in range(4):
+        for test in fresh.ask(9):
+            noise = lots.normal(0.0, 0.5) if test.metric == "latency" else 0.0
+            fresh.tell(test, measured(test.arm, test.metric) + noise)
+    text = text_of(study_report(fresh))
+    assert re.search(r"half of the studies end within [\d,]+ more tests", text)
+    assert "What remains" not in text_of(study_report(fresh, forecast=False))
+    spent = finished(problem(budget=ba.Budget(tests=12)))
+    text = text_of(study_report(spent))
+    assert "the budget is spent after 12 tests" in text
+    assert "That the arm in the lead is the best feasible one is not certain." in text
+    none = finished(problem(("bad", "worse")), lambda arm, metric: {"latency": 1.0, "crash": 1.0, "score": 1.0}[metric])
+    assert "with that reservation, every arm violates at least one constraint" in text_of(study_report(none))
+
+
+def test_hostile_names_do_no_harm() -> None:
+    study = finished(problem((HOSTILE, "fast", "x" * 200), name=HOSTILE))
+    for page in (study_report(study), study._repr_html_()):
+        assert "<script" not in page
+        assert HOSTILE in html.unescape(page)
+        Tags(page)
+
+
+def test_many_arms() -> None:
+    plan = problem(tuple(f"arm {k}" for k in range(300)))
+    study = ba.Study.create(plan, storage=":memory:")
+    study.tell_many([(test, measured(test.arm, test.metric)) for test in study.ask(900)])
+    page = study_report(study, forecast=False)
+    assert "The 60 arms with the best latency of 300; all are below." in page
+    assert all(f"<td>arm {k}</td>" in page for k in range(300))
+    assert "The first 60 of 300 arms." in study._repr_html_()
+
+
+def test_words() -> None:
+    plan = ba.Plan(arms=("a",), objective=ba.maximize("x", noise=ba.Gaussian(1), tolerance=0.1))
+    assert question(plan) == "Which of 1 arms has the largest mean x?"
+    answer = ba.Answer("certified", "a", delta=0.05, confidence=0.96, tests=1, cost=1.0)
+    assert "no feasible arm is better by more than 0.1" in guarantee(plan, answer)
+    assert len(assumptions(plan)) == 5
+
+
+def test_the_timeline_keeps_a_bounded_number_of_points() -> None:
+    timeline = Timeline([1.0, 3.0], most=100)
+    lots = np.random.default_rng(0)
+    metrics = lots.integers(0, 2, 10_000)
+    values = np.where(lots.random(10_000) < 0.1, np.nan, 1.0)
+    times = np.sort(lots.random(10_000)) + lots.normal(0, 0.01, 10_000)
+    for start in range(0, 10_000, 137):
+        part = slice(start, start + 137)
+        timeline.extend(times[part], metrics[part], values[part])
+    counted = ~np.isnan(values)
+    made = timeline.progress()
+    assert 50 <= len(made.time) <= 101
+    assert made.tests[-1] == counted.sum()
+    assert made.cost[-1] == pytest.approx(np.array([1.0, 3.0])[metrics[counted]].sum())
+    for column in made:
+        assert (np.diff(column) >= 0).all()
+    assert Timeline([1.0]).progress() == ([], [], [])

@@ -1,0 +1,163 @@
+"""`bestarm doctor`: what it finds, and how it tells what is broken from what was never installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from bestarm.cli import doctor
+from bestarm.cli.app import app
+from bestarm.cli.doctor import Finding, Requirement, examine
+from bestarm.study import Study
+from bestarm.testing.postgres import PostgresServer
+
+ROOT = Path(__file__).parents[2]
+CORE = ("numba", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
+
+
+def found(db: str | None = None) -> dict[str, Finding]:
+    # What other people's packages warn of when they load is not what is tested.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {finding.part: finding for finding in examine(db)}
+
+
+def doctor_says(*arguments: str) -> Result:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return CliRunner().invoke(app, ["doctor", *arguments])
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the default database in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BESTARM_DB", "")
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+def test_everything_is_named_and_nothing_made(empty_folder: Path) -> None:
+    result = doctor_says("--json")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert (data["broken"], list(data["parts"][0])) == (0, ["part", "state", "detail", "remedy"])
+    parts = {part["part"]: part for part in data["parts"]}
+    assert {"bestarm", "Python", "cores", *CORE, "dashboard", "GPU", "database", "compiled kernels"} <= set(parts)
+    assert parts["database"]["detail"] == "bestarm.db will be made by the first study"
+    assert parts["numpy"]["detail"] == metadata.version("numpy")
+    assert "can be written" in parts["compiled kernels"]["detail"]
+    assert list(empty_folder.iterdir()) == []
+
+
+def test_every_extra_for_users_is_there_with_its_pip_line() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = [part for part in found() if part.startswith("extra ")]
+    named = {name for part in extras for name in part.removeprefix("extra ").split(", ")}
+    assert named == set(declared) - {"dev", "docs"}
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_as_a_table() -> None:
+    result = doctor_says()
+    assert result.exit_code == 0, result.output
+    assert result.stdout.endswith("Nothing that is installed is broken.\n")
+    assert "extra postgres" in result.stdout
+
+
+def test_absent_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["numpy>=1.26", "no-such-thing>=1; extra == 'a'", "no-such-thing>=1; extra == 'b'", "numpy<1; extra == 'c'"]
+    monkeypatch.setattr(metadata, "requires", lambda name: lines)
+    findings = found()
+    assert findings["numpy"].state == "ok"
+    absent = findings["extra a, b"]
+    assert (absent.state, absent.detail) == ("absent", "without no-such-thing")
+    assert absent.remedy == "pip install 'bestarm[a]' or pip install 'bestarm[b]'"
+    assert findings["extra c"].state == "broken"
+    assert findings["extra c"].detail.endswith("is installed; <1 is needed")
+
+
+def test_what_bestarm_needs_must_be_there_new_enough_and_loadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = doctor._package(Requirement("no-such-thing", (), None))
+    assert (missing.state, missing.remedy) == ("broken", "pip install 'no-such-thing'")
+    old = doctor._package(Requirement("numpy", ((">=", "99.0"),), None))
+    assert (old.state, old.remedy) == ("broken", "pip install 'numpy>=99.0'")
+    monkeypatch.setitem(sys.modules, "tomli_w", None)
+    torn = doctor._package(Requirement("tomli-w", (), None))
+    assert torn.state == "broken"
+    assert "is installed and cannot be loaded" in torn.detail
+
+
+def test_something_broken_ends_with_status_1(empty_folder: Path) -> None:
+    (empty_folder / "bestarm.db").write_text("not a database, and long enough to be taken for a file of pages" * 100)
+    result = doctor_says()
+    assert result.exit_code == 1
+    assert re.search(r"✗ +database", result.stdout)
+    assert result.stdout.endswith("1 broken\n")
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_the_default_database_is_the_one_that_commands_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bestarm import instance
+
+    path = str(tmp_path / "lab.db")
+    for name in ("one", "two"):
+        Study.create(instance("exp1-a"), name=name, storage=path)
+    monkeypatch.setenv("BESTARM_DB", path)
+    assert found()["database"].detail == f"{path} holds 2 studies"
+    assert found(str(tmp_path / "no" / "folder.db"))["database"].state == "broken"
+
+
+def test_a_postgresql_server_is_reached_and_its_password_not_shown(postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    empty = found(url)["database"]
+    assert empty.state == "ok"
+    assert empty.detail.endswith("can be reached and holds no studies yet")
+    away = found("postgresql://lab:secret@127.0.0.1:1/studies")["database"]
+    assert away.state == "broken"
+    assert "secret" not in away.detail
+
+
+def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-m", "bestarm", "doctor", "--json"]
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}  # is read once, when numba is loaded
+    chosen = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=variables, timeout=300)
+    parts = {part["part"]: part for part in json.loads(chosen.stdout)["parts"]}
+    assert parts["compiled kernels"]["detail"].startswith(str(tmp_path / "kept"))
+
+    def nowhere(root: object) -> Path:
+        raise RuntimeError("cannot cache function 'f': no locator available for file 'f.py'")
+
+    monkeypatch.setattr("bestarm.kernel.compile.cache_folder", nowhere)
+    finding = found()["compiled kernels"]
+    assert finding.state == "broken"
+    assert finding.detail.endswith("no locator available for file 'f.py'")
+    assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that can be written"
+
+
+def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = tmp_path / "shared" / "kept"
+    kept.mkdir(parents=True)
+    monkeypatch.setattr("bestarm.kernel.compile.cache_folder", lambda root: kept)
+    tmp_path.chmod(0o755)
+    for path in (kept, kept.parent):
+        assert found()["compiled kernels"].state == "ok"
+        path.chmod(0o777)
+        finding = found()["compiled kernels"]
+        assert finding.state == "broken"
+        assert f"other users of this machine can write to {path}" in finding.detail
+        assert finding.remedy == f"chmod go-w {path}"
+        path.chmod(0o755)
+    # As in /tmp: everybody may write, and nobody replace what is somebody else's.
+    kept.parent.chmod(0o1777)
+    assert found()["compiled kernels"].state == "ok"

@@ -1,0 +1,87 @@
+"""What the documents show, runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from benchmarks import figures
+
+import bestarm as ba
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted((ROOT / "docs").glob("**/*.md")),
+    *sorted((ROOT / "examples").glob("**/*.md")),
+]
+
+
+def code_blocks(document: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", document.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_code_blocks_run_in_order(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("document")
+    for block in code_blocks(document):
+        exec(compile(block, document.name, "exec"), module.__dict__)
+
+
+def test_there_are_code_blocks_to_run() -> None:
+    assert sum(len(code_blocks(document)) for document in DOCUMENTS) >= 2
+
+
+def test_the_tutorial_in_a_terminal(tmp_path: Path) -> None:
+    """Its files and commands, as a reader would type them."""
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    for name, content in re.findall(r'^```\w+ title="(.*?)"\n(.*?)^```', text, flags=re.DOTALL | re.MULTILINE):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    [commands] = re.findall(r"^```sh\n(bestarm new .*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-ec", commands],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "COLUMNS": "120"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = ba.Study.open("cache", storage=tmp_path / "lab.db").answer
+    assert answer is not None
+    assert answer.arm in ("small", "large")
+    assert str(answer) in done.stdout
+    assert (tmp_path / "cache.html").exists()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_to_files_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for target in (*re.findall(r"\]\(([^)#]+)[^)]*\)", text), *re.findall(r'<img src="([^"]+)"', text)):
+        if not target.startswith("http"):
+            assert (document.parent / target).exists(), target
+
+
+def test_the_readme_has_the_table_that_its_command_prints() -> None:
+    """All of it but what only 2,000 studies of each kind could show."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    head, rule, *rows = figures.table(runs=2)
+    assert f"{head}\n{rule}\n" in readme
+    assert len(rows) == 5
+    for row in rows:
+        assert row.partition("**")[0] in readme  # the problem, its size and its bound
+
+
+def test_the_readme_fits_a_screen() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) <= 60
+    [code] = code_blocks(ROOT / "README.md")
+    assert len([line for line in code.splitlines() if line]) <= 12

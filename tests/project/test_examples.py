@@ -1,0 +1,85 @@
+"""The examples run, in a short form: every part of them is real but the number of tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import bestarm as ba
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+Needs = Callable[[str], None]
+
+
+def run(example: str, *options: str, folder: Path) -> str:
+    """What the example says; it must end well."""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / example), *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_database(needs: Needs, tmp_path: Path) -> None:
+    needs("postgresql")
+    plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
+    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=30)).to_toml())
+    said = run("database/indexes.py", "--rows", "10000", "--plan", "short.toml", folder=tmp_path)
+    assert "bestarm serve --db indexes.db" in said
+    study = ba.Study.open("indexes", storage=tmp_path / "indexes.db")
+    assert study.done
+    assert str(study.answer) in said
+    means = {row.name: [metric.mean for metric in row.metrics] for row in study.state}
+    tests = {row.name: [metric.tests for metric in row.metrics] for row in study.state}
+    assert all(min(row) > 0 for row in tests.values()), tests
+    # A scan of the table for every query takes many times as long as an index; two more indexes must be written.
+    assert means["primary key only"][0] > means["covering"][0]
+    assert means["covering + tags"][1] > means["primary key only"][1]
+    assert not [event for event in study.log() if event.kind == "failed"]
+    assert "query latency" in (tmp_path / "indexes.html").read_text(encoding="utf-8")
+
+
+def test_models(needs: Needs, tmp_path: Path) -> None:
+    needs("sklearn")
+    said = run("models/choose.py", "--tests", "120", folder=tmp_path)
+    study = ba.Study.open("models", storage=tmp_path / "models.db")
+    assert study.done
+    assert str(study.answer) in said
+    forest = next(row for row in study.state if row.name == "forest of 400 trees")
+    tree = next(row for row in study.state if row.name == "decision tree")
+    # 400 trees take longer than one.
+    assert forest.metrics[2].mean > tree.metrics[2].mean
+    assert not [event for event in study.log() if event.kind == "failed"]
+
+
+def test_judges(tmp_path: Path) -> None:
+    said = run("judges/judges.py", "--seconds", "0", "--delta", "0.0001", folder=tmp_path)
+    assert "simulated" in said.splitlines()[0]
+    # Wrong, and so a false failure, with probability at most 0.0001.
+    assert "large, long prompt: feasible within its slack and within 0.3 of the best, with 99.99 % confidence" in said
+
+
+def test_dose_finding(needs: Needs, tmp_path: Path) -> None:
+    needs("nbclient")
+    needs("ipykernel")
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(EXAMPLES / "dose_finding.ipynb", as_version=4)
+    place = {"metadata": {"path": str(tmp_path)}}
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+    printed = "".join(
+        output.get("text", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if cell.cell_type == "code"
+    )
+    assert "150 mg: feasible and best, with 95 % confidence" in printed

@@ -1,0 +1,184 @@
+"""The package as somebody gets it: built, installed into an environment of its own, and tried there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import venv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bestarm
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+name = "caches"
+[objective]
+metric = "latency"
+goal = "minimize"
+noise = { gaussian = 2.0 }
+[[constraints]]
+metric = "crash"
+at_most = 0.2
+noise = "bernoulli"
+[[arms]]
+name = "small"
+[[arms]]
+name = "large"
+"""
+
+
+def environment() -> dict[str, str]:
+    """Without what would let the installed program find this checkout."""
+    hidden = ("PYTHONPATH", "BESTARM_DB", "NUMBA_CACHE_DIR")
+    return {**{name: value for name, value in os.environ.items() if name not in hidden}, "COLUMNS": "120"}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """The source archive, and the wheel that is made from it alone. Without isolation nothing is downloaded."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    [archive], [wheel] = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return archive, wheel
+
+
+def install(wheel: Path, folder: Path) -> Path:
+    """A new environment with the wheel; what it depends on is borrowed from this one."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    quiet = ("--quiet", "--disable-pip-version-check")
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        *quiet,
+        "--no-deps",
+        "--no-index",
+        wheel,
+        cwd=wheel.parent,
+    )
+    # Folders named in a .pth file come last, and their own .pth files, which would lead to this checkout, are not read.
+    [site] = folder.glob("lib/python*/site-packages")
+    (site / "borrowed.pth").write_text("\n".join({sysconfig.get_path(kind) for kind in ("purelib", "platlib")}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str], None]) -> tuple[Path, Path]:
+    for part in ("build", "hatchling"):
+        if importlib.util.find_spec(part) is None:
+            missing(part, part)
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> None:
+    archive, wheel = built
+
+    with tarfile.open(archive) as tar:
+        sources = {name.partition("/")[2] for name in tar.getnames()}
+    wanted = {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CITATION.cff",
+        "tests/project/test_package.py",
+        "docs/studies.md",
+    }
+    assert wanted <= sources
+    with zipfile.ZipFile(wheel) as zipped:
+        shipped = {name for name in zipped.namelist() if not re.match(r"bestarm-[^/]*\.dist-info/", name)}
+    ours = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src" / "bestarm").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert shipped == ours
+    assert {"bestarm/py.typed", "bestarm/web/static/index.html", "bestarm/web/static/js/main.js"} <= shipped
+
+    home = install(wheel, tmp_path / "home")
+    program, python = home / "bin" / "bestarm", home / "bin" / "python"
+    where = run(python, "-c", "import bestarm; print(bestarm.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(home)
+    assert run(program, "--version", cwd=tmp_path) == f"bestarm {bestarm.__version__}\n"
+
+    simulated = json.loads(run(program, "simulate", "exp1-a", "--runs", "5", "--json", cwd=tmp_path))
+    assert simulated["answers"] == {"arm 5": 5}
+
+    (tmp_path / "caches.toml").write_text(STUDY)
+    run(program, "new", "caches.toml", "--db", "lab.db", cwd=tmp_path)
+    tests = json.loads(run(program, "ask", "caches", "-n", "4", "--db", "lab.db", "--json", cwd=tmp_path))
+    assert {(test["arm"], test["metric"]) for test in tests} <= {
+        (a, m) for a in ("small", "large") for m in ("latency", "crash")
+    }
+    for test in tests:
+        value = "0" if test["metric"] == "crash" else "7.5"
+        run(program, "tell", "caches", str(test["id"]), value, "--db", "lab.db", cwd=tmp_path)
+    status = json.loads(run(program, "status", "caches", "--db", "lab.db", "--json", cwd=tmp_path))
+    assert (status["state"], status["tests"]) == ("running", len(tests))
+
+    health = json.loads(run(program, "doctor", "--db", "lab.db", "--json", cwd=tmp_path))
+    assert health["broken"] == 0
+    details = {part["part"]: part["detail"] for part in health["parts"]}
+    assert details["bestarm"].startswith(f"{bestarm.__version__} in {home}")
+    assert details["database"] == "lab.db holds 1 study"
+    assert details["dashboard"].endswith(str(Path(where.strip()).parent / "web" / "static"))
+
+
+def resolve(*wanted: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Let pip find versions of everything, given what is installed here, and install nothing."""
+    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--disable-pip-version-check", *wanted]
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.mark.parametrize("left_out", ["cuda", "cuda12"])
+def test_extras_resolve_together_and_so_does_each_alone(
+    left_out: str, built: tuple[Path, Path], tmp_path: Path, missing: Callable[[str, str], None]
+) -> None:
+    """Versions that suit all of them suit each of them. Two releases of CUDA at once suit nobody."""
+    if resolve("--ignore-installed", "--no-deps", "tomli-w", cwd=tmp_path).returncode != 0:
+        missing("index", "a package index that pip can reach")
+    _, wheel = built
+    with zipfile.ZipFile(wheel) as zipped:
+        [name] = [name for name in zipped.namelist() if name.endswith(".dist-info/METADATA")]
+        extras = re.findall(r"^Provides-Extra: (.*)$", zipped.read(name).decode(), flags=re.MULTILINE)
+    assert {"ax", "cuda", "cuda12", "dev", "examples", "optuna", "postgres", "web"} <= set(extras)
+    chosen = ",".join(extra for extra in extras if extra != left_out)
+    done = resolve(f"bestarm[{chosen}] @ {wheel.as_uri()}", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "does not provide the extra" not in done.stderr
+    # And a requirement that cannot be met is noticed.
+    refused = resolve(f"bestarm[frame] @ {wheel.as_uri()}", "numpy<1.26", cwd=tmp_path)
+    assert refused.returncode != 0
+    assert "ResolutionImpossible" in refused.stderr
+
+
+def test_metadata_says_what_there_is() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for extra, needed in extras.items():
+        for own in re.findall(r"bestarm\[([\w,-]+)\]", " ".join(needed)):
+            assert set(own.split(",")) <= set(extras), extra
+    assert "Typing :: Typed" in project["classifiers"]
+    assert project["classifiers"] == sorted(project["classifiers"])
+    assert (ROOT / "src" / "bestarm" / "py.typed").is_file()
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"version: {bestarm.__version__}\n" in citation
+    assert "cff-version: 1.2.0\n" in citation

@@ -1,0 +1,154 @@
+"""Forecasts from where a study stands: they change nothing, keep to the budget, and turn out about right.
+
+Seeds are fixed; probabilities of failing by chance are those under a random seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import bestarm as ba
+from bestarm.policies import find_policy
+from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.setting import new_setting
+from bestarm.simulation.engine import Job
+from bestarm.study.continuations import outlook
+
+
+def half_way(plan: ba.Plan, run: int = 0, policy: str = "certify") -> tuple[KernelPolicy, int]:
+    """A simulated study when it has made half of its tests, and how many it has still to make."""
+    chosen = find_policy(policy)
+    assert issubclass(chosen, KernelPolicy)
+    job = Job.of(plan, chosen, seed=77, max_tests=10**6)
+    _, trace = job.trace(run)
+    study = chosen(job.setting, *job.shape, seed=77, run=run)
+    study.compile()
+    made, size = 0, study.streams.counts.size
+    while made < len(trace.values) / 2:
+        ends = np.zeros(size, np.int8)
+        ends[-1] = 1
+        part = slice(made, made + size)
+        decision = study.advance(trace.streams[part].astype(np.int64), trace.values[part], ends)
+        made += size
+        if isinstance(decision, Stop):
+            break
+        assert decision is not None
+        size = len(decision)
+    return study, len(trace.values) - made
+
+
+def copied(value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else [copied(part) for part in value]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray):
+        return bool(one.tobytes() == other.tobytes())
+    return all(same(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("policy", ["certify", "feasible-lucb", "racing"])
+def test_a_forecast_changes_nothing_and_repeats(policy: str) -> None:
+    plan = dataclasses.replace(ba.instance("exp1-c"), policy=policy)
+    study, _ = half_way(plan, policy=policy)
+    before = copied((study.streams, study.memory, study._batch))
+    first = outlook(plan, study, runs=10, seed=4)
+    assert same((study.streams, study.memory, study._batch), before)
+    assert outlook(plan, study, runs=10, seed=4) == first
+    assert outlook(plan, study, runs=10, seed=5) != first
+    assert first.runs == 10
+    assert 1 <= first.median_tests <= first.p90_tests
+
+
+def test_what_is_left_of_the_budget_is_what_counts() -> None:
+    plan = ba.instance("exp1-c")
+    study, _ = half_way(plan)
+    made = int(study.streams.counts.sum())
+    free = outlook(plan, study, runs=30)
+    ample = dataclasses.replace(plan, budget=ba.Budget(tests=made + 300_000))
+    assert outlook(ample, study, runs=30) == free
+    for budget in (ba.Budget(tests=made + 20), ba.Budget(cost=made + 20.0)):
+        short = outlook(dataclasses.replace(plan, budget=budget), study, runs=30)
+        assert short.median_tests == short.p90_cost == math.inf
+        assert short.answers == {}
+        assert short.to_dict()["median_cost"] is None
+    middle = int(free.median_tests)
+    half = outlook(dataclasses.replace(plan, budget=ba.Budget(tests=made + middle + 1)), study, runs=30)
+    assert half.median_tests == middle
+    assert half.p90_tests == math.inf
+
+
+def test_costs_are_those_still_to_come() -> None:
+    plan = ba.instance("exp1-c")
+    dear = dataclasses.replace(
+        plan,
+        objective=dataclasses.replace(plan.objective, cost=3.0),
+        constraints=tuple(dataclasses.replace(c, cost=3.0) for c in plan.constraints),
+    )
+    study, _ = half_way(dear)
+    seen = outlook(dear, study, runs=20)
+    assert seen.median_cost == 3 * seen.median_tests
+
+
+class OneByOne(Policy):
+    """Plain Python, with lots: tests streams at random until the means are known to a hundredth."""
+
+    name = "one-by-one"
+
+    def propose(self) -> list[tuple[int, int]] | Stop:
+        if self.streams.counts.min() >= 30:
+            return Stop(int(self.streams.means[:, 0].argmax()))
+        arm, metric = np.argwhere(self.streams.counts == self.streams.counts.min())[0].tolist()
+        return [(arm, metric), (int(self.random.integers(self.arms)), 0)]
+
+
+def test_a_policy_in_plain_python() -> None:
+    plan = ba.instance("exp1-a")
+    study = OneByOne(new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=1)
+    lots = np.random.default_rng(0)
+    for _ in range(20):
+        for arm, metric in np.ndindex(study.streams.counts.shape):
+            study.tell(arm, metric, float(lots.normal(plan.true_means()[arm, metric], 1.0)))
+    study.propose()
+    before, state = copied(study.streams), study.random.bit_generator.state
+    seen = outlook(plan, study, runs=8)
+    assert same(study.streams, before)
+    assert study.random.bit_generator.state == state
+    # 200 tests one by one, fewer by what the random ones contribute, and as many random ones.
+    assert 300 < seen.median_tests <= seen.p90_tests <= 400
+    assert sum(seen.answers.values()) == pytest.approx(1.0)
+    made = int(study.streams.counts.sum())
+    for budget in (ba.Budget(tests=made + 51), ba.Budget(cost=made + 51.0)):
+        assert outlook(dataclasses.replace(plan, budget=budget), study, runs=3).p90_tests == math.inf
+
+
+def test_runs_must_be_a_number() -> None:
+    plan = ba.instance("exp1-a")
+    study, _ = half_way(plan)
+    for runs in (0, True, 1.5, 10**7):
+        with pytest.raises(ba.InvalidInput, match=r"runs = .*: must be a whole number from 1 to 1,000,000"):
+            outlook(plan, study, runs=runs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("instance", "studies"), [("exp1-c", 60), ("drug-bernoulli", 25)])
+def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int) -> None:
+    """From half-way on. If 85 % do, this fails with probability 1e-5.
+
+    That forecasts are not simply too long is asserted of their medians: typically at most five times too long.
+    """
+    plan = ba.instance(instance)
+    seen = []
+    for run in range(studies):
+        study, left = half_way(plan, run)
+        forecast = outlook(plan, study, runs=40, seed=run)
+        seen.append((left, forecast.median_tests, forecast.p90_tests))
+    left, median, p90 = np.array(seen).T
+    assert (left <= p90).sum() >= binom.ppf(1e-5, studies, 0.85)
+    assert 0.5 < np.median(median / left) < 5
+    assert np.median(p90 / left) < 30

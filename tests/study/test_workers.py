@@ -1,0 +1,511 @@
+"""Workers: functions on any executor, commands, failures, interruption and resumption."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import logging
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bestarm as ba
+from bestarm.analysis import waiting
+from bestarm.storage.errors import StorageError
+from bestarm.storage.sql import SQLStorage
+from bestarm.study import heartbeat, workers
+from bestarm.study.command import Command
+from bestarm.testing.patience import PATIENCE, wait_until
+
+GAINS = {"low": 0.0, "high": 3.0, "harmful": 6.0}
+
+
+def plan(**options: Any) -> ba.Plan:
+    return ba.Plan(
+        arms=tuple(ba.Arm(name) for name in GAINS),
+        objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
+        constraints=(ba.at_most("harm", 0.5, noise=ba.Bernoulli()),),
+        **options,
+    )
+
+
+def exact(arm: str, metric: str) -> float:
+    """A measurement without noise: the answer is certain, and the number of tests always the same."""
+    return GAINS[arm] if metric == "gain" else float(arm == "harmful")
+
+
+def stubborn(arm: str, metric: str) -> float:
+    raise ValueError(f"cannot measure {metric} of {arm}")
+
+
+def killed_once(arm: str, metric: str) -> float:
+    """The first worker process that gets here dies."""
+    mark = Path(os.environ["BESTARM_TEST_MARK"])
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return exact(arm, metric)
+
+
+@pytest.fixture
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let worker processes import this file, where the functions are."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[2])
+
+
+def test_identify_alone() -> None:
+    answer = ba.identify(plan(), exact)
+    assert (answer.state, answer.arm) == ("certified", "high")
+    assert answer.reasons["harmful"].startswith("infeasible")
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("policy", ["certify", "feasible-lucb"])
+def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        executors: dict[str, Any] = {"threads": threads, "processes": processes, "by name": "threads"}
+        for name, executor in executors.items():
+            answer = ba.identify(
+                plan(policy=policy), exact, name=name, storage=tmp_path / "s.db", executor=executor, workers=3
+            )
+            assert answer.arm == "high"
+            study = ba.Study.open(name, storage=tmp_path / "s.db")
+            assert study.answer == answer
+
+
+def test_identify_on_dask(needs: Callable[[str], None]) -> None:
+    needs("distributed")
+    distributed: Any = importlib.import_module("distributed")
+
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def noisy(arm: str, metric: str) -> float:
+            import random
+
+            return exact(arm, metric) + (random.gauss(0.0, 1.0) if metric == "gain" else 0.0)
+
+        answer = ba.identify(plan(delta=1e-6), noisy, executor=client.get_executor(), workers=2)
+    # Wrong with probability at most 1e-6.
+    assert answer.arm == "high"
+
+
+def test_equal_calls_are_made_anew_on_dask(
+    needs: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask knows a call with equal arguments again and would return its old result."""
+    needs("distributed")
+    distributed: Any = importlib.import_module("distributed")
+
+    def counted(arm: str, metric: str) -> float:
+        with open(os.environ["BESTARM_TEST_CALLS"], "a") as calls:
+            calls.write(f"{arm} {metric}\n")
+        return exact(arm, metric)
+
+    calls = tmp_path / "calls"
+    monkeypatch.setenv("BESTARM_TEST_CALLS", str(calls))
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        answer = ba.identify(plan(), counted, executor=client.get_executor(), workers=1)
+    made = calls.read_text().splitlines()
+    assert len(made) == answer.tests > len(set(made))
+
+
+def test_failures_are_tried_again_if_they_are_declared_harmless(tmp_path: Path) -> None:
+    failed: list[str] = []
+
+    def moody(arm: str, metric: str) -> float:
+        if len(failed) < 2:
+            failed.append(metric)
+            raise OSError("the instrument is warming up")
+        return exact(arm, metric)
+
+    assert ba.identify(plan(), moody, storage=tmp_path / "s.db", retries=2).arm == "high"
+    log = ba.Study.open("study", storage=tmp_path / "s.db").log()
+    assert [event.detail for event in log if event.kind == "failed"] == ["OSError: the instrument is warming up"] * 2
+
+
+def test_a_failure_stops_the_work_and_not_the_study(tmp_path: Path) -> None:
+    def identify(function: Callable[[str, str], float], **options: Any) -> ba.Answer:
+        return ba.identify(plan(), function, storage=tmp_path / "s.db", **options)
+
+    with pytest.raises(ba.MeasurementFailed) as stopped:
+        identify(stubborn)
+    said = str(stopped.value)
+    assert said.startswith("test 1 ('gain' of 'low') failed: ValueError: cannot measure gain of low. It is set aside")
+    assert "failed_as=VALUE to record that value; or retries=N, if failures have nothing to do with results" in said
+    study = ba.Study.open("study", storage=tmp_path / "s.db")
+    assert [(row.id, row.aside) for _, row in study.pending()] == [(1, "failed")]
+    # Nobody else makes it again, and who starts without a word on it hears the same.
+    assert study.ask(1)[0].id == 2
+    study.release(2)
+    with pytest.raises(ba.MeasurementFailed, match=r"test 1 .* failed: ValueError.* Declare what it counts"):
+        identify(exact)
+    with pytest.raises(ba.MeasurementFailed, match=r"test 1 .* failed 3 times, the last time: ValueError"):
+        identify(stubborn, retries=2)
+    # What is declared goes for failures from before, too.
+    assert identify(exact, retries=1).arm == "high"
+    with pytest.raises(ba.InvalidInput, match=r"name = 'study': there is a study of this name .* with another plan"):
+        ba.identify(plan(delta=0.2), exact, storage=tmp_path / "s.db")
+
+
+def test_what_is_under_way_when_a_test_fails_is_told(tmp_path: Path) -> None:
+    """To give it back would have it made again, and prefer results that are quick."""
+    failed = threading.Event()
+
+    def measure(arm: str, metric: str) -> float:
+        if (arm, metric) == ("low", "gain"):
+            failed.set()
+            raise RuntimeError("broke")
+        assert failed.wait(600)
+        time.sleep(0.2)
+        return exact(arm, metric)
+
+    with pytest.raises(ba.MeasurementFailed, match="RuntimeError: broke"):
+        ba.identify(plan(), measure, storage=tmp_path / "s.db", workers=3)
+    study = ba.Study.open("study", storage=tmp_path / "s.db")
+    assert [row.id for _, row in study.pending()] == [1]
+    assert study.status().waiting >= 2
+    assert "released" not in {event.kind for event in study.log()}
+
+
+def test_what_a_failure_counts(tmp_path: Path) -> None:
+    """Values by metric, for errors and for time-outs, also of a test that failed before anything was declared."""
+
+    def fragile(arm: str, metric: str) -> float:
+        if metric == "harm" and arm == "harmful":
+            raise RuntimeError("crashed")
+        if metric == "gain" and arm == "low":
+            raise TimeoutError("took too long")
+        return exact(arm, metric)
+
+    with pytest.raises(ba.MeasurementFailed, match=r"test 1 \('gain' of 'low'\) timed out: .*timeout_as=VALUE"):
+        ba.identify(plan(), fragile, storage=tmp_path / "s.db", failed_as={"harm": 1})
+    answer = ba.identify(
+        plan(), fragile, storage=tmp_path / "s.db", failed_as={"harm": True}, timeout_as={"gain": -9.0}
+    )
+    assert answer.arm == "high"
+    assert answer.reasons["harmful"].startswith("infeasible")
+    study = ba.Study.open("study", storage=tmp_path / "s.db")
+    assert study.state[0].metrics[0].mean == -9.0
+    assert [event.kind for event in study.log() if event.kind in ("failed", "set aside")] == ["set aside"]
+    for options, words in (
+        ({"failed_as": {"pain": 1}}, "failed_as: no metric 'pain'; there are 'gain', 'harm'"),
+        ({"failed_as": 0.5}, "failed_as: value of 'harm' = 0.5: must be 0 or 1; values can be given for each metric"),
+        ({"timeout_as": {"harm": 2}}, "timeout_as: value of 'harm' = 2: must be 0 or 1"),
+        ({"failed_as": "1"}, "failed_as: value of 'gain' = '1': must be a number"),
+        ({"retries": -1}, "retries = -1: must be a whole number from 0 on"),
+        ({"retries": True}, "retries = True: must be a whole number from 0 on"),
+    ):
+        with pytest.raises(ba.InvalidInput, match=words):
+            ba.identify(plan(name="other"), exact, **options)
+
+
+def test_what_is_recorded_is_not_what_succeeds(tmp_path: Path) -> None:
+    """A program that crashes on three inputs of ten, where two are allowed, must not be called safe.
+
+    With failures counted, a study certifies it with probability at most 0.05; that more than 5 of 20 seeded ones do has
+    probability below 4e-4.
+    """
+    problem = ba.Problem(
+        arms=["only"],
+        objective=ba.maximize("speed", noise=ba.Gaussian(1.0)),
+        constraints=[ba.at_most("crash", 0.2, noise=ba.Bernoulli())],
+    )
+    certified = 0
+    for seed in range(20):
+        lots = random.Random(seed)
+
+        def crashing(arm: str, metric: str, lots: random.Random = lots) -> float:
+            if metric == "crash" and lots.random() < 0.3:
+                raise RuntimeError("segmentation fault")
+            return 0.0 if metric == "crash" else lots.gauss(0.0, 1.0)
+
+        with pytest.raises(ba.MeasurementFailed):
+            ba.identify(problem, crashing, delta=0.05)
+        certified += ba.identify(problem, crashing, delta=0.05, failed_as={"crash": 1}).state == "certified"
+    assert certified <= 5
+
+
+def test_adverse_results_that_take_long_are_heard(tmp_path: Path) -> None:
+    """Two workers with heartbeats, by a clock of ours. What is adverse takes a minute, what is not a second.
+
+    Each study is wrong with probability at most 0.05; that more than 5 of 20 seeded ones are, below 4e-4.
+    """
+    problem = ba.Problem(
+        arms=["only"],
+        objective=ba.maximize("speed", noise=ba.Gaussian(1.0)),
+        constraints=[ba.at_most("crash", 0.3, noise=ba.Bernoulli())],
+    )
+    wrong = 0
+    for seed in range(20):
+        lots, clock = random.Random(seed), itertools.count(0.0, heartbeat._EVERY)
+        storage = SQLStorage(":memory:", create=True)
+        ba.Study.create(problem, delta=0.05, storage=storage)
+        pair = [ba.Study.open("study", storage=storage, holder=name) for name in ("ann", "bob")]
+        under_way: list[tuple[float, ba.Test, float] | None] = [None, None]
+        while not pair[0].done:
+            now = next(clock)
+            storage._database.clock = functools.partial(float, now)
+            for k, worker in enumerate(pair):
+                task = under_way[k]
+                if task is None and (asked := worker.ask(1, lease=heartbeat.LEASE)):
+                    crash = asked[0].metric == "crash"
+                    value = float(lots.random() < 0.6) if crash else lots.gauss(0.0, 1.0)
+                    under_way[k] = (now + (60.0 if crash and value else 1.0), asked[0], value)
+                elif task is not None and task[0] <= now:
+                    # Accepted without complaint: a living holder's result always counts.
+                    worker.tell(task[1], task[2])
+                    under_way[k] = None
+                elif task is not None:
+                    worker.renew([task[1]], heartbeat.LEASE)
+        answer = pair[0].answer
+        assert answer is not None
+        wrong += answer.state == "certified"
+    assert wrong <= 5
+
+
+def test_a_value_that_cannot_be_is_never_measured_again() -> None:
+    calls: list[str] = []
+
+    def wrong(arm: str, metric: str) -> float:
+        calls.append(metric)
+        return 0.5
+
+    with pytest.raises(ba.MeasurementFailed, match=r"gave a value that cannot be: value of 'harm' = 0.5: must be 0"):
+        ba.identify(plan(), wrong, retries=5, failed_as={"harm": 1})
+    assert calls.count("harm") == 1
+    with pytest.raises(ba.MeasurementFailed, match=r"value of 'gain' = None: must be a number"):
+        ba.identify(plan(), lambda arm, metric: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(ba.MeasurementFailed, match="the noise that the study states for 'harm' is wrong, or what"):
+        ba.identify(plan(), lambda arm, metric: 7.0)
+
+
+def test_waiting_for_somebody_who_forgot_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for module in (workers, waiting):
+        monkeypatch.setattr(module, "SHOWN_AFTER", 0.0)
+    lost = ba.Study.create(plan(), storage=tmp_path / "s.db", holder="ann").ask(2, days=math.inf)
+
+    def free(study: ba.Study, running: int) -> None:
+        if caplog.records:
+            study.release(lost)
+
+    with caplog.at_level(logging.WARNING, "bestarm"):
+        assert ba.identify(plan(), exact, storage=tmp_path / "s.db", watch=free).arm == "high"
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0].startswith("No result counts before that of test 1 (gain of low), which ann has held for ")
+    assert said[0].endswith(f"if its result will not come: bestarm release study 1 --db {tmp_path / 's.db'}")
+    assert len(said) == len(set(said)), "each is said once"
+
+
+@pytest.mark.usefixtures("importable")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_worker_process_that_dies(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a failed attempt: of the one test that was under way, or of nobody knows which."""
+    monkeypatch.setenv("BESTARM_TEST_MARK", str(tmp_path / "mark"))
+    storage = tmp_path / "s.db"
+    words = "failed: BrokenProcessPool" if count == 1 else "nobody knows whose measurement ended this one"
+    with pytest.raises(ba.MeasurementFailed, match=words):
+        ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage)
+    answer = ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage, retries=1)
+    assert answer.arm == "high"
+    (tmp_path / "mark").unlink()
+    answer = ba.identify(plan(name="again"), killed_once, executor="processes", workers=1, retries=1)
+    assert answer.arm == "high"
+
+
+def test_interrupted_work_is_given_back(tmp_path: Path) -> None:
+    study = ba.Study.create(plan(policy="racing"), storage=tmp_path / "s.db")
+
+    out: list[Future[Any]] = []
+
+    def hanging(test: ba.Test, tries: int) -> Future[Any]:
+        if len(out) == 3:
+            raise KeyboardInterrupt
+        out.append(Future())
+        return out[-1]
+
+    with pytest.raises(KeyboardInterrupt):
+        workers.drive(study, hanging, 4)
+    assert len(out) == 3
+    # At once, and not when the lease is over.
+    again = ba.Study.open("study", storage=tmp_path / "s.db").ask(6)
+    assert [test.id for test in again] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_database_out_of_reach_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = ba.Study.create(plan(), storage=":memory:")
+    tell, troubles = study.storage.tell, iter(range(3))
+
+    def troubled(*arguments: Any) -> Any:
+        if next(troubles, None) is not None:
+            raise StorageError("the database server cannot be reached")
+        return tell(*arguments)
+
+    monkeypatch.setattr(study.storage, "tell", troubled)
+
+    def submit(test: ba.Test, tries: int) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(exact(test.arm, test.metric))
+        return future
+
+    assert workers.drive(study, submit, 2).arm == "high"
+    monkeypatch.setattr(workers, "PATIENCE", 0.0)
+    monkeypatch.setattr(study.storage, "look", troubled)
+    troubles = iter(range(99))
+    with pytest.raises(StorageError):
+        workers.drive(study, submit, 2)
+
+
+ECHO = f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))'"
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "two words", "$(touch pwned)", "; touch pwned", "`touch pwned`", "'\"", "-n", "{metric}", "*"]
+)
+@pytest.mark.parametrize("shell", [False, True])
+def test_names_cannot_inject_commands(name: str, shell: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = Command(f"{ECHO} {{arm}}", "s", shell=shell)
+    assert command(ba.Test(1, name, "m")) == len(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["echo '{arm}'", 'echo "{arm}"', "sh -c 'echo {arm}'", 'x="a {metric}"; echo 1', r"echo \"{arm}", "echo $'{arm}'"],
+)
+def test_a_placeholder_inside_quotes_is_refused_in_a_shell(template: str) -> None:
+    """Its quotes would end there, and the rest of a name be taken for commands."""
+    if template == r"echo \"{arm}":
+        template += '"'  # An escaped quotation mark begins nothing, the one at the end does.
+        with pytest.raises(ba.InvalidInput, match="cannot be split"):
+            Command(template, "s", shell=True)
+        return
+    with pytest.raises(ba.InvalidInput, match=r'command = .*: \{(arm|metric)\} stands inside quotes; .*"\$BESTARM_'):
+        Command(template, "s", shell=True)
+    Command(template, "s")
+
+
+@pytest.mark.parametrize("name", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "'; touch pwned; '", "$HOME"])
+@pytest.mark.parametrize(
+    "template", ['set -- "$BESTARM_ARM"; echo ${#1}', "set -- {arm}; echo ${#1}", "expr length {arm}"]
+)
+def test_names_reach_a_shell_as_variables(
+    name: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Command(template, "s", shell=True)(ba.Test(1, name, "m")) == len(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_a_name_is_not_taken_for_an_option(shell: bool) -> None:
+    with pytest.raises(
+        ba.InvalidInput, match=r"'-x' begins with a dash and would be taken for an option.* `--` before"
+    ):
+        Command(f"{ECHO} {{arm}}", "s", shell=shell).check_names(["a", "-x"], ["m"])
+    for template in (f"{ECHO} -- {{arm}}", f"{ECHO} --arm={{arm}}", f"{ECHO} arm-{{arm}}"):
+        Command(template, "s", shell=shell).check_names(["a", "-x"], ["m"])
+    Command(f"{ECHO} {{arm}}", "s", shell=shell).check_names(["a"], ["-m"])
+
+
+def test_secrets_are_not_handed_to_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESTARM_TOKEN", "opensesame")
+    monkeypatch.setenv("BESTARM_DB", "postgresql://me:opensesame@host/db")
+    monkeypatch.setenv("OTHER", "12")
+    script = "import os; print(os.environ['OTHER'] if 'opensesame' not in str(os.environ) else 0)"
+    assert Command(f'{sys.executable} -c "{script}"', "s")(ba.Test(1, "a", "m")) == 12
+
+
+def test_a_command_that_leaves_a_process_behind(tmp_path: Path) -> None:
+    """It has ended when it has ended, whatever keeps its output open."""
+    script = f"sh -c 'sleep 600 & echo $! > {tmp_path}/child; echo 7'"
+    assert Command(script, "s", timeout=300)(ba.Test(1, "a", "m")) == 7
+    child = int((tmp_path / "child").read_text())
+    assert _alive(child)
+    os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_command_that_says_too_much(stream: str) -> None:
+    """What is kept of it is bounded, however much it is."""
+    script = (
+        f"import sys; [sys.{stream}.write('x' * 10**6) for _ in range(50)]; sys.{stream}.write('the end'); sys.exit(3)"
+    )
+    with pytest.raises(ba.MeasurementFailed, match="ended with status 3") as failed:
+        Command(f'{sys.executable} -c "{script}"', "s")(ba.Test(1, "a", "m"))
+    assert len(str(failed.value)) < 3000
+    if stream == "stderr":
+        assert str(failed.value).endswith("the end")
+    with pytest.raises(ba.MeasurementFailed, match="must print one number, and printed 'xxxx"):
+        Command(f"{sys.executable} -c \"print('x' * 10**7)\"", "s")(ba.Test(1, "a", "m"))
+
+
+def test_commands_find_the_names_in_their_environment() -> None:
+    script = "import os; print(sum(len(os.environ['BESTARM_' + key]) for key in ('ARM', 'METRIC', 'TEST', 'STUDY')))"
+    assert Command(f'{sys.executable} -c "{script}"', "dose")(ba.Test(17, "a", "bc")) == 1 + 2 + 2 + 4
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("printf 'one two'", "must print one number, and printed 'one two'"),
+        ("printf ''", "must print one number, and printed ''"),
+        ("printf one", "must print one number, and printed 'one'"),
+        ("sh -c 'echo broken pipe >&2; exit 3'", "ended with status 3; it said: broken pipe"),
+        ("sh -c 'kill -9 $$'", "was ended by signal 9"),
+        ("no-such-program-anywhere", "cannot be started: No such file or directory"),
+        ("sleep 60", "took longer than 0.3 s and was stopped"),
+    ],
+)
+def test_commands_that_fail(template: str, words: str) -> None:
+    command = Command(template, "s", timeout=0.3 if "sleep" in template else PATIENCE)
+    with pytest.raises(ba.MeasurementFailed, match=words.replace("(", r"\(")):
+        command(ba.Test(1, "a", "m"))
+
+
+def test_a_command_that_hangs_is_ended_with_all_its_children(tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    script = f"sh -c 'sleep 3600 & echo $! > {child}; wait'"
+    # On a busy machine it may be ended before it has a child.
+    for timeout in (1.0, 10.0, 100.0):
+        with pytest.raises(ba.MeasurementFailed, match="took longer"):
+            Command(script, "s", timeout=timeout)(ba.Test(1, "a", "m"))
+        if child.exists() and child.read_text().endswith("\n"):
+            break
+    wait_until(lambda: not _alive(int(child.read_text())))
+
+
+def _alive(process: int) -> bool:
+    """Running, and not a zombie that nobody has waited for."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
+    return bool(state.stdout.strip()) and not state.stdout.strip().startswith("Z")
+
+
+def test_commands_that_cannot_be() -> None:
+    with pytest.raises(ba.InvalidInput, match="command = '': must not be empty"):
+        Command("", "s")
+    with pytest.raises(ba.InvalidInput, match="cannot be split into words: No closing quotation"):
+        Command("echo '", "s")
+    with pytest.raises(ba.InvalidInput, match="timeout = -1: must be a positive number of seconds"):
+        Command("echo", "s", timeout=-1)

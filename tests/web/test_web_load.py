@@ -1,0 +1,26 @@
+"""The service under load: 50 clients at once. How fast it is, is measured by `benchmarks/web.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bestarm.testing.patience import PATIENCE
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "web.py"
+ROUNDS = 4
+
+
+def test_no_result_of_50_clients_is_lost_or_doubled() -> None:
+    command = [sys.executable, str(BENCHMARK), "--rounds", str(ROUNDS), "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE)
+    assert run.returncode == 0, run.stderr[-3000:]
+    load = json.loads(run.stdout)["load"]
+    # Everyone is answered, every time.
+    assert (load["clients"], load["served"], load["requests"]) == (50, 50, 50 * ROUNDS * 2)
+    assert load["errors"] == {}
+    assert load["acknowledged"] == 50 * ROUNDS * load["at_once"]
+    assert load["recorded"] == load["acknowledged"]
+    assert (load["lost"], load["told_twice"], load["handed_to_two"], load["unaccounted"]) == (0, 0, 0, 0)
