@@ -95,6 +95,7 @@ def examine(db: str | None = None) -> Iterator[Finding]:
         requirements = []
     yield from (_package(requirement) for requirement in requirements if requirement.extra is None)
     yield from _extras(requirements)
+    yield from _plugins()
     yield _dashboard()
     yield _card()
     yield _database(db)
@@ -147,6 +148,21 @@ def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
             yield Finding(part, "broken", "; ".join(f"{each.part} {each.detail}" for each in broken), remedy)
         else:
             yield Finding(part, "ok", ", ".join(f"{each.part} {each.detail}" for each in found))
+
+
+def _plugins() -> Iterator[Finding]:
+    """What other installed packages add."""
+    from bestarm.plugins import GROUPS, plugins
+    from bestarm.policies import policy_plugins
+
+    for group, kind in GROUPS.items():
+        found = policy_plugins() if group == "bestarm.policies" else plugins(group)
+        for name, plugin in found.items():
+            if error := plugin.error:
+                remedy = f"install or mend what has {plugin.entry.value}, or uninstall it; the rest is not affected"
+                yield Finding(f"{kind} {name}", "broken", f"{plugin.source} cannot be used: {error}", remedy)
+            else:
+                yield Finding(f"{kind} {name}", "ok", plugin.source)
 
 
 def _dashboard() -> Finding:

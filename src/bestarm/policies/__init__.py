@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from importlib.metadata import entry_points
 
+from bestarm.plugins import Plugin, plugins
 from bestarm.policies.base import Policy
 from bestarm.validation import InvalidInput
-
-_GROUP = "bestarm.policies"
 
 
 def _in_module(module_name: str) -> list[type[Policy]]:
@@ -25,19 +23,43 @@ def _in_module(module_name: str) -> list[type[Policy]]:
     ]
 
 
+def _built_in() -> dict[str, type[Policy]]:
+    return {policy.name: policy for info in pkgutil.iter_modules(__path__) for policy in _in_module(info.name)}
+
+
+def _complaint(loaded: object) -> str | None:
+    if isinstance(loaded, type) and issubclass(loaded, Policy):
+        return None
+    return "it is not a subclass of bestarm.Policy"
+
+
+def policy_plugins() -> dict[str, Plugin]:
+    """The policies of installed packages, broken ones too; a built-in policy's name is taken."""
+    taken = _built_in()
+    return {name: found for name, found in plugins("bestarm.policies", _complaint).items() if name not in taken}
+
+
 def all_policies() -> dict[str, type[Policy]]:
-    """Every policy that can be chosen by name."""
-    found = {policy.name: policy for info in pkgutil.iter_modules(__path__) for policy in _in_module(info.name)}
-    for entry in entry_points(group=_GROUP):
-        found.setdefault(entry.name, entry.load())
-    return found
+    """Every policy that can be chosen by name. Broken plug-ins are left out; `policy_plugins` has them."""
+    working = {name: found.load() for name, found in policy_plugins().items() if found.error is None}
+    return {**_built_in(), **working}
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:
-    """The policy of that name; a class is its own answer."""
+    """The policy of that name; a class is its own answer. Plug-ins are loaded only if no built-in policy has the name.
+
+    >>> find_policy("certify").name
+    'certify'
+    """
     if isinstance(policy, type) and issubclass(policy, Policy):
         return policy
-    known = all_policies()
-    if policy not in known:
-        raise InvalidInput(f"policy = {policy!r}: no such policy; there are {', '.join(sorted(known))}")
-    return known[policy]
+    built_in = _built_in()
+    if policy in built_in:
+        return built_in[policy]
+    installed = policy_plugins()
+    if policy in installed:
+        found: type[Policy] = installed[policy].load()
+        return found
+    broken = [f"{name} ({error})" for name, found in installed.items() if (error := found.error)]
+    without = f"; broken: {', '.join(broken)}" if broken else ""
+    raise InvalidInput(f"policy = {policy!r}: no such policy; there are {', '.join(sorted(all_policies()))}{without}")

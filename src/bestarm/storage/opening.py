@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.metadata import entry_points
 
+from bestarm.plugins import load_plugin
 from bestarm.storage.base import Storage
 from bestarm.validation import InvalidInput
 
 DEFAULT_URL = "bestarm.db"
-_GROUP = "bestarm.storages"
 
 
 def default_url() -> str:
@@ -32,10 +31,9 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
         raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
-    for entry in entry_points(group=_GROUP):
-        if entry.name == scheme:
-            made: Storage = entry.load()(url, create=create)
-            return made
+    if (make := load_plugin("bestarm.storages", scheme)) is not None:
+        made: Storage = make(url, create=create)
+        return made
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
