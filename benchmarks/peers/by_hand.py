@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.peers.problems import NO_ARM, UNDECIDED, Floats, Ints, best_looking, is_wrong, measure, normal_form
 from scipy.stats import norm
 
-from bestarm.noises import Bernoulli
+from bestarm.noises.bernoulli import Bernoulli
 from bestarm.plan import Plan
 
 ROUND_GROWTH = 1.05

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 import bestarm as ba
-from bestarm.noises import Bernoulli
+from bestarm.noises.bernoulli import Bernoulli
 from bestarm.plan import Plan
 from bestarm.problem import Arm
 

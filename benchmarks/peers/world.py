@@ -7,7 +7,7 @@ import math
 import numpy as np
 from benchmarks.peers.problems import Floats, measure
 
-from bestarm.noises import Bernoulli
+from bestarm.noises.bernoulli import Bernoulli
 from bestarm.plan import Plan
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bestarm.analysis import plot
     from bestarm.answer import Answer
-    from bestarm.noises import Bernoulli, Bounded, Gaussian
+    from bestarm.noises.bernoulli import Bernoulli
+    from bestarm.noises.bounded import Bounded
+    from bestarm.noises.gaussian import Gaussian
     from bestarm.paper.instances import instance, instance_names
     from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
@@ -29,14 +31,14 @@ _HOME = {
     "AlreadyTold": "study",
     "Answer": "answer",
     "Arm": "problem",
-    "Bernoulli": "noises",
-    "Bounded": "noises",
+    "Bernoulli": "noises.bernoulli",
+    "Bounded": "noises.bounded",
     "Budget": "plan",
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Forecast": "simulation.forecast",
-    "Gaussian": "noises",
+    "Gaussian": "noises.gaussian",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
     "MeasurementFailed": "study.failures",

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, evidence_below
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
 from bestarm.evidence.pairs import GAP, Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, evidence_below
 from bestarm.kernel.compile import compiled
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy

@@ -14,7 +14,10 @@ from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Ints
 from bestarm.kernel.tables import DENSE, LARGEST, slot, table_arguments, tabulate
-from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.gaussian import Gaussian
 from bestarm.problem import Arm, Problem, maximize
 from bestarm.simulation.nature import Nature, draw, new_nature
 from bestarm.validation import InvalidInput

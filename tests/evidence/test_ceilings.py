@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from bestarm.evidence.bounded import TILTS, bounded_ceiling, bounded_evidence
+from bestarm.evidence.streams import evidence_above, evidence_below
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import bestarm as ba
-from bestarm.evidence.bounded import TILTS, bounded_ceiling, bounded_evidence
 from bestarm.evidence.ceilings import (
     add_logs_ceiling,
     ceiling_above,
@@ -21,7 +22,6 @@ from bestarm.evidence.ceilings import (
 )
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence, stream_of
 from bestarm.evidence.pairs import pair_evidence
-from bestarm.evidence.streams import evidence_above, evidence_below
 from bestarm.kernel.state import Setting, Streams
 from bestarm.policies.setting import new_setting
 

@@ -7,9 +7,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
-from scipy.stats import binom
-
 from bestarm.evidence.bounded import (
     TILTS,
     bounded_ceiling,
@@ -17,15 +14,12 @@ from bestarm.evidence.bounded import (
     bounded_evidence_and_slope,
     rate_divergence,
 )
-from bestarm.evidence.ceilings import ceiling_above
-from bestarm.evidence.combine import add_logs, rival_evidence
 from bestarm.evidence.gaussian import (
     RHO,
     gaussian_evidence,
     gaussian_evidence_and_slope,
     log_scaled_phi,
 )
-from bestarm.evidence.pairs import GAP, Stream, evidence_between, pair_evidence
 from bestarm.evidence.streams import (
     BOUNDED,
     GAUSSIAN,
@@ -34,10 +28,19 @@ from bestarm.evidence.streams import (
     evidence_and_slope_below,
     evidence_below,
 )
+from scipy.optimize import minimize_scalar
+from scipy.stats import binom
+
+from bestarm.evidence.ceilings import ceiling_above
+from bestarm.evidence.combine import add_logs, rival_evidence
+from bestarm.evidence.pairs import GAP, Stream, evidence_between, pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Ints, Setting
-from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.gaussian import Gaussian
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Problem, maximize
 from bestarm.simulation.nature import Nature, draw, new_nature

@@ -16,6 +16,7 @@ from typing import Any
 import matplotlib.pyplot
 import numpy as np
 import pytest
+from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, suffices
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,6 @@ import bestarm as ba
 from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.standing import standings
 from bestarm.evidence.pairs import Stream, pair_evidence
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, suffices
 from bestarm.kernel.compile import compiled
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop

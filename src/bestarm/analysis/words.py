@@ -7,7 +7,6 @@ from typing import Any
 
 from bestarm.analysis.status import Status
 from bestarm.answer import Answer, excluded_words, names_in_words
-from bestarm.noises import Bernoulli, Gaussian
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
 from bestarm.validation import exact
@@ -72,13 +71,7 @@ def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> s
 
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are taken to scatter."""
-    match part.noise:
-        case Gaussian(sigma):
-            return f"{part.metric}: scatters around its mean with a standard deviation of at most {exact(sigma)}"
-        case Bernoulli():
-            return f"{part.metric}: each measurement is 0 or 1"
-        case bounded:
-            return f"{part.metric}: each measurement lies between {exact(bounded.low)} and {exact(bounded.high)}"
+    return f"{part.metric}: {part.noise.sentence()}"
 
 
 def assumptions(plan: Plan) -> list[str]:

@@ -8,67 +8,17 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from bestarm.evidence.bounded import bounded_ceiling
 from bestarm.evidence.combine import LOG_BOTH, LOG_INFEASIBLE, LOG_WORSE
-from bestarm.evidence.gaussian import RHO
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, inside, mirrored
-from bestarm.kernel.compile import kernel, large
-from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.kernel.tables import slot, tabulate
-
-ROUNDING = 1e-9
-"""What keeps a ceiling from falling below what it bounds for rounding alone."""
-
-_SHARE = 1e-13
-"""The same for evidence so large that its own rounding exceeds `ROUNDING`: a share of it."""
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Setting, Streams
+from bestarm.noises.base import ABOVE, BELOW
+from bestarm.noises.dispatch import ceiling, stream_of
+from bestarm.noises.mixture import ROUNDING
 
 _LOG_2 = math.log(2.0)
 
 _FAR = 30.0
 """Of two logarithms that lie so far apart the smaller adds less than `ROUNDING`."""
-
-
-def mixture_table() -> Floats:
-    """[slot]: log(2 sqrt(RHO / (n + RHO))), what the Gaussian mixture costs, and 1 / (2 (n + RHO)), rounded up."""
-    cost = tabulate(lambda n: 0.5 * np.log(4.0 * RHO / (n + RHO)) + ROUNDING)
-    return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: (0.5 + _SHARE) / (n + RHO))], axis=1))
-
-
-@kernel
-def gaussian_ceiling(setting: Setting, n: int, deviation: float) -> float:
-    """Of the evidence that a mean is above c, from n deviations from c that add up to `deviation` sigmas."""
-    place = slot(n)
-    cost: float = setting.mixture[place, 0]
-    if deviation <= 0.0:
-        return cost - _LOG_2
-    # Phi, which is at most 1, is left out.
-    gain: float = deviation * deviation * setting.mixture[place, 1]
-    return cost + gain
-
-
-@large
-@kernel
-def _bounded_ceiling(low: float, width: float, n: int, total: float, c: float) -> float:
-    return bounded_ceiling(n, (total - n * low) / width, inside((c - low) / width))
-
-
-@kernel
-def ceiling_above(setting: Setting, metric: int, n: int, total: float, c: float) -> float:
-    """Of the evidence that the mean of a stream of `metric` lies above c."""
-    if setting.kind[metric] == GAUSSIAN:
-        return gaussian_ceiling(setting, n, (total - n * c) * setting.inverse_sigma[metric])
-    return _bounded_ceiling(setting.low[metric], setting.width[metric], n, total, c)
-
-
-@kernel
-def ceiling_below(setting: Setting, metric: int, n: int, total: float, c: float) -> float:
-    """Of the evidence that the mean of a stream of `metric` lies below c."""
-    if setting.kind[metric] == GAUSSIAN:
-        return gaussian_ceiling(setting, n, (n * c - total) * setting.inverse_sigma[metric])
-    low = mirrored(setting.kind[metric], setting.low[metric], setting.width[metric])
-    return _bounded_ceiling(low, setting.width[metric], n, -total, -c)
 
 
 @kernel
@@ -92,8 +42,7 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
     largest = -math.inf
     second = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        n, total = streams.counts[arm, metric], streams.sums[arm, metric]
-        violated = ceiling_above(setting, metric, n, total, setting.threshold[metric])
+        violated = ceiling(stream_of(setting, streams, arm, metric), ABOVE, setting.threshold[metric])
         if violated > largest:
             chosen, second, largest = metric, largest, violated
         else:
@@ -104,16 +53,14 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
 @kernel
 def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     """Of the evidence that the leader performs better than the arm: the product at any c is at least the least."""
-    n_leader, n = streams.counts[leader, 0], streams.counts[arm, 0]
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     mean_leader, mean = streams.means[leader, 0] + setting.tolerance, streams.means[arm, 0]
     if mean_leader <= mean:
         return -math.inf
-    c = (n_leader * mean_leader + n * mean) / (n_leader + n)
-    if setting.kind[0] == BOUNDED:
-        # Only a c that both means can reach lies between them.
-        c = min(max(c, setting.low[0] + setting.tolerance), setting.low[0] + setting.width[0])
-    above = ceiling_above(setting, 0, n_leader, streams.sums[leader, 0], c - setting.tolerance)
-    return above + ceiling_below(setting, 0, n, streams.sums[arm, 0], c)
+    c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
+    # Only a c that both means can reach lies between them.
+    c = min(max(c, ahead.low + setting.tolerance), behind.high)
+    return ceiling(ahead, ABOVE, c - setting.tolerance) + ceiling(behind, BELOW, c)
 
 
 @kernel

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.pairs import Stream
-from bestarm.evidence.streams import evidence_above
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
+from bestarm.noises.dispatch import evidence_above, stream_of
 
 LOG_INFEASIBLE = math.log(0.45)
 LOG_WORSE = math.log(0.45)
@@ -31,22 +30,15 @@ def add_logs(a: float, b: float) -> float:
 
 
 @kernel
-def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
-    """Noise and statistics of one stream."""
-    return Stream(
-        setting.kind[metric],
-        setting.low[metric],
-        setting.width[metric],
-        streams.counts[arm, metric],
-        streams.sums[arm, metric],
-    )
+def suffices(evidence: float, level: float) -> bool:
+    """Whether log-evidence reaches its level. What is not a finite number is no evidence: NaN and infinity fail."""
+    return level <= evidence < math.inf
 
 
 @kernel
 def violation_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """Log-evidence that a constraint is violated."""
-    s = stream_of(setting, streams, arm, metric)
-    return evidence_above(s.kind, s.low, s.width, s.n, s.total, setting.threshold[metric])
+    return evidence_above(stream_of(setting, streams, arm, metric), setting.threshold[metric])
 
 
 @kernel

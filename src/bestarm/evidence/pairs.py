@@ -8,46 +8,20 @@ least product over all c is evidence that needs no c.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from bestarm.evidence.streams import (
-    BOUNDED,
-    evidence_and_slope_above,
-    evidence_and_slope_below,
-)
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import blur
+from bestarm.noises.base import ABOVE, BELOW, Stream
+from bestarm.noises.dispatch import evidence_and_slope
 
 GAP = 1e-3
 """How far, in the logarithm, the evidence may be understated."""
 
 
-class Stream(NamedTuple):
-    """A stream's noise and sufficient statistics."""
-
-    kind: int
-    low: float
-    width: float
-    n: int
-    total: float
-
-
-@kernel
-def bottom(stream: Stream) -> float:
-    """The least that the stream's mean can be."""
-    return stream.low if stream.kind == BOUNDED else -math.inf
-
-
-@kernel
-def top(stream: Stream) -> float:
-    """The most that the stream's mean can be."""
-    return stream.low + stream.width if stream.kind == BOUNDED else math.inf
-
-
 @kernel
 def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
     """Only a c inside both ranges can lie between the means."""
-    return max(bottom(high) + margin, bottom(low)), min(top(high) + margin, top(low))
+    return max(high.low + margin, low.low), min(high.high + margin, low.high)
 
 
 @kernel
@@ -62,8 +36,8 @@ def _between(high: Stream, low: Stream, margin: float) -> float:
 @kernel
 def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float, float]:
     """The logarithm of the product of the two evidences at c, and its derivative."""
-    above, fall = evidence_and_slope_above(high.kind, high.low, high.width, high.n, high.total, c - margin)
-    below, rise = evidence_and_slope_below(low.kind, low.low, low.width, low.n, low.total, c)
+    above, fall = evidence_and_slope(high, ABOVE, c - margin)
+    below, rise = evidence_and_slope(low, BELOW, c)
     return above + below, fall + rise
 
 

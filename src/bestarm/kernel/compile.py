@@ -2,6 +2,10 @@
 
 `kernel` only marks a function, so importing a policy never imports numba. `compiled` clones a marked
 function together with every marked function it calls and compiles the clones; the originals stay plain.
+
+Two kinds of kernels are replaced on the way. A stand-in is a kernel that some caller names and that stands for another
+one until then: `compiled(root, update=…)` says for which. A kernel marked `one_of` leaves its work to one of several by
+a number; compiled, it is a chain of comparisons. `docs/architecture.md` lists them.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "__bestarm_kernel__"
 _LARGE = "__bestarm_large__"
+_ONE_OF = "__bestarm_one_of__"
 
 # Kernels own no memory, so numba need not count references to the arrays they are handed: with counting,
 # each call of a helper costs some 60 ns, ten times the work it does.
@@ -36,6 +41,65 @@ def large(function: F) -> F:
     return function
 
 
+def one_of(number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]]) -> Callable[[F], F]:
+    """Mark a kernel that does what one of several kernels does, which are told apart by their place in `alternatives`.
+
+    `number` is an expression of the kernel's arguments. Interpreted, the kernel runs as it is written, so its body has
+    to look the alternative up. Compiled, it is a chain of comparisons over the alternatives there are at that time.
+    """
+
+    def mark(function: F) -> F:
+        setattr(function, _ONE_OF, (number, alternatives))
+        return kernel(function)
+
+    return mark
+
+
+_generation = 0
+
+
+def generation() -> int:
+    """Grows when a kernel marked `one_of` has a new alternative: what was compiled before knows nothing of it."""
+    return _generation
+
+
+def forget_alternatives() -> None:
+    """To be called when a kernel marked `one_of` has a new alternative."""
+    global _generation
+    _generation += 1
+
+
+@functools.cache
+def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.FunctionType, ...]) -> Any:
+    """The chain of comparisons that stands for a kernel marked `one_of`.
+
+    What is the same for several numbers stands there once, and the last one without a comparison.
+    """
+    places: dict[types.FunctionType, list[int]] = {}
+    for place, alternative in enumerate(alternatives):
+        places.setdefault(alternative, []).append(place)
+    arguments = ", ".join(function.__code__.co_varnames[: function.__code__.co_argcount])
+    lines = [f"def {function.__name__}({arguments}):", f"    number = {number}"]
+    for k, numbers in enumerate(places.values()):
+        call = f"return alternative_{k}({arguments})"
+        condition = " or ".join(f"number == {place}" for place in numbers)
+        lines.append(f"    {call}" if k == len(places) - 1 else f"    if {condition}:\n        {call}")
+    names = {f"alternative_{k}": alternative for k, alternative in enumerate(places)}
+    exec(compile("\n".join(lines), f"<{function.__qualname__}>", "exec"), names)
+    chain: Any = names[function.__name__]
+    chain.__module__ = function.__module__
+    return kernel(chain)
+
+
+def written_out(function: types.FunctionType) -> types.FunctionType:
+    """The function; of one marked `one_of`, the chain of comparisons in its place."""
+    if not hasattr(function, _ONE_OF):
+        return function
+    number, alternatives = getattr(function, _ONE_OF)
+    chain: types.FunctionType = _chain(function, number, tuple(alternatives()))
+    return chain
+
+
 def is_large(function: types.FunctionType) -> bool:
     return hasattr(function, _LARGE)
 
@@ -49,7 +113,9 @@ def called_kernels(
 ) -> dict[str, types.FunctionType]:
     """The marked functions that `function` names, after `replaced` has taken the place of some."""
     named = ((name, replaced.get(name, function.__globals__.get(name))) for name in function.__code__.co_names)
-    return {name: value for name, value in named if isinstance(value, types.FunctionType) and is_kernel(value)}
+    return {
+        name: written_out(value) for name, value in named if isinstance(value, types.FunctionType) and is_kernel(value)
+    }
 
 
 def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
@@ -97,16 +163,16 @@ def clone(function: types.FunctionType, bindings: dict[str, Any], qualname: str)
 
 
 @functools.cache
-def _helper(function: types.FunctionType, **inlining: Any) -> Any:
+def _helper(function: types.FunctionType, generation: int, **inlining: Any) -> Any:
     import numba
 
     called = called_kernels(function, {})
-    bindings = {name: _helper(callee, forceinline=True) for name, callee in called.items()}
+    bindings = {name: _helper(callee, generation, forceinline=True) for name, callee in called.items()}
     return numba.njit(**inlining, **_OPTIONS)(clone(function, bindings, function.__qualname__))
 
 
 @functools.cache
-def _compiled(root: types.FunctionType, label: str, replaced: tuple[tuple[str, Any], ...]) -> Any:
+def _compiled(root: types.FunctionType, label: str, generation: int, replaced: tuple[tuple[str, Any], ...]) -> Any:
     import numba
 
     substitutes = dict(replaced)
@@ -114,7 +180,7 @@ def _compiled(root: types.FunctionType, label: str, replaced: tuple[tuple[str, A
     # Only this root calls what is put into it, so that is merged before LLVM sees it: compiled as functions of
     # their own, these large parts would be optimised twice, which takes half as long again.
     bindings = {
-        name: _helper(callee, inline="always") if name in substitutes else _helper(callee, forceinline=True)
+        name: _helper(callee, generation, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
         for name, callee in called.items()
     }
     qualname = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes)}"
@@ -126,7 +192,7 @@ def compiled(root: Callable[..., Any], label: str = "", **replaced: Callable[...
 
     `label` tells apart, in the cache on disk, the forms of one root.
     """
-    return _compiled(root, label, tuple(sorted(replaced.items())))
+    return _compiled(root, label, _generation, tuple(sorted(replaced.items())))
 
 
 def cache_folder(root: Callable[..., Any]) -> Path:

@@ -54,8 +54,10 @@ class Setting(NamedTuple):
     """1 / the standard deviation of one observation at the threshold, for planning only."""
     kind: Ints
     low: Floats
+    high: Floats
     width: Floats
-    """The noise of each metric as `bestarm.evidence.streams` wants it."""
+    numbers: Floats
+    """The noise of each metric, as a `bestarm.noises.base.Stream` has it; `numbers` is [metric, k]."""
     level: Floats
     """By arm: log of what evidence must reach, 1 / (delta times the arm's prior weight)."""
     tolerance: float
@@ -67,7 +69,7 @@ class Setting(NamedTuple):
     inverse_root: Floats
     """1 / sqrt(n)"""
     mixture: Floats
-    """What `bestarm.evidence.ceilings` looks up: two entries for each n."""
+    """What `bestarm.noises.mixture` looks up: two entries for each n."""
 
 
 class Streams(NamedTuple):
@@ -76,17 +78,20 @@ class Streams(NamedTuple):
     counts: Ints
     means: Floats
     sums: Floats
+    kept: Floats
+    """[arm, metric, k]: what a metric's noise keeps beside these."""
 
 
-def new_streams(arms: int, metrics: int) -> Streams:
+def new_streams(arms: int, metrics: int, kept: int = 0) -> Streams:
+    """Streams without results, whose noises keep `kept` further numbers at most."""
     shape = (arms, metrics)
-    return Streams(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape))
+    return Streams(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape), np.zeros((*shape, kept)))
 
 
 @kernel
-def record(streams: Streams, arm: int, metric: int, value: float) -> None:
-    """Add one observation to its stream."""
-    counts, means, sums = streams
+def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
+    """Add one observation to the number and the sum of its stream's."""
+    counts, means, sums, _ = streams
     n = counts[arm, metric] + 1
     total = sums[arm, metric] + value
     counts[arm, metric] = n

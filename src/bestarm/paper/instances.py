@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from bestarm.noises import Bernoulli, Gaussian, Noise
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.gaussian import Gaussian
 from bestarm.plan import Plan
 from bestarm.problem import Arm, at_most, maximize
 from bestarm.validation import InvalidInput

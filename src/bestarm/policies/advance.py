@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import EMPTY, Batch, Flags, Floats, Ints, Setting, Streams, conclude, record
+from bestarm.kernel.state import EMPTY, Batch, Flags, Floats, Ints, Setting, Streams, conclude
+from bestarm.noises.dispatch import record
 
 UNDECIDED = 0
 """What `advance` returns if the last result did not end a round. A batch is larger, a conclusion less."""
@@ -51,7 +52,7 @@ def advance(
         if values[k] == values[k]:
             if streams.counts[arm, metric] == 0:
                 untested[0] -= 1
-            record(streams, arm, metric, values[k])
+            record(setting, streams, arm, metric, values[k])
             update(setting, streams, memory, arm, metric)
         size = UNDECIDED
         if ends[k] and untested[0] == 0:

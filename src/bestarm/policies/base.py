@@ -22,10 +22,10 @@ from bestarm.kernel.state import (
     concluded,
     half_width,
     new_streams,
-    record,
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
+from bestarm.noises.dispatch import most_kept, record
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import Standing, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
@@ -82,7 +82,7 @@ class Policy(abc.ABC):
         self.setting = setting
         self.arms = arms
         self.metrics = metrics
-        self.streams = new_streams(arms, metrics)
+        self.streams = new_streams(arms, metrics, most_kept(setting))
         self._seed = (seed, run)
 
     @abc.abstractmethod
@@ -103,7 +103,7 @@ class Policy(abc.ABC):
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in one result, in normal form (as `to_normal` of `bestarm.policies.setting` makes it)."""
         with _wrapping():
-            record(self.streams, arm, metric, value)
+            record(self.setting, self.streams, arm, metric, value)
         self.update(arm, metric)
 
     @property

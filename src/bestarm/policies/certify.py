@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.evidence.ceilings import ROUNDING, ceiling_below, infeasible_ceiling, pair_ceiling, rival_ceiling
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
+from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
+from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
 from bestarm.evidence.pairs import evidence_between, pair_evidence
-from bestarm.evidence.streams import evidence_below, scatter, suffices
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
@@ -30,6 +29,9 @@ from bestarm.kernel.state import (
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, new_tournament
+from bestarm.noises.base import BELOW
+from bestarm.noises.dispatch import ceiling, evidence_below, scatter, stream_of
+from bestarm.noises.mixture import ROUNDING
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
     Closed,
@@ -117,9 +119,7 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         level = setting.level[arm]
         # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
         # one of a constraint that is tested again has to hold: a lucky one would else be paid for dearly.
-        memory.certified[arm, metric] = ceiling_below(setting, metric, s.n, s.total, limit) >= level and suffices(
-            evidence_below(s.kind, s.low, s.width, s.n, s.total, limit), level
-        )
+        memory.certified[arm, metric] = ceiling(s, BELOW, limit) >= level and suffices(evidence_below(s, limit), level)
         looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
         suspicious = not looks_fine and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
@@ -185,7 +185,7 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 @kernel
 def objective_scatter(setting: Setting, mean: float) -> float:
     """The standard deviation of one observation of the objective where its mean is `mean`."""
-    return scatter(setting.kind[0], setting.low[0], setting.width[0], mean)
+    return scatter(setting, 0, mean)
 
 
 @kernel

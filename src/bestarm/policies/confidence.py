@@ -11,21 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.bounded import bounded_ceiling
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence, stream_of
-from bestarm.evidence.gaussian import RHO, log_mixture_factor
-from bestarm.evidence.pairs import Stream, pair_evidence
-from bestarm.evidence.streams import (
-    BOUNDED,
-    evidence_above,
-    evidence_and_slope_above,
-    evidence_below,
-    mirrored,
-    suffices,
-)
+from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
+from bestarm.noises.base import ABOVE, BELOW, Stream
+from bestarm.noises.dispatch import evidence, evidence_and_slope, evidence_below, guess, stream_of
 
 COMPILE_STREAMS = 100
 """From so many streams on, loading compiled code (a second, once) costs less than interpreting."""
@@ -138,7 +130,7 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
         if closed.certified[leader, metric] == 0:
             s = stream_of(setting, streams, leader, metric)
             limit = setting.threshold[metric] + setting.slack[metric]
-            least = lesser(least, evidence_below(s.kind, s.low, s.width, s.n, s.total, limit) - handicap)
+            least = lesser(least, evidence_below(s, limit) - handicap)
     for arm in range(arms):
         is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
         if arm != leader and not is_closed and least > 0.0:
@@ -177,67 +169,47 @@ def present_answer(setting: Setting, streams: Streams) -> Standing:
 
 
 @kernel
-def first_guess(s: Stream, level: float) -> float:
-    """About where the evidence that the mean lies above c reaches `level`: where its ceiling does."""
-    if s.kind != BOUNDED:
-        x = math.sqrt(2.0 * max(level - log_mixture_factor(s.n), 0.0))
-        return s.total / s.n - s.width * x * math.sqrt(s.n + RHO) / s.n
-    total = (s.total - s.n * s.low) / s.width
-    left, right = 0.0, total / s.n
-    for _ in range(10):
-        middle = 0.5 * (left + right)
-        if bounded_ceiling(s.n, total, middle) < level:
-            right = middle
-        else:
-            left = middle
-    return s.low + s.width * right
+def interval_end(s: Stream, side: int, level: float) -> float:
+    """The last c for which the evidence that the mean lies on this side of c has reached `level`.
 
-
-@kernel
-def lower_end(s: Stream, level: float) -> float:
-    """The c up to which the evidence that the mean lies above c has reached `level`.
-
-    Log-evidence is convex and falls with c: Newton's method comes to the end from outside after its first step, so
-    stopped at any step it errs to the safe side.
+    Log-evidence is convex, and falls towards the mean: Newton's method comes to the end from outside after its first
+    step, so stopped at any step it errs to the safe side.
     """
-    bottom = s.low if s.kind == BOUNDED else -math.inf
+    limit = s.low if side == ABOVE else s.high
     if s.n == 0:
-        return bottom
-    end = first_guess(s, level)
+        return limit
+    end = guess(s, side, level)
     is_outside = False
     for _ in range(60):
-        evidence, slope = evidence_and_slope_above(s.kind, s.low, s.width, s.n, s.total, end)
-        step = (level - evidence) / slope
+        reached, slope = evidence_and_slope(s, side, end)
+        # Towards the mean.
+        step = side * ((level - reached) / slope)
         if is_outside and step <= PRECISION * s.width:
-            # At the bottom of a range the evidence may fall short: then no mean in it is rejected.
-            if evidence - level < CONVERGED:
+            # At the limit of a range the evidence may fall short: then no mean in it is rejected.
+            if reached - level < CONVERGED:
                 return end
             # Near it the evidence falls so steeply that the end can lie much farther in than the tangent says.
             step = PRECISION * s.width
-            if evidence_above(s.kind, s.low, s.width, s.n, s.total, end + step) < level:
+            if evidence(s, side, end + side * step) < level:
                 return end
-        end = max(end + step, bottom)
+        end = max(end + step, limit) if side == ABOVE else min(end - step, limit)
         is_outside = True
     # Statistics that are no numbers say nothing.
-    return end if end >= bottom else bottom
-
-
-@kernel
-def upper_end(s: Stream, level: float) -> float:
-    """The c down to which the evidence that the mean lies below c has reached `level`."""
-    return -lower_end(Stream(s.kind, mirrored(s.kind, s.low, s.width), s.width, s.n, -s.total), level)
+    return end if side * end >= side * limit else limit
 
 
 @kernel
 def lower_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """Where the evidence that a constraint is violated, by its weight, would suffice to reject the arm."""
-    return lower_end(stream_of(setting, streams, arm, metric), setting.level[arm] - setting.log_weight[metric])
+    return interval_end(
+        stream_of(setting, streams, arm, metric), ABOVE, setting.level[arm] - setting.log_weight[metric]
+    )
 
 
 @kernel
 def upper_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """Where the evidence that a constraint holds would suffice to certify it."""
-    return upper_end(stream_of(setting, streams, arm, metric), setting.level[arm])
+    return interval_end(stream_of(setting, streams, arm, metric), BELOW, setting.level[arm])
 
 
 class Intervals(NamedTuple):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.combine import rival_evidence, stream_of, violation_evidence
-from bestarm.evidence.pairs import GAP, Stream, common_range, pair_evidence
-from bestarm.evidence.streams import evidence_and_slope_above, evidence_and_slope_below, suffices
+from bestarm.evidence.combine import rival_evidence, suffices, violation_evidence
+from bestarm.evidence.pairs import GAP, common_range, pair_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
+from bestarm.noises.base import ABOVE, BELOW, Stream
+from bestarm.noises.dispatch import evidence_and_slope, stream_of
 from bestarm.policies.confidence import Intervals, refresh_intervals, violation
 
 
@@ -43,8 +44,8 @@ def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
     """
     first, last = common_range(ahead, behind, -lead)
     c = min(max(c, first), last)
-    above, fall = evidence_and_slope_above(ahead.kind, ahead.low, ahead.width, ahead.n, ahead.total, c + lead)
-    below, rise = evidence_and_slope_below(behind.kind, behind.low, behind.width, behind.n, behind.total, c)
+    above, fall = evidence_and_slope(ahead, ABOVE, c + lead)
+    below, rise = evidence_and_slope(behind, BELOW, c)
     return Plane(c, lead, above + below, fall + rise, fall)
 
 

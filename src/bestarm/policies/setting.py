@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from bestarm.evidence.bounds import find_bound
-from bestarm.evidence.ceilings import mixture_table
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, scatter
-from bestarm.kernel.state import Floats, Ints, Setting
+from bestarm.kernel.state import Floats, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noises import Gaussian
+from bestarm.noises.base import Law
+from bestarm.noises.dispatch import scatter
+from bestarm.noises.mixture import mixture_table
+from bestarm.noises.registry import kind_of
 from bestarm.problem import Constraint, Problem
 
 
@@ -29,17 +30,12 @@ def _count_tables() -> tuple[Floats, Floats, Floats]:
 def references(problem: Problem, first: float = 0.0) -> Floats:
     """By metric, what values are best kept relative to, so that no digit is lost where it matters.
 
-    It is a Gaussian constraint's threshold, the lower end of a bounded metric's range, and `first`, some value of the
-    objective in the user's terms, where the objective is Gaussian.
+    Noises choose it near a constraint's threshold, and near `first`, some value of the objective in the user's terms.
     """
-    found = []
-    for part, sign in zip(problem.parts, problem.normal_form().sign.tolist(), strict=True):
-        if not isinstance(part.noise, Gaussian):
-            low, high = part.noise.range
-            found.append(low if sign > 0 else -high)
-        else:
-            found.append(sign * (part.threshold if isinstance(part, Constraint) else first))
-    return np.array(found)
+    signs = problem.normal_form().sign.tolist()
+    landmarks = [part.threshold if isinstance(part, Constraint) else first for part in problem.parts]
+    rows = zip(problem.noises, signs, landmarks, strict=True)
+    return np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
 
 
 def true_references(problem: Problem) -> Floats:
@@ -59,20 +55,10 @@ def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
         return problem.normal_form().sign[metric] * (value + setting.reference[metric])
 
 
-def _noise(problem: Problem, reference: Floats) -> tuple[Ints, Floats, Floats]:
-    """Kind, low and width of every metric in normal form."""
-    kinds, lows, widths = [], [], []
-    for metric, (noise, sign) in enumerate(zip(problem.noises, problem.normal_form().sign, strict=True)):
-        if isinstance(noise, Gaussian):
-            kinds.append(GAUSSIAN)
-            lows.append(0.0)
-            widths.append(noise.sigma)
-        else:
-            low, high = noise.range
-            kinds.append(BOUNDED)
-            lows.append((low if sign > 0 else -high) - reference[metric])
-            widths.append(high - low)
-    return np.array(kinds), np.array(lows), np.array(widths)
+def laws(problem: Problem, reference: Floats) -> list[Law]:
+    """The noise of every metric in normal form."""
+    rows = zip(problem.noises, problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
+    return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
 
 
 def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -88,11 +74,12 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
     threshold = np.concatenate([[0.0], form.threshold[1:] - reference[1:]])
     streams = len(problem.arms) * len(problem.metrics)
     root_log, inverse_root, mixture = _count_tables()
-    kind, low, width = _noise(problem, reference)
+    noises = laws(problem, reference)
+    most_numbers = max(len(law.numbers) for law in noises)
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
-    return Setting(
+    setting = Setting(
         reference=reference,
         threshold=threshold,
         slack=form.slack,
@@ -101,10 +88,12 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         inverse_sigma=1.0 / form.sigma,
         cost=form.cost,
         inverse_cost=1.0 / form.cost,
-        inverse_scatter=1.0 / np.array([*map(scatter, kind, low, width, threshold)]),
-        kind=kind,
-        low=low,
-        width=width,
+        inverse_scatter=np.zeros(len(noises)),
+        kind=np.array([kind_of(type(noise)) for noise in problem.noises]),
+        low=np.array([law.low for law in noises]),
+        high=np.array([law.high for law in noises]),
+        width=np.array([law.width for law in noises]),
+        numbers=np.array([(*law.numbers, *[0.0] * (most_numbers - len(law.numbers))) for law in noises]),
         level=-np.log(delta * arm_weights / arm_weights.sum()),
         tolerance=problem.objective.tolerance,
         delta=delta,
@@ -113,3 +102,5 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         inverse_root=inverse_root,
         mixture=mixture,
     )
+    spreads = [scatter(setting, metric, mean) for metric, mean in enumerate(threshold.tolist())]
+    return setting._replace(inverse_scatter=1.0 / np.array(spreads))

@@ -27,15 +27,16 @@ from bestarm.kernel.state import (
     Streams,
     concluded,
     new_streams,
-    record,
     total_cost,
 )
+from bestarm.noises.base import Nature
+from bestarm.noises.dispatch import draw, most_kept, record
 from bestarm.plan import Plan
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import new_setting, true_references
 from bestarm.problem import Problem
-from bestarm.simulation.nature import Nature, draw, draw_batch, new_nature
+from bestarm.simulation.nature import draw_batch, new_nature
 
 
 class Workspace(NamedTuple):
@@ -120,7 +121,7 @@ def simulate_runs(
                     trace.streams[tests, 0] = arm
                     trace.streams[tests, 1] = metric
                     trace.values[tests] = value
-                record(streams, arm, metric, value)
+                record(setting, streams, arm, metric, value)
                 update(setting, streams, memory, arm, metric)
                 tests += 1
                 cost += setting.cost[metric]
@@ -230,7 +231,7 @@ class Job:
 
     def new_workspace(self) -> Workspace:
         assert issubclass(self.policy, KernelPolicy)
-        state = RunState(new_streams(*self.shape), self.policy.kernels.new_memory(*self.shape))
+        state = RunState(new_streams(*self.shape, most_kept(self.setting)), self.policy.kernels.new_memory(*self.shape))
         (streams, memory), block = in_one_block(state)
         return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
 

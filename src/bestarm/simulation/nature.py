@@ -1,34 +1,16 @@
-"""The simulated world: draws a measurement of any stream from its true distribution."""
+"""The simulated world: draws measurements of any stream from its true distribution."""
 
 from __future__ import annotations
-
-import math
-from typing import NamedTuple
 
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.random import ZIGGURAT, Generator, Ziggurat, normal, uniform
-from bestarm.kernel.state import Batch, Floats, Ints
-from bestarm.noises import Bernoulli, Gaussian
+from bestarm.kernel.random import ZIGGURAT, Generator
+from bestarm.kernel.state import Batch, Floats
+from bestarm.noises.base import Nature
+from bestarm.noises.dispatch import draw
+from bestarm.noises.registry import kind_of
 from bestarm.problem import Problem
-
-GAUSSIAN = 0
-BERNOULLI = 1
-BOUNDED = 2
-
-
-class Nature(NamedTuple):
-    """True distributions in normal form, relative to the setting's `reference`. Entries are by metric, but `mean` is
-    [arm, metric]."""
-
-    kind: Ints
-    mean: Floats
-    """Gaussian: the mean itself. Otherwise where in its range it lies, from 0 to 1."""
-    shift: Floats
-    gain: Floats
-    """A draw x from the standard range stands for the value shift + gain * x."""
-    ziggurat: Ziggurat
 
 
 def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
@@ -36,43 +18,12 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
     means = problem.true_means()
     signs = problem.normal_form().sign
     reference = np.zeros(len(signs)) if reference is None else reference
-    kinds, shifts, gains = [], [], []
-    for metric, (noise, sign) in enumerate(zip(problem.noises, signs, strict=True)):
-        if isinstance(noise, Gaussian):
-            kinds.append(GAUSSIAN)
-            shifts.append(0.0)
-            gains.append(noise.sigma)
-            means[:, metric] = sign * means[:, metric] - reference[metric]
-        else:
-            low, high = noise.range
-            kinds.append(BERNOULLI if isinstance(noise, Bernoulli) else BOUNDED)
-            shifts.append(sign * low - reference[metric])
-            gains.append(sign * (high - low))
-            means[:, metric] = (means[:, metric] - low) / (high - low)
-    return Nature(np.array(kinds), means, np.array(shifts), np.array(gains), ZIGGURAT)
-
-
-@kernel
-def power_draw(generator: Generator, mean: float) -> float:
-    """A draw from [0, 1] with the given mean: Beta(1, b), or its mirror image where the mean is above one half."""
-    if mean <= 0.5:
-        return 1.0 - math.pow(uniform(generator), mean / (1.0 - mean))
-    return math.pow(uniform(generator), (1.0 - mean) / mean)
-
-
-@kernel
-def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
-    """Measure a stream once."""
-    mean: float = nature.mean[arm, metric]
-    gain: float = nature.gain[metric]
-    shift: float = nature.shift[metric]
-    if nature.kind[metric] == GAUSSIAN:
-        return mean + gain * normal(generator, nature.ziggurat)
-    if nature.kind[metric] == BERNOULLI:
-        x = 1.0 if uniform(generator) < mean else 0.0
-    else:
-        x = power_draw(generator, mean)
-    return shift + gain * x
+    shifts, gains = np.zeros(len(signs)), np.zeros(len(signs))
+    for metric, noise in enumerate(problem.noises):
+        world = noise.nature(means[:, metric], float(signs[metric]), float(reference[metric]))
+        means[:, metric], shifts[metric], gains[metric] = world
+    kinds = np.array([kind_of(type(noise)) for noise in problem.noises])
+    return Nature(kinds, means, shifts, gains, ZIGGURAT)
 
 
 @kernel

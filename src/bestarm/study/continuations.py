@@ -15,10 +15,9 @@ from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting
-from bestarm.noises import Gaussian
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
-from bestarm.policies.setting import to_user
+from bestarm.policies.setting import laws, to_user
 from bestarm.simulation.engine import Job, RunState, Workspace
 from bestarm.simulation.nature import draw_batch
 from bestarm.texts import quoted
@@ -124,20 +123,14 @@ def outlook(
     return _summary(plan, np.array(answers), np.array(tests), np.array(cost))
 
 
-def _drawn_means(plan: Plan, policy: Policy, lots: np.random.Generator) -> dict[str, dict[str, float]]:
+def _drawn_means(plan: Plan, policy: Policy, random: np.random.Generator) -> dict[str, dict[str, float]]:
     """Means as they might be: around those measured, within the range of the values."""
     streams, setting = policy.streams, policy.setting
+    known = laws(plan, setting.reference)
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
-        n, drawn = streams.counts[:, metric], streams.means[:, metric]
-        if isinstance(noise, Gaussian):
-            drawn = drawn + SPREAD * noise.sigma / np.sqrt(n) * lots.standard_normal(len(n))
-        else:
-            low, width = setting.low[metric], setting.width[metric]
-            # One more test on each side keeps a rate of 0 of 3 from passing for certain.
-            share = ((drawn - low) / width * n + 1.0) / (n + 2.0)
-            weight = (n + 2.0) / SPREAD**2
-            drawn = low + width * lots.beta(share * weight, (1.0 - share) * weight)
+        counts, measured = streams.counts[:, metric], streams.means[:, metric]
+        drawn = noise.drawn_means(known[metric], counts, measured, SPREAD, random)
         # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
         low, high = noise.range
         user = np.nan_to_num(to_user(plan, setting, metric, drawn))

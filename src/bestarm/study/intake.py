@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from bestarm.noises import Bernoulli
 from bestarm.problem import Constraint, Objective
 from bestarm.storage.base import Issued, Outcome
 from bestarm.storage.columns import Columns, Result
@@ -81,9 +80,9 @@ def _as_written(known: dict[str, T]) -> dict[str, T]:
 
 
 def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
-    """The least and the largest value of a metric, and whether there is none but those two."""
+    """The least and the largest value of a metric, and whether its values are whole numbers."""
     low, high = part.noise.range
-    return max(low, -MOST), min(high, MOST), isinstance(part.noise, Bernoulli)
+    return max(low, -MOST), min(high, MOST), part.noise.is_whole
 
 
 class _Careful:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bestarm.noises import Bernoulli
 from bestarm.parsing import read_decimal
 from bestarm.problem import Constraint, Objective
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput, exact, finite_number, moderate
+from bestarm.validation import InvalidInput, finite_number, moderate
 
 
 class RefusedValue(InvalidInput):
@@ -15,16 +14,9 @@ class RefusedValue(InvalidInput):
 
 def check_value(part: Objective | Constraint, value: object) -> float:
     """The value as a number, if the metric can take it."""
-    # True and False are natural results of a yes-or-no test, and so are NumPy's.
-    if isinstance(part.noise, Bernoulli) and (isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")):
-        return float(bool(value))
     try:
-        number = moderate(finite_number(value))
-        if isinstance(part.noise, Bernoulli) and number not in (0.0, 1.0):
-            raise ValueError("must be 0 or 1")
-        low, high = part.noise.range
-        if not low <= number <= high:
-            raise ValueError(f"must lie between {exact(low)} and {exact(high)}, the range of its values")
+        number = moderate(finite_number(part.noise.read_value(value)))
+        part.noise.check_value(number)
     except ValueError as error:
         raise RefusedValue(f"value of {part.metric!r} = {quoted(value)}: {error}") from None
     return number

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.gaussian import Gaussian
 from bestarm.plan import Plan
 from bestarm.problem import Arm, at_most, maximize
 

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bestarm.noises import Bernoulli, Bounded, Gaussian, Noise
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.gaussian import Gaussian
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.findings import settled
 from bestarm.policies.setting import new_setting

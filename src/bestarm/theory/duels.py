@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from bestarm.noises import Bernoulli, Noise
+from bestarm.noises.base import NoiseModel
 from bestarm.theory.information import Flags, Floats, divergence
 
 
@@ -36,14 +36,14 @@ class Duels(Protocol):
         """The share at which one more test of the rival adds `value`; 0 if no share gives as much."""
 
 
-def duels(noise: Noise, best: float, rivals: Floats) -> Duels:
+def duels(noise: NoiseModel, best: float, rivals: Floats) -> Duels:
     """The duels of an arm whose objective has the mean `best` with arms of other means."""
-    if isinstance(noise, Bernoulli):
-        return _BernoulliDuels(best, rivals)
-    return _GaussianDuels(divergence(noise, rivals, best))
+    if noise.is_quadratic:
+        return _QuadraticDuels(divergence(noise, rivals, best))
+    return _SearchedDuels(noise, best, rivals)
 
 
-class _GaussianDuels:
+class _QuadraticDuels:
     """Gaussian noise, and all noise of which only the scale is known: everything is in closed form."""
 
     def __init__(self, gap: Floats) -> None:
@@ -65,12 +65,14 @@ class _GaussianDuels:
         return np.maximum(0.0, 1.0 - np.sqrt(value / self._gap))
 
 
-class _BernoulliDuels:
-    def __init__(self, best: float, rivals: Floats) -> None:
-        self._best, self._rivals = best, rivals
+class _SearchedDuels:
+    """Any other noise: shares are found by bisection."""
+
+    def __init__(self, noise: NoiseModel, best: float, rivals: Floats) -> None:
+        self._noise, self._best, self._rivals = noise, best, rivals
 
     def _kl(self, mean: Floats | float, share: Floats) -> Floats:
-        return divergence(Bernoulli(), mean, self._best * (1.0 - share) + self._rivals * share)
+        return divergence(self._noise, mean, self._best * (1.0 - share) + self._rivals * share)
 
     def information(self, share: Floats) -> Floats:
         # With the share at 1 the rival's tests are countless and teach nothing more.

@@ -7,17 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.noises import Bernoulli, Gaussian, Noise
+from bestarm.noises.base import NoiseModel
+from bestarm.noises.gaussian import Gaussian
 from bestarm.problem import Problem
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-def divergence(noise: Noise, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
+def divergence(noise: NoiseModel, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     """The Kullback-Leibler divergence of a stream with mean p from one with mean q.
-
-    For bounded noise it is that of the Gaussian with the same sub-Gaussian scale.
 
     >>> float(divergence(Gaussian(2.0), 1.0, 3.0))
     0.5
@@ -25,16 +24,7 @@ def divergence(noise: Noise, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     # A hopeless gap gives 0 and an overwhelming one infinity; neither is worth a warning.
     with np.errstate(all="ignore"):
-        if isinstance(noise, Bernoulli):
-            return np.maximum(_surprise(p, q) + _surprise(1.0 - p, 1.0 - q), 0.0)
-        normal: Floats = 0.5 * np.square((p - q) / noise.scale)
-        return normal
-
-
-def _surprise(p: Floats, q: Floats) -> Floats:
-    """p log(p / q) with 0 log 0 = 0; log1p keeps its digits when p is close to q."""
-    logarithm = np.where(np.abs(p - q) < 0.5 * q, np.log1p((p - q) / q), np.log(p / q))
-    return np.where(p > 0.0, p * logarithm, 0.0)
+        return noise.divergence(p, q)
 
 
 class Truth(NamedTuple):
@@ -51,7 +41,7 @@ class Truth(NamedTuple):
     best: int | None
     margin: Floats
     violated: Flags
-    noises: tuple[Noise, ...]
+    noises: tuple[NoiseModel, ...]
 
     @property
     def worse(self) -> Flags:

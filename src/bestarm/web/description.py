@@ -9,25 +9,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from bestarm.noises import noise_schema
 from bestarm.plan import Plan
 from bestarm.validation import LONGEST_NAME
 
-_NUMBER = {"type": "number"}
-
-
-def _only(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
-
-
-_NOISE = {
-    "title": "Noise",
-    "description": "How single measurements scatter.",
-    "anyOf": [
-        {"type": "string", "enum": ["bernoulli"]},
-        _only("gaussian", {**_NUMBER, "exclusiveMinimum": 0}),
-        _only("bounded", {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
-    ],
-}
 _NAME = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _NAMED = ("name", "metric", "policy", "bound")
 _LIMITS = {
@@ -41,8 +26,6 @@ def _plan_schemas() -> dict[str, Any]:
     """A study file, in the short forms that people write; pydantic describes only what it makes of them."""
     plan = TypeAdapter(Plan).json_schema(ref_template="#/components/schemas/Plan{model}")
     parts = {f"Plan{name}": part for name, part in plan.pop("$defs").items()}
-    for noise in ("Gaussian", "Bernoulli", "Bounded"):
-        parts.pop(f"Plan{noise}")
     for part in [plan, *parts.values()]:
         part["description"] = part["description"].partition("\n\n>>>")[0]
         for field, schema in part["properties"].items():
@@ -50,7 +33,7 @@ def _plan_schemas() -> dict[str, Any]:
             if field == "noise":
                 part["properties"][field] = {"$ref": "#/components/schemas/PlanNoise"}
     plan["properties"]["arms"] |= {"items": {"anyOf": [_NAME, {"$ref": "#/components/schemas/PlanArm"}]}, "minItems": 1}
-    return parts | {"Plan": plan, "PlanNoise": _NOISE}
+    return parts | {"Plan": plan, "PlanNoise": noise_schema()}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

@@ -15,6 +15,8 @@ import numpy as np
 from numba import cuda
 
 from bestarm.kernel.state import EMPTY, Setting, new_streams
+from bestarm.noises.base import Nature
+from bestarm.noises.dispatch import most_kept
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare
 from bestarm.simulation.cuda.runs import (
@@ -42,7 +44,6 @@ from bestarm.simulation.cuda.tiles import (
     view,
 )
 from bestarm.simulation.engine import Chunk, Job, Outcomes
-from bestarm.simulation.nature import Nature
 from bestarm.simulation.schedule import Done, Piece, Span
 from bestarm.validation import InvalidInput
 
@@ -114,7 +115,10 @@ def this_card() -> Card:
 def new_fresh(job: Job) -> Fresh:
     """What a run of a job starts with. Counts are narrower than on a CPU where that suffices."""
     assert issubclass(job.policy, KernelPolicy)
-    fresh = Fresh(job.policy.kernels.new_memory(*job.shape), Far(new_streams(*job.shape), new_batch(*job.shape)))
+    fresh = Fresh(
+        job.policy.kernels.new_memory(*job.shape),
+        Far(new_streams(*job.shape, most_kept(job.setting)), new_batch(*job.shape)),
+    )
     return narrowed(fresh) if job.max_tests < 2**31 else fresh
 
 

@@ -9,10 +9,11 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, concluded, record
+from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, concluded
+from bestarm.noises.base import Nature
+from bestarm.noises.dispatch import draw, record
 from bestarm.policies.advance import propose, update
 from bestarm.simulation.engine import Outcomes, note, start
-from bestarm.simulation.nature import Nature, draw
 
 IDLE = -1
 """The run number of a thread that is to take a run from the queue."""
@@ -203,7 +204,7 @@ def advance(
             while row < last:
                 arm = int(np.int64(batch[row, 0]))
                 metric = int(np.int64(batch[row, 1]))
-                record(streams, arm, metric, draw(nature, generator, arm, metric))
+                record(setting, streams, arm, metric, draw(nature, generator, arm, metric))
                 update(setting, streams, memory, arm, metric)
                 row += 1
                 tests += 1

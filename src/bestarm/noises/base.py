@@ -1,0 +1,249 @@
+"""What a noise is: how observations scatter around a stream's mean, and all that follows from it.
+
+A noise is one file. It holds the value that users write, what a study file and a form show of it, what a stream of it
+keeps, and the kernels: evidence, simulation, planning. `docs/how-to/write-a-noise.md` shows one from beginning to end;
+`bestarm.testing.noises` holds every noise to what is promised here.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import Generator, Ziggurat
+from bestarm.kernel.state import Floats, Ints, Setting, Streams
+from bestarm.validation import exact
+
+ABOVE = 1
+BELOW = -1
+"""The sides of c: evidence that the mean lies above c, or below it."""
+
+
+class Stream(NamedTuple):
+    """One stream: its noise and its sufficient statistics, in normal form and relative to the metric's reference."""
+
+    kind: int
+    """The number of its noise."""
+    low: float
+    high: float
+    """Between which its mean lies; infinite where there is no limit."""
+    width: float
+    """The unit of its values: the width of their range, or their standard deviation."""
+    inverse_sigma: float
+    """1 / the sub-Gaussian scale of its values."""
+    n: int
+    total: float
+    """The number of its results and their sum."""
+    arm: int
+    metric: int
+    """Where it stands in the arrays that follow."""
+    numbers: Floats
+    """[metric, k]: further numbers that state the noise."""
+    kept: Floats
+    """[arm, metric, k]: further statistics that the noise keeps."""
+    mixture: Floats
+    """By count: what `bestarm.noises.mixture` looks up."""
+
+
+class Law(NamedTuple):
+    """The noise of a metric in normal form, as a `Stream` has it."""
+
+    low: float
+    high: float
+    width: float
+    numbers: tuple[float, ...] = ()
+
+
+class Nature(NamedTuple):
+    """The simulated world: true distributions in normal form, relative to the setting's `reference`.
+
+    Entries are by metric, but `mean` is [arm, metric].
+    """
+
+    kind: Ints
+    mean: Floats
+    """What the noise makes of the true mean: the mean itself, or where in its range it lies, from 0 to 1."""
+    shift: Floats
+    gain: Floats
+    """A draw x in the noise's own terms stands for the value shift + gain * x."""
+    ziggurat: Ziggurat
+
+
+@kernel
+def keep_nothing(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    """What a noise does with a result whose streams keep nothing but the number of results and their sum."""
+
+
+@kernel
+def guess_by_width(s: Stream, side: int, level: float) -> float:
+    """Where the interval ends if observations scatter by the stream's width."""
+    end = s.total / s.n - side * s.width * math.sqrt(2.0 * max(level, 1.0) / s.n)
+    return min(max(end, s.low), s.high)
+
+
+class NoiseKernels(NamedTuple):
+    """A noise as kernels: functions that every engine runs, interpreted or compiled.
+
+    Where `side` is `ABOVE`, evidence is against "the mean is at most c", and where it is `BELOW`, against "the mean is
+    at least c". Evidence is given as its logarithm, which is convex in c, falls with c on the side `ABOVE` and rises on
+    the side `BELOW`.
+    """
+
+    evidence: Callable[[Stream, int, float], float]
+    """(s, side, c): the log-evidence."""
+    evidence_and_slope: Callable[[Stream, int, float], tuple[float, float]]
+    """(s, side, c): the log-evidence and its derivative in c."""
+    scatter: Callable[[Setting, int, float], float]
+    """(setting, metric, mean): the standard deviation of one observation, for planning only."""
+    draw: Callable[[Nature, Generator, int, int], float]
+    """(nature, generator, arm, metric): a measurement in the simulated world."""
+    ceiling: Callable[[Stream, int, float], float] | None = None
+    """(s, side, c): at least the log-evidence, and cheap; the log-evidence itself if there is no other."""
+    guess: Callable[[Stream, int, float], float] = guess_by_width
+    """(s, side, level): about where the log-evidence is `level`."""
+    keep: Callable[[Setting, Streams, int, int, float], None] = keep_nothing
+    """(setting, streams, arm, metric, value): enter a result into `streams.kept`, before it is counted and added."""
+
+
+class StatedNumber(NamedTuple):
+    """A number that states a noise, as a form asks for it."""
+
+    label: str
+    default: float | None = None
+    above: float | None = None
+
+
+class NoiseModel(abc.ABC):
+    """How observations of a metric scatter around their mean.
+
+    A subclass is a checked value (`@bestarm.validation.value`). Its fields are the numbers that state it, in the order
+    in which study files and forms have them. A value in normal form is the user's value times `sign`, less `reference`.
+    """
+
+    name: ClassVar[str]
+    """What study files call it."""
+    label: ClassVar[str]
+    """What forms call it, in a few words."""
+    about: ClassVar[str]
+    """One sentence for forms: when to choose it."""
+    stated: ClassVar[Mapping[str, StatedNumber]] = {}
+    """The numbers that state it, by field."""
+    kernels: ClassVar[NoiseKernels]
+    kept: ClassVar[int] = 0
+    """How many statistics a stream keeps beside the number of results and their sum."""
+    is_common: ClassVar[bool] = False
+    """Whether kernels ask for it first, because it is met most."""
+    is_whole: ClassVar[bool] = False
+    """Whether observations are whole numbers."""
+    is_quadratic: ClassVar[bool] = True
+    """Whether `divergence` is a multiple of the squared difference."""
+
+    @property
+    @abc.abstractmethod
+    def scale(self) -> float:
+        """The sub-Gaussian scale that confidence bounds use."""
+
+    @property
+    @abc.abstractmethod
+    def range(self) -> tuple[float, float]:
+        """The values an observation, and so a mean, can take."""
+
+    @abc.abstractmethod
+    def sentence(self) -> str:
+        """What is assumed of every measurement, to follow the metric's name and a colon."""
+
+    # ------------------------------------------------------------------------------------------ values and files
+
+    def read_value(self, value: object) -> object:
+        """A told value as a number, where the noise has other natural values."""
+        return value
+
+    def accepted_values(self) -> str:
+        """What a measurement must be, to follow a value and a colon."""
+        low, high = self.range
+        whole = "be a whole number and " if self.is_whole else ""
+        return f"must {whole}lie between {exact(low)} and {exact(high)}, the range of its values"
+
+    def check_value(self, number: float) -> None:
+        """Raises `ValueError` if no measurement can be this number."""
+        low, high = self.range
+        if not low <= number <= high or (self.is_whole and not number.is_integer()):
+            raise ValueError(self.accepted_values())
+
+    def file_form(self) -> object:
+        """What a study file says: the name, { name = number } or { name = [numbers] }."""
+        numbers = [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        if not numbers:
+            return self.name
+        return {self.name: numbers[0] if len(numbers) == 1 else numbers}
+
+    # -------------------------------------------------------------------------------------- in a study's normal form
+
+    def reference(self, sign: float, landmark: float) -> float:
+        """What values are kept relative to, so that no digit is lost where it matters: `landmark`, some value that
+        the user gave, or the lower end of the range if there is one."""
+        low, high = self.range
+        end = low if sign > 0 else -high
+        return end if math.isfinite(end) else sign * landmark
+
+    def law(self, sign: float, reference: float) -> Law:
+        """The noise in normal form."""
+        low, high = self.range if sign > 0 else tuple(-end for end in reversed(self.range))
+        width = high - low if math.isfinite(high - low) else self.scale
+        bottom = low - reference
+        return Law(bottom, bottom + width if math.isfinite(high - low) else high - reference, width)
+
+    def nature(self, means: Floats, sign: float, reference: float) -> tuple[Floats, float, float]:
+        """`Nature`'s mean (by arm), shift and gain for a metric with these true means, in the user's terms."""
+        low, high = self.range
+        if math.isfinite(high - low):
+            return (means - low) / (high - low), sign * low - reference, sign * (high - low)
+        return sign * means - reference, 0.0, self.scale
+
+    # --------------------------------------------------------------------------------------- theory and planning
+
+    def divergence(self, p: Floats, q: Floats) -> Floats:
+        """The Kullback-Leibler divergence of a stream with mean p from one with mean q; unless a noise knows better,
+        that of the Gaussian with the same sub-Gaussian scale."""
+        normal: Floats = 0.5 * np.square((p - q) / self.scale)
+        return normal
+
+    def drawn_means(self, law: Law, counts: Ints, means: Floats, spread: float, random: np.random.Generator) -> Floats:
+        """Means as they might be, by arm, around those measured: draws `spread` times as wide as a posterior's."""
+        if math.isfinite(law.high - law.low):
+            # One more test on each side keeps a rate of 0 of 3 from passing for certain.
+            share = ((means - law.low) / law.width * counts + 1.0) / (counts + 2.0)
+            weight = (counts + 2.0) / spread**2
+            return law.low + law.width * random.beta(share * weight, (1.0 - share) * weight)
+        return means + spread * self.scale / np.sqrt(counts) * random.standard_normal(len(counts))
+
+    # --------------------------------------------------------------------------------------------- what forms need
+
+    @classmethod
+    def choice(cls) -> dict[str, Any]:
+        """What a form needs to offer this noise."""
+        numbers = [{"name": field, **number._asdict()} for field, number in cls.stated.items()]
+        return {"name": cls.name, "label": cls.label, "sentence": cls.about, "numbers": numbers}
+
+    @classmethod
+    def file_schema(cls) -> dict[str, Any]:
+        """What a study file may say of this noise, as JSON schema."""
+        if not cls.stated:
+            return {"type": "string", "enum": [cls.name]}
+        numbers: list[dict[str, Any]] = [
+            {"type": "number", **({} if number.above is None else {"exclusiveMinimum": number.above})}
+            for number in cls.stated.values()
+        ]
+        many = {"type": "array", "items": numbers[-1], "minItems": len(numbers), "maxItems": len(numbers)}
+        return {
+            "type": "object",
+            "properties": {cls.name: numbers[0] if len(numbers) == 1 else many},
+            "required": [cls.name],
+            "additionalProperties": False,
+        }

@@ -1,0 +1,118 @@
+"""The one place where kernels tell noises apart: each function here does what the noise of its stream does.
+
+Nothing else asks for the kind of a noise. Compiled, each function is a chain of comparisons over the noises there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bestarm.kernel.compile import kernel, one_of
+from bestarm.kernel.random import Generator
+from bestarm.kernel.state import Setting, Streams, count_result
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream
+from bestarm.noises.registry import numbered
+
+
+def _kernels(kind: int) -> NoiseKernels:
+    return numbered()[kind].kernels
+
+
+def _every(operation: str) -> Callable[[], Sequence[Callable[..., Any]]]:
+    """What each noise has for an operation, by the noise's number."""
+
+    def alternatives() -> Sequence[Callable[..., Any]]:
+        return [getattr(noise.kernels, operation) or noise.kernels.evidence for noise in numbered()]
+
+    return alternatives
+
+
+@one_of("s.kind", _every("evidence"))
+def evidence(s: Stream, side: int, c: float) -> float:
+    """Log-evidence that the mean lies on this side of c."""
+    return _kernels(s.kind).evidence(s, side, c)
+
+
+@one_of("s.kind", _every("evidence_and_slope"))
+def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
+    """`evidence` and its derivative in c, which is increasing because the evidence is log-convex."""
+    return _kernels(s.kind).evidence_and_slope(s, side, c)
+
+
+@one_of("s.kind", _every("ceiling"))
+def ceiling(s: Stream, side: int, c: float) -> float:
+    """At least `evidence`, and cheap."""
+    kernels = _kernels(s.kind)
+    return (kernels.ceiling or kernels.evidence)(s, side, c)
+
+
+@one_of("s.kind", _every("guess"))
+def guess(s: Stream, side: int, level: float) -> float:
+    """About where the evidence that the mean lies on this side of c is `level`."""
+    return _kernels(s.kind).guess(s, side, level)
+
+
+@one_of("setting.kind[metric]", _every("scatter"))
+def scatter(setting: Setting, metric: int, mean: float) -> float:
+    """The standard deviation of one observation where the mean is `mean`, for planning only."""
+    return _kernels(setting.kind[metric]).scatter(setting, metric, mean)
+
+
+@one_of("setting.kind[metric]", _every("keep"))
+def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    """Enter a result into what the noise keeps beside counts and sums."""
+    _kernels(setting.kind[metric]).keep(setting, streams, arm, metric, value)
+
+
+@one_of("nature.kind[metric]", _every("draw"))
+def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    """Measure a stream once in the simulated world."""
+    return _kernels(nature.kind[metric]).draw(nature, generator, arm, metric)
+
+
+# ------------------------------------------------------------------------------------- what is the same for every noise
+
+
+@kernel
+def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
+    """One stream as a value."""
+    return Stream(
+        setting.kind[metric],
+        setting.low[metric],
+        setting.high[metric],
+        setting.width[metric],
+        setting.inverse_sigma[metric],
+        streams.counts[arm, metric],
+        streams.sums[arm, metric],
+        arm,
+        metric,
+        setting.numbers,
+        streams.kept,
+        setting.mixture,
+    )
+
+
+@kernel
+def record(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    """Add one observation to its stream."""
+    keep(setting, streams, arm, metric, value)
+    count_result(streams, arm, metric, value)
+
+
+@kernel
+def evidence_above(s: Stream, c: float) -> float:
+    """Log-evidence against "the mean is at most c"."""
+    return evidence(s, ABOVE, c)
+
+
+@kernel
+def evidence_below(s: Stream, c: float) -> float:
+    """Log-evidence against "the mean is at least c"."""
+    return evidence(s, BELOW, c)
+
+
+def most_kept(setting: Setting) -> int:
+    """How many statistics beside counts and sums the streams of a setting keep."""
+    kinds: list[int] = setting.kind.tolist()
+    return max(numbered()[kind].kept for kind in kinds)

@@ -1,0 +1,130 @@
+"""Normal, or any sub-Gaussian, observations of known standard deviation. Evidence: the one-sided normal mixture.
+
+Against "the mean is at most c": with S the sum of the n deviations from c in units of sigma, the normal mixture
+(`bestarm.noises.mixture`)
+
+    E = 2 sqrt(RHO / (n + RHO)) exp(x² / 2) Phi(x),   x = S / sqrt(n + RHO),
+
+is a test supermartingale (Howard et al. 2021): it ever reaches 1 / alpha with probability at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.random import Generator, normal
+from bestarm.kernel.state import Setting, blur
+from bestarm.kernel.tables import slot
+from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
+from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
+from bestarm.validation import Positive, exact, value
+
+_LOG_2 = math.log(2.0)
+
+
+@large
+@kernel
+def gaussian_evidence(n: int, deviation: float) -> float:
+    """Log-evidence that the mean is above c, from n deviations that add up to `deviation` sigmas."""
+    return log_mixture_factor(n) + log_scaled_phi(deviation / math.sqrt(n + RHO))
+
+
+@large
+@kernel
+def gaussian_evidence_and_slope(n: int, deviation: float) -> tuple[float, float]:
+    """The log-evidence, and its derivative in `deviation`, which is positive and increasing."""
+    root = math.sqrt(n + RHO)
+    x = deviation / root
+    scaled_phi = log_scaled_phi(x)
+    if x < -35.0:
+        # x + phi(x) / Phi(x) for far negative x, where the two nearly cancel.
+        slope = -(1.0 - 2.0 / (x * x)) / x
+    else:
+        slope = x + math.exp(-scaled_phi) / ROOT_2_PI
+    return log_mixture_factor(n) + scaled_phi, slope / root
+
+
+@kernel
+def _deviation(s: Stream, side: int, c: float) -> float:
+    """The sum of the deviations from c, to the side that the evidence is about."""
+    deviation = s.total - s.n * c
+    return -deviation if side == BELOW else deviation
+
+
+@kernel
+def evidence(s: Stream, side: int, c: float) -> float:
+    deviation = _deviation(s, side, c)
+    # What may be rounding alone speaks for nothing.
+    if 0.0 < deviation < blur(s.n, s.total):
+        deviation = 0.0
+    return gaussian_evidence(s.n, deviation / s.width)
+
+
+@kernel
+def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
+    log_evidence, slope = gaussian_evidence_and_slope(s.n, _deviation(s, side, c) / s.width)
+    slope = slope * s.n / s.width
+    return log_evidence, slope if side == BELOW else -slope
+
+
+@kernel
+def ceiling(s: Stream, side: int, c: float) -> float:
+    """Takes no logarithm: what the mixture costs is looked up, and Phi, which is at most 1, left out."""
+    deviation = _deviation(s, side, c) * s.inverse_sigma
+    place = slot(s.n)
+    cost: float = s.mixture[place, 0]
+    if deviation <= 0.0:
+        return cost - _LOG_2
+    gain: float = deviation * deviation * s.mixture[place, 1]
+    return cost + gain
+
+
+@kernel
+def guess(s: Stream, side: int, level: float) -> float:
+    """Where the ceiling is `level`."""
+    x = math.sqrt(2.0 * max(level - log_mixture_factor(s.n), 0.0))
+    return s.total / s.n - side * (s.width * x * math.sqrt(s.n + RHO) / s.n)
+
+
+@kernel
+def scatter(setting: Setting, metric: int, mean: float) -> float:
+    width: float = setting.width[metric]
+    return width
+
+
+@kernel
+def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    mean: float = nature.mean[arm, metric]
+    gain: float = nature.gain[metric]
+    return mean + gain * normal(generator, nature.ziggurat)
+
+
+@value
+class Gaussian(NoiseModel):
+    """Normal, or any sub-Gaussian, observations with known standard deviation `sigma`.
+
+    >>> Gaussian(2.0).sigma
+    2.0
+    """
+
+    name = "gaussian"
+    label = "known scatter"
+    about = "Results scatter around their mean with a standard deviation that you know."
+    stated: ClassVar = {"sigma": StatedNumber("standard deviation σ", default=1.0, above=0.0)}
+    is_common = True
+    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
+
+    sigma: Positive
+
+    @property
+    def scale(self) -> float:
+        return self.sigma
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    def sentence(self) -> str:
+        return f"scatters around its mean with a standard deviation of at most {exact(self.sigma)}"

@@ -1,0 +1,51 @@
+"""The one-sided normal mixture, from which evidence about Gaussian and similar observations is made.
+
+With x = S / sqrt(n + RHO), where S is the sum of n deviations in units of their standard deviation, the mean of
+exp(lambda S - n lambda² / 2) over a half-normal lambda > 0 of variance 1 / RHO is
+
+    2 sqrt(RHO / (n + RHO)) exp(x² / 2) Phi(x).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Floats
+from bestarm.kernel.tables import tabulate
+
+RHO = 20.0
+"""The sample size for which the evidence is tuned."""
+
+ROUNDING = 1e-9
+"""What keeps a ceiling from falling below what it bounds for rounding alone."""
+
+_SHARE = 1e-13
+"""The same for evidence so large that its own rounding exceeds `ROUNDING`: a share of it."""
+
+_INVERSE_ROOT_2 = 0.7071067811865476
+ROOT_2_PI = 2.5066282746310002
+
+
+@kernel
+def log_scaled_phi(x: float) -> float:
+    """x² / 2 + log Phi(x), without cancellation or underflow anywhere."""
+    if x > -35.0:
+        return 0.5 * x * x + math.log(0.5 * math.erfc(-x * _INVERSE_ROOT_2))
+    # Where erfc nears underflow its asymptotic series is exact to twelve digits.
+    y = 1.0 / (x * x)
+    return math.log1p(y * (-1.0 + y * (3.0 - y * (15.0 - 105.0 * y)))) - math.log(-x * ROOT_2_PI)
+
+
+@kernel
+def log_mixture_factor(n: int) -> float:
+    """log of 2 sqrt(RHO / (n + RHO)), what the mixture costs."""
+    return 0.5 * math.log(4.0 * RHO / (n + RHO))
+
+
+def mixture_table() -> Floats:
+    """[slot]: log(2 sqrt(RHO / (n + RHO))), what the mixture costs, and 1 / (2 (n + RHO)), both rounded up."""
+    cost = tabulate(lambda n: 0.5 * np.log(4.0 * RHO / (n + RHO)) + ROUNDING)
+    return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: (0.5 + _SHARE) / (n + RHO))], axis=1))
