@@ -10,31 +10,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, evidence_below
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
-from bestarm.evidence.pairs import GAP, Stream, pair_evidence
+from bestarm.evidence.pairs import GAP, pair_evidence
 from bestarm.kernel.compile import compiled
+from bestarm.noises.base import ABOVE, BELOW, Stream
+from bestarm.noises.dispatch import evidence_above, evidence_below
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import (
     PRECISION,
-    lower_end,
+    interval_end,
     new_intervals,
     none_closed,
     present_answer,
     refresh_intervals,
-    upper_end,
     weigh,
 )
 from bestarm.policies.reasons import least_lead
 from bestarm.policies.setting import new_setting
+from bestarm.testing.noises import summed_stream
 from bestarm.testing.patience import PATIENCE
 
+SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
 
 
@@ -139,14 +141,12 @@ def test_a_count_beyond_the_dense_table_shows_the_bound_that_decides() -> None:
 
 
 streams_of = st.builds(
-    lambda kind, n, share, scale: Stream(
-        kind,
-        -3.0 * scale if kind == BOUNDED else 0.0,
-        scale,
-        n,
-        n * scale * (share - 3.0 if kind == BOUNDED else 40 * share - 20),
+    lambda noise, n, share, scale: (
+        summed_stream(ba.Gaussian(scale), n, n * scale * (40 * share - 20))
+        if noise is ba.Gaussian
+        else summed_stream(ba.Bounded(-3.0 * scale, -2.0 * scale), n, n * scale * (share - 3.0))
     ),
-    st.sampled_from([GAUSSIAN, BOUNDED]),
+    st.sampled_from([ba.Gaussian, ba.Bounded]),
     st.integers(1, 10**6),
     st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0, 1e-6])),
     st.sampled_from([1e-3, 1.0, 50.0]),
@@ -156,25 +156,25 @@ streams_of = st.builds(
 @settings(max_examples=300, deadline=None)
 @given(s=streams_of, level=st.floats(0.05, 60.0))
 def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, level: float) -> None:
-    low, high = lower_end(s, level), upper_end(s, level)
+    low, high = interval_end(s, ABOVE, level), interval_end(s, BELOW, level)
     near = 2 * PRECISION * s.width + 1e-12 * abs(s.total / s.n)
-    bottom, top = (s.low, s.low + s.width) if s.kind == BOUNDED else (-math.inf, math.inf)
+    bottom, top = s.low, s.high
     assert bottom <= low <= s.total / s.n + near
     assert top + near >= high >= s.total / s.n - near
-    assert evidence_above(*s, low + near) < level
-    assert evidence_below(*s, high - near) < level
+    assert evidence_above(s, low + near) < level
+    assert evidence_below(s, high - near) < level
     # Outside, or the end of the range.
-    assert low == bottom or evidence_above(*s, low - near) >= level
-    assert high >= top - near or evidence_below(*s, high + near) >= level
+    assert low == bottom or evidence_above(s, low - near) >= level
+    assert high >= top - near or evidence_below(s, high + near) >= level
 
 
 @settings(max_examples=200, deadline=None)
-@example(s=Stream(BOUNDED, -0.003, 0.001, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
-@example(s=Stream(BOUNDED, -0.003, 0.001, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
+@example(s=summed_stream(SMALL, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
+@example(s=summed_stream(SMALL, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
 @given(s=streams_of, ahead=st.floats(1e-3, 1.0), n=st.integers(1, 10**5), tolerance=st.sampled_from([0.0, 0.01, 0.3]))
 def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, tolerance: float) -> None:
     mean = s.total / s.n
-    top = s.low + s.width if s.kind == BOUNDED else mean + 3 * s.width
+    top = min(s.high, mean + 3 * s.width)
     first = s._replace(n=n, total=n * (mean + ahead * (top - mean)))
     margin, level = tolerance * s.width, 5.0
     evidence = pair_evidence(first, s, margin)

@@ -9,7 +9,7 @@ from scipy import stats
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import CHOICE, NOISE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import Floats
-from bestarm.simulation.nature import power_draw
+from bestarm.noises.bounded import power_draw
 
 MASK = (1 << 64) - 1
 

@@ -26,7 +26,7 @@ warnings.simplefilter("ignore")  # random words wrap around, in every thread of 
 import numpy as np
 import bestarm as ba
 from bestarm.policies import all_policies
-from bestarm.simulation import cuda
+from bestarm.simulation.cuda import card as cuda
 from bestarm.simulation.engine import Job
 
 def same(job, layout, runs, first=0):

@@ -16,20 +16,23 @@ from typing import Any
 import matplotlib.pyplot
 import numpy as np
 import pytest
-from bestarm.evidence.streams import BOUNDED, GAUSSIAN, evidence_above, suffices
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.standing import standings
-from bestarm.evidence.pairs import Stream, pair_evidence
+from bestarm.evidence.combine import suffices
+from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
+from bestarm.noises.base import ABOVE, BELOW
+from bestarm.noises.dispatch import evidence_above
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
-from bestarm.policies.confidence import lower_end, present_answer, upper_end
+from bestarm.policies.confidence import interval_end, present_answer
 from bestarm.policies.setting import new_setting, to_user
 from bestarm.simulation.engine import Job
+from bestarm.testing.noises import summed_stream
 
 NONSENSE = (math.nan, math.inf, -math.inf)
 
@@ -129,17 +132,16 @@ def test_one_stream_that_is_no_number_keeps_the_answer_open(
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=str)
-@pytest.mark.parametrize("kind", [GAUSSIAN, BOUNDED])
+@pytest.mark.parametrize("noise", [ba.Gaussian(1.0), ba.Bounded(0.0, 1.0)], ids=repr)
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-def test_evidence_from_what_is_no_number_does_not_suffice(engine: str, kind: int, nonsense: float) -> None:
-    sound, broken = Stream(kind, 0.0, 1.0, 50, 25.0), Stream(kind, 0.0, 1.0, 50, nonsense)
-    kernels: list[Any] = [pair_evidence, suffices, lower_end, upper_end]
-    between, enough, *ends = map(compiled, kernels) if engine == "compiled" else kernels
+def test_evidence_from_what_is_no_number_does_not_suffice(engine: str, noise: Any, nonsense: float) -> None:
+    sound, broken = summed_stream(noise, 50, 25.0), summed_stream(noise, 50, nonsense)
+    kernels: list[Any] = [pair_evidence, suffices, interval_end]
+    between, enough, end = map(compiled, kernels) if engine == "compiled" else kernels
     with np.errstate(all="ignore"):
         for pair in ((sound, broken), (broken, sound), (broken, broken)):
             assert not enough(between(*pair, 0.0), -1e300)
-        limits = (0.0, 1.0) if kind == BOUNDED else (-math.inf, math.inf)
-        assert tuple(end(broken, 3.0) for end in ends) == limits
+        assert tuple(end(broken, side, 3.0) for side in (ABOVE, BELOW)) == noise.range
     assert not enough(math.nan, 1.0)
     assert not enough(math.inf, 1.0)
     assert enough(1.0, 1.0)
@@ -229,9 +231,10 @@ def test_a_constraint_on_its_threshold_by_rounding_is_not_decided(kind: type[Pol
 
 def test_a_sum_that_is_off_by_rounding_is_no_evidence() -> None:
     total = float(np.nextafter(100 * 1e17, math.inf))
-    evidence = evidence_above(GAUSSIAN, 0.0, 1.0, 100, total, 1e17)
-    assert evidence == evidence_above(GAUSSIAN, 0.0, 1.0, 100, 0.0, 0.0)
-    assert evidence_above(GAUSSIAN, 0.0, 1.0, 100, 1.001 * total, 1e17) > 1e3
+    noise = ba.Gaussian(1.0)
+    evidence = evidence_above(summed_stream(noise, 100, total), 1e17)
+    assert evidence == evidence_above(summed_stream(noise, 100, 0.0), 0.0)
+    assert evidence_above(summed_stream(noise, 100, 1.001 * total), 1e17) > 1e3
 
 
 # ------------------------------------------------------------------------------------------------- plans

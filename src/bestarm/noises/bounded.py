@@ -93,7 +93,7 @@ def bounded_ceiling(n: int, total: float, c: float) -> float:
     |t - tilt k| B(t) between tilt k and L, and kl(m, c) that of t B(t) from 0 to L. B falls no faster than e^-t, so
     exp(t) B(t) rises, and every r_k is at least what exp(-t) in place of B makes of it. That is the limit c -> 1,
     in which L alone is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0
-    (`tests/noises/test_ceilings.py`).
+    (`tests/evidence/test_ceilings.py`).
     """
     rounding = _ROUNDING * n
     mean = total / n

@@ -1,0 +1,64 @@
+"""Evidence about pairs of streams, and evidence put together."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from bestarm.evidence.combine import add_logs, rival_evidence
+from bestarm.evidence.pairs import GAP, evidence_between, pair_evidence
+from bestarm.noises.base import NoiseModel, Stream
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.dispatch import evidence_above, evidence_below
+from bestarm.noises.gaussian import Gaussian
+from bestarm.testing.noises import summed_stream
+
+Kinds = tuple[type[NoiseModel], type[NoiseModel]]
+
+
+def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:
+    n = int(rng.integers(1, 400))
+    if noise is Gaussian:
+        return summed_stream(Gaussian(float(rng.uniform(0.3, 3))), n, float(n * rng.normal()))
+    low, width = float(rng.uniform(-2, 0)), float(rng.uniform(1, 4))
+    return summed_stream(Bounded(low, low + width), n, float(n * (low + width * rng.uniform(0.05, 0.95))))
+
+
+@pytest.mark.parametrize("kinds", list(itertools.product([Gaussian, Bounded], repeat=2)), ids=repr)
+def test_pair_evidence_never_overstates_the_infimum_and_hardly_understates_it(kinds: Kinds) -> None:
+    rng = np.random.default_rng(7)
+    found = 0
+    for _ in range(150):
+        high, low = random_stream(rng, kinds[0]), random_stream(rng, kinds[1])
+        margin = float(rng.choice([0.0, 0.3, -0.1]))
+        first, last = max(high.low + margin, low.low, -8.0), min(high.high + margin, low.high, 8.0)
+
+        def product(c: float, pair: tuple[Stream, Stream, float] = (high, low, margin)) -> float:
+            return evidence_above(pair[0], c - pair[2]) + evidence_below(pair[1], c)
+
+        if first >= last:
+            continue  # ranges that do not overlap need no test
+        infimum = minimize_scalar(product, bounds=(first, last), method="bounded", options={"xatol": 1e-9}).fun
+        evidence = pair_evidence(high, low, margin)
+        assert evidence <= infimum + 1e-6
+        assert evidence_between(high, low, margin) >= evidence
+        if high.total / high.n + margin > low.total / low.n:
+            assert evidence >= infimum - GAP - 1e-6
+            found += 1
+        else:
+            assert evidence == -math.inf
+    assert found > 40
+
+
+def test_combination_is_a_weighted_mean() -> None:
+    assert add_logs(math.log(2), math.log(3)) == pytest.approx(math.log(5))
+    assert add_logs(-math.inf, 1.0) == 1.0
+    exact = 0.45 * 7 + 0.45 * 11 + 0.1 * 77
+    assert rival_evidence(2, math.log(7), math.log(11)) == pytest.approx(math.log(exact))
+    assert rival_evidence(0, -math.inf, 1.3) == 1.3
+    # Half a proof and half a proof make a whole one.
+    assert rival_evidence(2, 4.0, 4.0) > 5.0

@@ -1,0 +1,95 @@
+"""Every noise, discovered, through the whole conformance suite; and that kernels tell all of them apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import bestarm as ba
+from bestarm.kernel.compile import written_out
+from bestarm.noises import dispatch, noise_choices, registry
+from bestarm.noises.base import NoiseKernels, NoiseModel
+from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
+from bestarm.testing.noises import NOISE_CHECKS, Check
+
+EXAMPLES: list[tuple[NoiseModel, float]] = [
+    (ba.Gaussian(2.0), 0.7),
+    (ba.Bernoulli(), 0.5),
+    (ba.Bernoulli(), 0.02),
+    (ba.Bernoulli(), 0.98),
+    (ba.Bounded(-2.0, 6.0), 1.0),
+    (ba.Bounded(-2.0, 6.0), -1.5),
+]
+
+
+def test_every_noise_has_an_example() -> None:
+    assert {type(noise) for noise, _ in EXAMPLES} == set(built_in().values())
+
+
+@pytest.mark.parametrize("check", NOISE_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("noise", "mean"), EXAMPLES, ids=repr)
+def test_conformance(noise: NoiseModel, mean: float, check: Check) -> None:
+    check(noise, mean)
+
+
+DISPATCHED = {name: kernel for name, kernel in vars(dispatch).items() if hasattr(kernel, "__bestarm_one_of__")}
+
+
+def test_every_operation_is_dispatched() -> None:
+    assert set(DISPATCHED) == set(NoiseKernels._fields)
+
+
+@pytest.mark.parametrize("operation", NoiseKernels._fields)
+def test_each_noise_is_asked_by_its_number(operation: str) -> None:
+    """Interpreted by lookup, compiled by a chain of comparisons: to both, every noise's number is its own."""
+    expression, alternatives = DISPATCHED[operation].__bestarm_one_of__
+    own = [getattr(noise.kernels, operation) or noise.kernels.evidence for noise in numbered()]
+    assert list(alternatives()) == own
+    assert [kind_of(noise) for noise in numbered()] == list(range(len(own)))
+    chain = written_out(DISPATCHED[operation])
+    distinct = list(dict.fromkeys(own))
+    called = [chain.__globals__[f"alternative_{k}"] for k in range(len(distinct))]
+    assert called == distinct
+    compared = {constant for constant in chain.__code__.co_consts if isinstance(constant, int)}
+    # The last one stands there without a comparison.
+    assert compared == {number for number, kernel in enumerate(own) if kernel is not distinct[-1]}
+    assert expression.endswith(("kind", "kind[metric]"))
+
+
+TELLS_APART = re.compile(
+    r"\b(setting|s|stream|nature)\.kind(\[\w+\])? *[=!]=|isinstance\((part\.)?noise\b|match (part\.)?noise\b"
+)
+
+
+def test_nobody_else_tells_noises_apart() -> None:
+    root = Path(ba.__file__).parent
+    files = [file for file in sorted(root.rglob("*.py")) if file.parent.name != "noises"]
+    telling = [str(file.relative_to(root)) for file in files if TELLS_APART.search(file.read_text(encoding="utf-8"))]
+    assert len(files) > 100
+    assert telling == []
+
+
+def test_forms_offer_every_noise() -> None:
+    assert [choice["name"] for choice in noise_choices()] == list(all_noises()) == ["bernoulli", "gaussian", "bounded"]
+
+
+def test_an_unknown_noise_is_refused_with_the_choices() -> None:
+    accepted = r'must be "bernoulli", { gaussian = SIGMA } or { bounded = \[LOW, HIGH\] }'
+    for stated in ("poisson", {"poisson": 1.0}, {"bernoulli": 1.0}, "gaussian", {"bounded": 1.0}, {"bounded": [1]}, 7):
+        with pytest.raises(ba.InvalidInput, match=accepted):
+            ba.Objective("m", "maximize", stated)  # type: ignore[arg-type]
+
+
+def test_a_broken_plug_in_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[..., None]
+) -> None:
+    install(tmp_path, "[bestarm.noises]\nodd = no_such_module:Odd\nplain = math:pi\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(all_noises()) == ["bernoulli", "gaussian", "bounded"]
+    assert registry.find_noise("gaussian") is ba.Gaussian
+    for name, why in (("odd", "No module named 'no_such_module'"), ("plain", "not a subclass of .*NoiseModel")):
+        with pytest.raises(ba.InvalidInput, match=why):
+            ba.Objective("m", "maximize", name)  # type: ignore[arg-type]
