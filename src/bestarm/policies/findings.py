@@ -19,7 +19,8 @@ class Findings(NamedTuple):
 
     An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
     among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. These two hold
-    together; `docs/certify.md` has the proof for `certify`, and for the others all intervals hold together.
+    together: where intervals decide, because all of them hold together; where certificates do, `docs/certify.md` has
+    the proof.
     """
 
     low: Floats
