@@ -118,7 +118,7 @@ def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earl
 def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | None) -> Findings:
     """What is known once the policy has stopped with `answer`: that this is one, and why no other arm need be.
 
-    Certificates are kept for good. The evidence of some may have fallen back since they were closed.
+    An arm that was rejected or beaten stays out, though the evidence may have fallen back since.
     """
     arms = np.arange(len(findings.infeasible))
     if answer is None:
