@@ -112,7 +112,7 @@ def _compiled(root: types.FunctionType, label: str, replaced: tuple[tuple[str, A
     substitutes = dict(replaced)
     called = called_kernels(root, substitutes)
     # Only this root calls what is put into it, so that is merged before LLVM sees it: compiled as functions of
-    # their own, these large parts would be optimised twice, which takes half as long again.
+    # their own, these large parts would be optimized twice, which takes half as long again.
     bindings = {
         name: _helper(callee, inline="always") if name in substitutes else _helper(callee, forceinline=True)
         for name, callee in called.items()

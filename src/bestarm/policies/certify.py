@@ -313,7 +313,7 @@ class Certify(KernelPolicy):
 
     Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
     1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
-    `tolerance` and `slack` keep ties and means on a threshold from running for ever. Takes several times fewer tests
+    `tolerance` and `slack` keep ties and means on a threshold from running forever. Takes several times fewer tests
     than the confidence bounds of the paper's algorithms allow.
 
     `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its

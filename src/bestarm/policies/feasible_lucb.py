@@ -107,7 +107,7 @@ class FeasibleLUCB(SafetyPolicy):
 
     Errs with probability at most delta when observations are independent and sub-Gaussian with the stated sigma:
     then all confidence bounds hold at all times with probability 1 - delta. Two arms equal in performance, or a mean
-    on its threshold, keep it going for ever; set `max_tests`.
+    on its threshold, keep it going forever; set `max_tests`.
 
     `propose` drops the arms that the present bounds eliminate from its memory; asked again, it drops nobody else.
 
