@@ -1,4 +1,4 @@
-"""What an unrelated ask or tell takes while a neighbour has the service do something large."""
+"""What an unrelated ask or tell takes while a neighbor has the service do something large."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bestarm.study.study import Study
 PATIENCE = 300.0
 
 # A process of its own: a client that shares a processor lock with the disturbance would measure itself.
-_NEIGHBOUR = """
+_NEIGHBOR = """
 import sys, time
 from bestarm.client.client import Client
 study = Client(sys.argv[1], timeout=600.0).open("unrelated")
@@ -54,9 +54,9 @@ def prepare(path: Path, *, results: int, arms: int, studies: int, plan: ba.Plan)
 
 
 @contextlib.contextmanager
-def neighbour(url: str) -> Iterator[list[float]]:
+def neighbor(url: str) -> Iterator[list[float]]:
     """Seconds that each ask and tell of an unrelated study takes, as they come."""
-    with subprocess.Popen([sys.executable, "-c", _NEIGHBOUR, url], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-c", _NEIGHBOR, url], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         took: list[float] = []
@@ -91,7 +91,7 @@ def all_at_once(*deeds: Callable[[], object]) -> None:
 
 
 def disturbances(url: str, seconds: float) -> dict[str, Callable[[], object]]:
-    """What a neighbour may do, each until it is over."""
+    """What a neighbor may do, each until it is over."""
     client = Client(url, timeout=PATIENCE)
     long, wide = client.open("long"), client.open("wide")
     number = {line.name: line.id for line in client.studies()}
@@ -144,7 +144,7 @@ def measure(url: str, seconds: float) -> dict[str, tuple[float, float, float, fl
     """For each disturbance: how long it took, and the median, 99th percentile, longest and number of an unrelated
     study's requests meanwhile."""
     found = {}
-    with neighbour(url) as took:
+    with neighbor(url) as took:
 
         def note(name: str, deed: Callable[[], object]) -> None:
             time.sleep(2.0)

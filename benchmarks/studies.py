@@ -76,7 +76,7 @@ def large_problem(arms: int, metrics: int) -> tuple[ba.Problem, npt.NDArray[np.f
 
 
 def asks(folder: Path) -> tuple[float, float, float]:
-    """Milliseconds of an ask at 1,000 arms × 10 metrics, half-way: median and 99 % quantile; and of a status."""
+    """Milliseconds of an ask at 1,000 arms × 10 metrics, halfway: median and 99 % quantile; and of a status."""
     problem, means = large_problem(1000, 10)
     lots = np.random.default_rng(1)
     study = ba.Study.create(problem, storage=folder / "asks.db")
@@ -127,7 +127,7 @@ def long_record(folder: Path) -> tuple[float, float]:
     problem = ba.Problem(arms=arms, objective=ba.maximize("x", noise=noise), constraints=constraints)
     study = ba.Study.create(problem, storage=folder / "long.db", name="long")
     key, storage = study.record.key, study.storage
-    # All means are equal and on the threshold, so the study goes on for ever; rounds of six tests.
+    # All means are equal and on the threshold, so the study goes on forever; rounds of six tests.
     round_of_six = [(arm, metric) for arm in range(3) for metric in range(2)]
     lots = np.random.default_rng(2)
     for _ in range(LONG // 60_000 + 1):

@@ -171,7 +171,7 @@ def _bandit(plan: Plan, tests: int, seed: int, *, shrinks: bool) -> int:
 def bandit(plan: Plan, budgets: Sequence[int], seed: int) -> list[tuple[int, ...]]:
     """Ax's way with a finite choice: rounds, shared out by Thompson sampling on the pooled means of each arm.
 
-    Without and with empirical Bayes, which shrinks the means of all arms towards each other.
+    Without and with empirical Bayes, which shrinks the means of all arms toward each other.
     """
     answers = []
     for shrinks in (False, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -83,6 +84,17 @@ def percent(share: float) -> str:
     if share >= 0.9995:
         return "100 %" if share == 1.0 else "over 99.9 %"
     return f"{100 * share:.{int(share >= 0.995)}f} %"
+
+
+def odds(log_evidence: float) -> str:
+    """Evidence as the odds against chance.
+
+    >>> odds(math.log(4321)), odds(100.0)
+    ('1 : 4,300', '1 : 10^43')
+    """
+    if log_evidence > 27.0:
+        return f"1 : 10^{log_evidence / math.log(10):.0f}"
+    return f"1 : {float(f'{math.exp(max(log_evidence, 0.0)):.2g}'):,.0f}"
 
 
 def feasible_words(slack: Mapping[str, float]) -> str:

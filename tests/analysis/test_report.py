@@ -94,6 +94,15 @@ def test_a_certified_study() -> None:
     assert record_digest(study) in text
 
 
+def test_the_policy_says_what_its_intervals_are() -> None:
+    fresh = ba.Study.create(problem(policy="certify"), storage=":memory:")
+    text = text_of(study_report(fresh, forecast=False))
+    assert "reaches the level that decides, 1 : 60 if all arms have the same weight." in text
+    fresh = ba.Study.create(problem(policy="racing", bound="mixture"), storage=":memory:")
+    text = text_of(study_report(fresh, forecast=False))
+    assert "at once with probability 95 % (confidence bound mixture); they are what decides." in text
+
+
 def test_the_fingerprint_is_of_the_results() -> None:
     first, second = finished(problem()), finished(problem())
     assert record_digest(first) == record_digest(second)

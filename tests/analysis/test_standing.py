@@ -31,6 +31,7 @@ from bestarm.policies.confidence import (
     refresh_intervals,
     weigh,
 )
+from bestarm.policies.findings import Findings
 from bestarm.policies.reasons import least_lead
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
@@ -129,6 +130,19 @@ def test_a_policys_own_bounds_are_shown() -> None:
     (shown,), (untested,) = (row.metrics for row in standings(plan, policy))
     assert (shown.low, shown.mean, shown.high) == (-6.0, 2.0, 9.0)
     assert (untested.low, untested.high) == (-math.inf, math.inf)
+
+
+class Outspoken(Cautious):
+    """Has words of its own for the first arm, and leaves the others to `findings`."""
+
+    def reason(self, problem: ba.Problem, arm: int, found: Findings) -> str | None:
+        return f"{problem.arm_names[arm]} is not my favorite" if arm == 0 else None
+
+
+def test_a_policys_own_reasons_are_shown() -> None:
+    plan = ba.Plan(arms=(ba.Arm("a"), ba.Arm("b")), objective=ba.minimize("p", noise=ba.Gaussian(1.0)))
+    policy = Outspoken(new_setting(plan, plan.delta, plan.bound), 2, 1)
+    assert [row.reason for row in standings(plan, policy)] == ["a is not my favorite", "undecided"]
 
 
 def test_a_count_beyond_the_dense_table_shows_the_bound_that_decides() -> None:

@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import binom
 
 import bestarm as ba
-from bestarm.analysis.standing import odds, standings
-from bestarm.answer import Answer
+from bestarm.analysis.standing import standings
+from bestarm.answer import Answer, odds
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer

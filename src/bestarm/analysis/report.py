@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -14,13 +13,13 @@ from bestarm import __version__
 from bestarm.analysis.figures import side_by_side
 from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.selection import charted
-from bestarm.analysis.standing import ArmStanding, MetricStanding, odds
+from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.words import assumptions, guarantee, question
-from bestarm.answer import Answer, promised
+from bestarm.answer import Answer
 from bestarm.plan import Plan
-from bestarm.policies.certify import Certify
+from bestarm.policies import find_policy
 from bestarm.validation import exact
 
 if TYPE_CHECKING:
@@ -109,21 +108,8 @@ def _charts(plan: Plan, status: Status, progress: Progress) -> str:
         "<h2>Where every arm stands</h2>\n"
         + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
         + (_p(f"{about}; all are below.", "small") if about else "")
-        + _p(_about_intervals(plan), "small")
+        + _p(find_policy(plan.policy).note_on_intervals(plan), "small")
         + _growth(progress)
-    )
-
-
-def _about_intervals(plan: Plan) -> str:
-    """What the intervals in the chart and in the table are."""
-    if plan.policy == Certify.name:
-        return (
-            "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides, "
-            f"{odds(math.log(len(plan.arms)) - math.log(plan.delta))} if all arms have the same weight."
-        )
-    return (
-        f"Intervals hold for all arms, metrics and times at once with probability {promised(plan.delta)} "
-        f"(confidence bound {plan.bound}); they are what decides."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.figures import side_by_side
+from bestarm.answer import odds
 from bestarm.kernel.tournament import NOBODY
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.findings import Bools, Findings, settled
@@ -62,8 +63,8 @@ def standings_of(problem: Problem, policy: Policy, found: Findings) -> list[ArmS
     rows, feasible = _rows(problem, policy, found), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [
-        ArmStanding(name, verdict, reason, row)
-        for name, (verdict, reason), row in zip(problem.arm_names, verdicts, rows, strict=True)
+        ArmStanding(name, verdict, policy.reason(problem, arm, found) or reason, row)
+        for arm, (name, (verdict, reason), row) in enumerate(zip(problem.arm_names, verdicts, rows, strict=True))
     ]
 
 
@@ -126,10 +127,3 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     if not math.isnan(evidence):
         return f"infeasible or worse than {better}, evidence {odds(evidence)}"
     return f"{problem.objective.metric} behind {better}"
-
-
-def odds(log_evidence: float) -> str:
-    """Evidence as the odds against chance, e.g. "1 : 4,300"."""
-    if log_evidence > 27.0:
-        return f"1 : 10^{log_evidence / math.log(10):.0f}"
-    return f"1 : {float(f'{math.exp(max(log_evidence, 0.0)):.2g}'):,.0f}"

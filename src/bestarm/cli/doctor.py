@@ -120,7 +120,7 @@ def _package(requirement: Requirement) -> Finding:
         return Finding(name, "broken", f"{version} is installed; {limits} is needed", remedy)
     try:
         importlib.import_module(_IMPORTED_AS.get(name, name.replace("-", "_")))
-    except Exception as error:  # whatever a package that does not fit its neighbours raises
+    except Exception as error:  # whatever a package that does not fit its neighbors raises
         reason = f"{version} is installed and cannot be loaded: {_first_line(error)}"
         return Finding(name, "broken", reason, f"pip install --force-reinstall {name}")
     return Finding(name, "ok", version)
@@ -142,7 +142,7 @@ def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
         missing = [each for each in found if each.state == "absent"]
         broken = [each for each in found if each.state == "broken"]
         if missing:
-            # A neighbour that is too new is broken only for those who use the extra.
+            # A neighbor that is too new is broken only for those who use the extra.
             yield Finding(part, "absent", f"without {', '.join(each.part for each in missing)}", remedy)
         elif broken:
             yield Finding(part, "broken", "; ".join(f"{each.part} {each.detail}" for each in broken), remedy)

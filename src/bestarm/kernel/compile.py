@@ -178,7 +178,7 @@ def _compiled(root: types.FunctionType, label: str, generation: int, replaced: t
     substitutes = dict(replaced)
     called = called_kernels(root, substitutes)
     # Only this root calls what is put into it, so that is merged before LLVM sees it: compiled as functions of
-    # their own, these large parts would be optimised twice, which takes half as long again.
+    # their own, these large parts would be optimized twice, which takes half as long again.
     bindings = {
         name: _helper(callee, generation, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
         for name, callee in called.items()

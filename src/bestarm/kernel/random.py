@@ -61,7 +61,7 @@ ZIGGURAT = new_ziggurat()
 
 @kernel
 def _mix(word: np.uint64) -> np.uint64:
-    """The finaliser of splitmix64: a bijection that scatters neighbouring words."""
+    """The finalizer of splitmix64: a bijection that scatters neighboring words."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from bestarm.answer import promised
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.state import (
     EMPTY,
@@ -26,9 +27,11 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.dispatch import most_kept, record
+from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
-from bestarm.policies.confidence import Standing, confidence_of, evidence_for, none_closed, present_answer
+from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
+from bestarm.problem import Problem
 
 
 # Random words wrap around, and numbers that are none come to nothing; compiled code does so silently.
@@ -59,12 +62,19 @@ class EmptyProposal(RuntimeError):
 class Policy(abc.ABC):
     """Decides one study. Subclass it to write a policy of your own in plain Python.
 
-    The rules: `propose` returns the tests to make next as pairs (arm, metric), or `Stop`; once all of
-    them have been told, it is asked again. It changes nothing, so asking twice gives the same tests.
-    Arms and metrics are numbered from 0; metric 0 is the objective and larger is better; an arm is feasible
-    when every other metric's mean lies below `self.setting.threshold[metric]`. All values are in normal form: the
-    user's value, times -1 for `minimize` and `at_least`, less `self.setting.reference[metric]`. `to_normal` and
-    `to_user` of `bestarm.policies.setting` turn one into the other.
+    `propose` returns the tests to make next as pairs (arm, metric), or `Stop`. Once all of them have been told, it is
+    asked again. Asked twice without a new result, it must give the same tests. So it never changes `streams`. It may
+    note in the policy what follows from the results so far, such as which arms are out, and its random choices may
+    depend on nothing but the seed and the results.
+
+    Arms and metrics are numbered from 0. Metric 0 is the objective, and larger is better. An arm is feasible when every
+    other metric's mean lies below `self.setting.threshold[metric]`. All values are in normal form: the user's value,
+    times -1 for `minimize` and `at_least`, less `self.setting.reference[metric]`. `to_normal` and `to_user` of
+    `bestarm.policies.setting` convert one into the other.
+
+    What is shown of a study comes from its policy too: `present_answer` (who leads, and how sure we are), `findings`
+    (what is certain of every arm), `bounds` (the intervals), `reason` and `note_on_intervals` (words). The defaults
+    suit a policy that decides by the confidence bounds `lower` and `upper`. Override what yours knows better.
 
     Parameters
     ----------
@@ -73,10 +83,33 @@ class Policy(abc.ABC):
     arms, metrics
         How many there are; `metrics` counts the objective.
     seed, run
-        What `self.random`, for policies that draw lots, is seeded with.
+        The seed of `self.random`, for policies that make random choices.
+
+    >>> import numpy as np
+    >>> import bestarm as ba
+    >>> from bestarm.policies.setting import new_setting
+    >>> class EqualShares(ba.Policy):
+    ...     '''Test both arms equally often, until one of them is better for certain.'''
+    ...
+    ...     name = "equal-shares"
+    ...
+    ...     def propose(self):
+    ...         for arm, other in ((0, 1), (1, 0)):
+    ...             if self.untested == 0 and self.lower(arm, 0) >= self.upper(other, 0):
+    ...                 return ba.Stop(arm)
+    ...         return [(0, 0), (1, 0)]
+    >>> problem = ba.Problem(arms=[ba.Arm("a"), ba.Arm("b")], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
+    >>> policy, noise = EqualShares(new_setting(problem, 0.05, "mixture"), 2, 1), np.random.default_rng(seed=1)
+    >>> while not isinstance(decision := policy.decide(), ba.Stop):
+    ...     for arm, metric in decision:
+    ...         policy.tell(arm, metric, noise.normal([2.0, 3.0][arm]))
+    >>> decision, policy.spent
+    (Stop(arm=1), (114, 114.0))
     """
 
     name: ClassVar[str]
+    remark: ClassVar[str] = ""
+    """A few words that follow the name where people choose a policy."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -87,7 +120,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
-        """The tests to make next, or the answer."""
+        """The tests to make next, or the answer. Asked twice, it says the same."""
 
     def decide(self) -> list[tuple[int, int]] | Stop:
         """What `propose` says. Raises `EmptyProposal` if that is neither a test nor an answer."""
@@ -151,7 +184,7 @@ class Policy(abc.ABC):
 
     # ------------------------------------------------------------------- what is known, for whoever shows it
 
-    def present_answer(self, stop: Stop | None = None) -> Standing:
+    def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
         """The present best answer and how sure we are of it; of an answer that the policy has given, if it has.
 
         While a study goes on, the evidence in its results says how sure we are, whatever the policy. An answer that
@@ -161,11 +194,24 @@ class Policy(abc.ABC):
             return present_answer(self.setting, self.streams)
         leader = NOBODY if stop.arm is None else stop.arm
         evidence = evidence_for(self.setting, self.streams, none_closed(self.arms, self.metrics), leader)
-        return Standing(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
+        return PresentAnswer(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
 
     def findings(self) -> Findings:
         """What is certain of every arm: by the intervals that decide, unless a policy knows better."""
         return by_intervals(self.setting, self.streams.counts, *self.bounds())
+
+    def reason(self, problem: Problem, arm: int, found: Findings) -> str | None:
+        """Why `arm` is out, or what of it is still open, in the policy's own words on one line.
+
+        With None, what `found` holds is put into words: the violated constraint, the better arm, the evidence.
+        """
+        return None
+
+    @classmethod
+    def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:
+        """A sentence on what the intervals are, for the report; with `brief`, for the small print below a chart."""
+        note = f"Intervals hold for all arms, metrics and times at once with probability {promised(plan.delta)}"
+        return f"{note} or more." if brief else f"{note} (confidence bound {plan.bound}); they are what decides."
 
     def bounds(self) -> tuple[Floats, Floats]:
         """The lower and upper confidence bounds of all streams [arm, metric]; infinite where there is no result."""
@@ -201,7 +247,7 @@ class Policy(abc.ABC):
 
     @functools.cached_property
     def random(self) -> np.random.Generator:
-        """Random numbers of this run alone, for policies that draw lots."""
+        """Random numbers of this run alone, for policies that make random choices."""
         return np.random.default_rng(self._seed)
 
 
@@ -214,10 +260,12 @@ class Kernels(NamedTuple):
     """A policy as functions that can be compiled.
 
     `new_memory(arms, metrics)` makes, on the host, the nested named tuple of arrays with which a run starts;
-    `start(memory, seed, run)` seeds policies that draw lots; `update(setting, streams, memory, arm, metric)` follows
-    each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or returns
-    `conclude(answer)`. `large` says that together they are larger than a card's caches of instructions: there, helpers
-    marked `large` stay functions of their own, and threads wait for one another after each round.
+    `start(memory, seed, run)` seeds policies that make random choices; `update(setting, streams, memory, arm, metric)`
+    follows each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or
+    returns `conclude(answer)`. It never writes into `streams`. It may write into `memory` what follows from the results
+    so far, if a second call then proposes the same. `large` says that together they are larger than a card's caches of
+    instructions: there, helpers marked `large` stay functions of their own, and threads wait for one another after each
+    round.
     """
 
     new_memory: Callable[[int, int], Any]

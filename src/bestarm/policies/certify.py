@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bestarm.answer import odds
 from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
 from bestarm.evidence.pairs import evidence_between, pair_evidence
@@ -32,11 +33,12 @@ from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, n
 from bestarm.noises.base import BELOW
 from bestarm.noises.dispatch import ceiling, evidence_below, scatter, stream_of
 from bestarm.noises.mixture import ROUNDING
+from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
     Closed,
     Intervals,
-    Standing,
+    PresentAnswer,
     confidence_of,
     evidence_for,
     for_size,
@@ -311,11 +313,29 @@ class Certify(KernelPolicy):
 
     Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
     1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
-    `tolerance` and `slack` keep ties and means on a threshold from running for ever. Takes several times fewer tests
+    `tolerance` and `slack` keep ties and means on a threshold from running forever. Takes several times fewer tests
     than the confidence bounds of the paper's algorithms allow.
+
+    `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its
+    random choices by the number of results. Asked again, it proposes the same tests.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. `seed` and `run` seed the posterior draws that choose among tests; no answer rests on
+        them.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="certify", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 1,506
+
+    Reference: `docs/certify.md` has the proofs. The evidence is a mixture as in S. R. Howard, A. Ramdas, J. McAuliffe
+    and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49 (2021).
     """
 
     name = "certify"
+    remark = "recommended"
     kernels = Kernels(new_memory, update, propose, start, large=True)
 
     @functools.cached_property
@@ -362,17 +382,27 @@ class Certify(KernelPolicy):
         """The best mean among the arms that look feasible, or `NOBODY`."""
         return int(best(self.memory.candidates))
 
-    def present_answer(self, stop: Stop | None = None) -> Standing:
+    def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
         """The leader and how sure we are of it. Certificates that are closed count as closed; with none open we are
         sure by 1 - delta, and before that by less."""
         if stop is not None:
-            return Standing(stop.arm, 1.0 - self.setting.delta)
+            return PresentAnswer(stop.arm, 1.0 - self.setting.delta)
         if self.untested:
             return super().present_answer()
         memory, leader = self.memory, self.leader
         closed = Closed(memory.certified, memory.rejected, memory.beaten)
         sure = confidence_of(evidence_for(self.setting, self.streams, closed, leader))
-        return Standing(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
+        return PresentAnswer(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
+
+    @classmethod
+    def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:
+        note = (
+            "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides"
+        )
+        if brief:
+            return f"{note}. Decisions may come sooner, from several arms or metrics taken together."
+        level = math.log(len(plan.arms)) - math.log(plan.delta)
+        return f"{note}, {odds(level)} if all arms have the same weight."
 
     def findings(self) -> Findings:
         """What is certified.

@@ -29,7 +29,7 @@ CONVERGED = 1e-6
 """Evidence that exceeds its level by less is at its level."""
 
 
-class Standing(NamedTuple):
+class PresentAnswer(NamedTuple):
     """The present best answer (None: no arm is feasible) and how sure we are of it, from 0 to 1."""
 
     leader: int | None
@@ -157,7 +157,7 @@ def confidence_of(log_evidence: float) -> float:
     return -math.expm1(-max(log_evidence, 0.0))
 
 
-def present_answer(setting: Setting, streams: Streams) -> Standing:
+def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     """The leader, or "no arm is feasible" if none looks feasible, with the least alpha at which it would be certified.
 
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
@@ -165,7 +165,7 @@ def present_answer(setting: Setting, streams: Streams) -> Standing:
     """
     leader = likely_leader(setting, streams)
     evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
-    return Standing(None if leader == NOBODY else leader, confidence_of(evidence))
+    return PresentAnswer(None if leader == NOBODY else leader, confidence_of(evidence))
 
 
 @kernel

@@ -70,6 +70,22 @@ class FeasibilityFirst(SafetyPolicy):
 
     Good when infeasibility is plain to see and wasteful on arms that are near a threshold and bad anyway. Errs with
     probability at most delta under the same assumptions as `feasible-lucb`.
+
+    `propose` notes in its memory which arm is the first undecided one; asked again, it finds the same.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. It makes no random choices, so `seed` and `run` change nothing.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasibility-first", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 7,640
+
+    Reference: F-first in section 5 of T. Cai and K. Kandasamy, "Constrained Best Arm Identification with Tests for
+    Feasibility", AAAI 2026. LUCB: S. Kalyanakrishnan, A. Tewari, P. Auer and P. Stone, "PAC Subset Selection in
+    Stochastic Multi-armed Bandits", ICML 2012.
     """
 
     name = "feasibility-first"

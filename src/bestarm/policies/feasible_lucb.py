@@ -107,10 +107,26 @@ class FeasibleLUCB(SafetyPolicy):
 
     Errs with probability at most delta when observations are independent and sub-Gaussian with the stated sigma:
     then all confidence bounds hold at all times with probability 1 - delta. Two arms equal in performance, or a mean
-    on its threshold, keep it going for ever; set `max_tests`.
+    on its threshold, keep it going forever; set `max_tests`.
+
+    `propose` drops the arms that the present bounds eliminate from its memory; asked again, it drops nobody else.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. It makes no random choices, so `seed` and `run` change nothing.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasible-lucb", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 13,382
+
+    Reference: T. Cai and K. Kandasamy, "Constrained Best Arm Identification with Tests for Feasibility", AAAI 2026,
+    Algorithm 1 (section 4).
     """
 
     name = "feasible-lucb"
+    remark = "Algorithm 1 of the paper"
     kernels = Kernels(new_memory, update, propose)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:

@@ -19,7 +19,8 @@ class Findings(NamedTuple):
 
     An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
     among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. These two hold
-    together; `docs/certify.md` has the proof for `certify`, and for the others all intervals hold together.
+    together: where intervals decide, because all of them hold together; where certificates do, `docs/certify.md` has
+    the proof.
     """
 
     low: Floats
@@ -117,7 +118,7 @@ def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earl
 def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | None) -> Findings:
     """What is known once the policy has stopped with `answer`: that this is one, and why no other arm need be.
 
-    Certificates are kept for good. The evidence of some may have fallen back since they were closed.
+    An arm that was rejected or beaten stays out, though the evidence may have fallen back since.
     """
     arms = np.arange(len(findings.infeasible))
     if answer is None:

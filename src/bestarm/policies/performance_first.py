@@ -63,7 +63,21 @@ class PerformanceFirst(SafetyPolicy):
 
     Good when the best performer is likely feasible and wasteful when many good performers are not, since each
     must first be told apart from the next. Errs with probability at most delta under the same assumptions as
-    `feasible-lucb`.
+    `feasible-lucb`. `propose` changes nothing.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. It makes no random choices, so `seed` and `run` change nothing.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="performance-first", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 40,855
+
+    Reference: P-first in section 5 of T. Cai and K. Kandasamy, "Constrained Best Arm Identification with Tests for
+    Feasibility", AAAI 2026. LUCB: S. Kalyanakrishnan, A. Tewari, P. Auer and P. Stone, "PAC Subset Selection in
+    Stochastic Multi-armed Bandits", ICML 2012.
     """
 
     name = "performance-first"

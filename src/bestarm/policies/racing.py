@@ -87,6 +87,22 @@ class Racing(SafetyPolicy):
     An arm is beaten when the upper bound of its performance is at most the lower bound of a surviving arm proven
     feasible. Stops when one arm is left and proven feasible, or none is left. Simple, parallel, and the most
     expensive. Errs with probability at most delta under the same assumptions as `feasible-lucb`.
+
+    `propose` removes from its memory the arms that it drops; asked again, it drops nobody else.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. It makes no random choices, so `seed` and `run` change nothing.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="racing", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 23,603
+
+    Reference: Naive in section 5 of T. Cai and K. Kandasamy, "Constrained Best Arm Identification with Tests for
+    Feasibility", AAAI 2026, after E. Even-Dar, S. Mannor and Y. Mansour, "PAC Bounds for Multi-armed Bandit and Markov
+    Decision Processes", COLT 2002.
     """
 
     name = "racing"

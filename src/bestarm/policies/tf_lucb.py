@@ -34,7 +34,20 @@ class TFLUCB(SafetyPolicy):
 
     Made for the case in which one measurement reveals every metric; where metrics are tested separately it pays for
     tests nobody needs. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
-    under the same assumptions as `feasible-lucb`.
+    under the same assumptions as `feasible-lucb`. `propose` changes nothing.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. It makes no random choices, so `seed` and `run` change nothing.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="tf-lucb", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 23,469
+
+    Reference: J. Katz-Samuels and C. Scott, "Top Feasible Arm Identification", AISTATS 2019; adapted as in section 5 of
+    T. Cai and K. Kandasamy, "Constrained Best Arm Identification with Tests for Feasibility", AAAI 2026.
     """
 
     name = "tf-lucb"

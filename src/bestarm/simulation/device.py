@@ -28,7 +28,7 @@ def why_no_card() -> str | None:
         return "it needs numba-cuda: pip install 'bestarm[cuda]'"
     try:
         from numba import cuda
-    except Exception as error:  # whatever a package that does not fit its neighbours raises
+    except Exception as error:  # whatever a package that does not fit its neighbors raises
         return f"numba-cuda cannot be loaded: {str(error).partition(chr(10))[0]}"
     if not cuda.is_available():
         return "no CUDA card, or no driver for it, was found"

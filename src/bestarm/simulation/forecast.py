@@ -26,7 +26,7 @@ from bestarm.validation import InvalidInput
 
 MOST_WORLDS = 50
 DEFAULT_MAX_TESTS = 10**8
-"""Less than for a simulation: worlds drawn from ranges can be near ties, which take for ever."""
+"""Less than for a simulation: worlds drawn from ranges can be near ties, which take forever."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

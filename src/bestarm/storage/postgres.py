@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait for ever: a server, or the way to it, may fall silent without hanging up.
+"""Connections to PostgreSQL that do not wait forever: a server, or the way to it, may fall silent without hanging up.
 
 The system's own limits (`tcp_user_timeout`, keepalives) notice what is not acknowledged. A machine in between may
 acknowledge everything and pass nothing on, so whoever waits for an answer asks now and then, over a second

@@ -28,13 +28,13 @@ WORLDS = 200
 SPREAD = 0.25
 """How far worlds scatter around the means measured, in standard deviations of these.
 
-With 1, as the posterior has it, nine in ten forecasts would say "perhaps for ever": the tests that remain grow with one
+With 1, as the posterior has it, nine in ten forecasts would say "perhaps forever": the tests that remain grow with one
 over the square of a gap, and some worlds are almost ties. See `outlook` for how forecasts turn out with this.
 """
 MOST_TESTS = 300_000
 FORESIGHT = 50
 """No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
-would take for ever."""
+would take forever."""
 MOST_INTERPRETED = 3_000
 
 
@@ -87,7 +87,7 @@ def outlook(
 ) -> Outlook:
     """Simulate `runs` continuations from where `policy` stands, within what is left of the budget; it stays as it is.
 
-    How such forecasts turned out half-way through simulated studies with `certify`: of 120 studies of `exp1-c` 91 %
+    How such forecasts turned out halfway through simulated studies with `certify`: of 120 studies of `exp1-c` 91 %
     ended within `p90_tests` and 77 % within `median_tests`; of 40 of `drug-bernoulli` 98 % and 75 %. So the median errs
     on the long side (typically by a factor of two), and `p90_tests` is typically three to six times what it takes.
     """

@@ -7,14 +7,17 @@ def test_my_policy(check):
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bestarm.kernel.tournament import NOBODY
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
+from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.findings import settled
 from bestarm.policies.setting import new_setting
@@ -115,15 +118,17 @@ def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
     assert result.answer_counts == {}
 
 
-def check_proposing_changes_nothing(policy: PolicyType) -> None:
-    """Asking twice gives the same tests, on the whole way to the answer."""
+def check_proposing_twice_gives_the_same(policy: PolicyType) -> None:
+    """Asked twice, a policy proposes the same tests, on the whole way to the answer, and leaves the results alone."""
     problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
     rng = np.random.default_rng(3)
     study = policy(new_setting(problem, _DELTA, "mixture"), 2, 2, seed=1)
     means = problem.true_means()
     for _ in range(10_000):
+        before = pickle.dumps(study.streams)
         proposal = study.propose()
         assert study.propose() == proposal
+        assert pickle.dumps(study.streams) == before, "proposing changes the results"
         if isinstance(proposal, Stop):
             assert proposal.arm == 0
             return
@@ -200,6 +205,57 @@ def check_is_sure_of_its_answer(policy: PolicyType) -> None:
         assert np.flatnonzero(left).tolist() == ([] if answer is None else [answer])
 
 
+def check_what_it_says_of_itself_is_consistent(policy: PolicyType) -> None:
+    """Intervals, verdicts and reasons agree with one another on the whole way to the answer."""
+    problem = _gaussian_problem([2.0, 1.0, 3.0], [[-1.5, -1.5], [-1.5, -1.5], [1.5, -1.5]])
+    means, rng = problem.true_means(), np.random.default_rng(3)
+    study = policy(new_setting(problem, _DELTA, "mixture"), *means.shape, seed=1)
+    for turn in range(10_000):
+        proposal = study.decide()
+        # Looking is slow, and what is known changes ever more slowly.
+        if turn & (turn - 1) == 0 or isinstance(proposal, Stop):
+            assert_findings_agree(study, problem)
+        if isinstance(proposal, Stop):
+            return
+        for arm, metric in proposal:
+            study.tell(arm, metric, rng.normal(means[arm, metric], 1.0))
+    raise AssertionError("no answer within 10,000 batches")
+
+
+def assert_findings_agree(study: Policy, problem: Problem) -> None:
+    """What the policy says of each arm at present must agree with its own intervals."""
+    found, tested = study.findings(), study.streams.counts > 0
+    low, high = study.bounds()
+    assert np.allclose(low, found.low, rtol=0.0, atol=1e-5), "`findings` and `bounds` have the same intervals"
+    assert np.allclose(high, found.high, rtol=0.0, atol=1e-5), "`findings` and `bounds` have the same intervals"
+    assert (low <= study.streams.means)[tested].all(), "a mean lies in its interval"
+    assert (high >= study.streams.means)[tested].all(), "a mean lies in its interval"
+    assert not (found.holds & found.violated).any(), "a constraint is said to hold and to be violated"
+    assert not found.holds[:, 0].any(), "the objective is no constraint"
+    assert not found.violated[:, 0].any(), "the objective is no constraint"
+    assert (low > study.setting.threshold)[found.violated].all(), "a constraint is violated inside its interval"
+    assert not (found.infeasible & ~found.excluded).any(), "an infeasible arm can still be the answer"
+    assert not (found.infeasible & found.feasible).any()
+    for arm in range(study.arms):
+        if found.infeasible[arm]:
+            assert 1 <= found.worst[arm] < study.metrics, "of an infeasible arm `worst` names a constraint"
+        better = found.beaten_by[arm]
+        assert better == NOBODY or 0 <= better < study.arms
+        assert better != arm, "an arm is beaten by itself"
+        assert better == NOBODY or not found.infeasible[better], "an arm is beaten by one that is out"
+        reason = study.reason(problem, arm, found)
+        assert reason is None or (reason.strip() and "\n" not in reason), "a reason is words on one line, or None"
+
+
+def check_its_note_on_intervals_is_a_sentence(policy: PolicyType) -> None:
+    plan = Plan.of(_gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]]), delta=_DELTA)
+    for note in (policy.note_on_intervals(plan), policy.note_on_intervals(plan, brief=True)):
+        assert note[:1].isupper()
+        assert note.endswith(".")
+        assert "\n" not in note
+    assert "\n" not in policy.remark
+
+
 def check_what_is_no_number_decides_nothing(policy: PolicyType) -> None:
     """NaN or infinity in every stream: no answer, nothing certain, no confidence, whatever comes after."""
     problem = _gaussian_problem([2.0, 1.0], [[-1.5], [1.5]])
@@ -240,12 +296,14 @@ POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
     check_works_with_one_arm,
     check_works_with_every_noise_direction_and_scale,
     check_stops_at_the_limit_of_tests,
-    check_proposing_changes_nothing,
+    check_proposing_twice_gives_the_same,
     check_runs_depend_on_seed_and_number_alone,
     check_interpreted_and_compiled_agree,
     check_a_record_that_ends_with_an_arm_is_replayed,
     check_a_record_that_ends_without_a_feasible_arm_is_replayed,
     check_a_record_that_has_not_ended_is_replayed,
     check_is_sure_of_its_answer,
+    check_what_it_says_of_itself_is_consistent,
+    check_its_note_on_intervals_is_a_sentence,
     check_what_is_no_number_decides_nothing,
 ]

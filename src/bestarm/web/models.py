@@ -282,6 +282,7 @@ class StudyStatus(BaseModel):
     awaited: Awaited | None
     plan: dict[str, Any]
     question: str
+    about_intervals: str
     answer_text: str | None
     conclusion: Conclusion | None
     created: float

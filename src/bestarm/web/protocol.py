@@ -1,6 +1,6 @@
 """Connections that cannot be kept for nothing.
 
-Uvicorn waits for ever for a request that does not come, or not whole, and for a client that does not read. Here each
+Uvicorn waits forever for a request that does not come, or not whole, and for a client that does not read. Here each
 has its time, there are only so many connections, and when there is no room left for a new one, the one that has been
 waiting longest makes room: somebody who sends requests is served, however many others only hold connections.
 """

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from bestarm.analysis.words import question
 from bestarm.plan import Plan
+from bestarm.policies import find_policy
 from bestarm.storage.base import Entries, Event, Issued, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
@@ -217,6 +218,7 @@ class SharedStudy(Study):
             **data,
             "plan": plan.to_data(),
             "question": question(plan),
+            "about_intervals": find_policy(plan.policy).note_on_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,
             **frame,

@@ -56,7 +56,7 @@ class Threads:
 
 
 async def unless_gone(request: Request, running: asyncio.Future[T], when_left: Callable[[], None]) -> T:
-    """What something results in. If the client hangs up before, it is cancelled and `Gone` is raised."""
+    """What something results in. If the client hangs up before, it is canceled and `Gone` is raised."""
     leaving = asyncio.ensure_future(_leaving(request))
     try:
         await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -6,7 +6,7 @@
 import { h, isolated, named, replace, s } from "./dom.js";
 import { glyph } from "./glyph.js";
 import { extent, linear, ticks } from "./scale.js";
-import { number, plural, promised, range, requirement, VERDICT_WORDS, VERDICTS } from "./words.js";
+import { number, plural, range, requirement, VERDICT_WORDS, VERDICTS } from "./words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -195,10 +195,7 @@ export function chartsPanel(context) {
         charts = [0, ...(status.plan.constraints || []).map((_, k) => k + 1)].map((k) => chart(context, k, scrolled));
         replace(holder, charts.map((one) => one.element));
       }
-      // The same words as in the report: the two kinds of policy mean different things by their intervals.
-      replace(about, status.plan.policy === "certify"
-        ? "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides. Decisions may come sooner, from several arms or metrics taken together."
-        : `Intervals hold for all arms, metrics and times at once with probability ${promised(status.plan.delta)} or more.`);
+      replace(about, status.about_intervals);
       const present = new Set(status.arms.map((arm) => arm.verdict));
       replace(legend, VERDICTS.filter((verdict) => present.has(verdict)).map((verdict) => key(verdict, false)),
         status.answer !== null && status.state === "certified" ? key("feasible", true) : null,

@@ -21,7 +21,7 @@ class Fields {
     this.controls = new Map();
   }
 
-  /** A labelled control with a place for a complaint. */
+  /** A labeled control with a place for a complaint. */
   add(path, label, control, hint) {
     control.id = newId("field");
     const error = h("p", { class: "error", id: `${control.id}-error` });
