@@ -18,7 +18,7 @@ from bestarm.parsing import read_json
 from bestarm.storage.errors import OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 _MOST_IDLE = 64
 
@@ -46,12 +46,12 @@ class Connection:
             port = -1
         if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
             # A password or a token that somebody has put there is not repeated.
-            named = f" = {url!r}" if not set(url) & set("@?=") else ""
+            said = UNSTATED if set(url) & set("@?=") else url
             raise InvalidInput(
-                f"url{named}: must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
+                "url", said, "must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
             )
         if not timeout > 0:
-            raise InvalidInput(f"timeout = {timeout!r}: must be a positive number of seconds")
+            raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
         self.url = url.rstrip("/")
         self._secure = parts.scheme == "https"
         self._host, self._port, self._prefix = parts.hostname, port, parts.path.rstrip("/")
@@ -59,7 +59,7 @@ class Connection:
         self._headers = {"Accept-Encoding": "gzip", "Accept": "application/json"}
         if token is not None:
             if not token.isascii() or not token.isprintable():
-                raise InvalidInput("token: must be printable ASCII")
+                raise InvalidInput("token", UNSTATED, "must be printable ASCII")
             self._headers["Authorization"] = f"Bearer {token}"
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
@@ -87,7 +87,7 @@ class Connection:
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"request: cannot be written as JSON: {error}") from None
+            raise InvalidInput("request", UNSTATED, f"cannot be written as JSON: {error}") from None
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
         return self._request("POST", path, data, headers, taken=taken)
 

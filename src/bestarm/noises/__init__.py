@@ -89,7 +89,7 @@ def _read(data: object) -> Any:
             if kind == "bounded" and isinstance(options, list | tuple) and len(options) == 2:
                 return parse(Bounded, {"low": options[0], "high": options[1]})
         except InvalidInput as error:
-            raise ValueError(str(error)) from None
+            raise error from None
     raise ValueError(_ACCEPTED)
 
 

@@ -39,5 +39,5 @@ def find_policy(policy: str | type[Policy]) -> type[Policy]:
         return policy
     known = all_policies()
     if policy not in known:
-        raise InvalidInput(f"policy = {policy!r}: no such policy; there are {', '.join(sorted(known))}")
+        raise InvalidInput("policy", policy, f"no such policy; there are {', '.join(sorted(known))}", sorted(known))
     return known[policy]

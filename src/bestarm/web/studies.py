@@ -136,7 +136,7 @@ class Desk:
     async def _find(self, key: int) -> SharedStudy:
         record = await self.do(lambda: self.storage.study(key))
         if record is None:
-            raise NotThere(f"study = {key}: no such study in this service")
+            raise NotThere("study", key, "no such study in this service")
         return await self._open(record)
 
     async def _open(self, record: StudyRecord) -> SharedStudy:
