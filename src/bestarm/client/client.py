@@ -134,9 +134,8 @@ class Client:
     ) -> RemoteStudy:
         """A new study of `problem`; the options are those of `Study.create`."""
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
-        # A name that is taken is a mistake here, not a test with another outcome.
         body = {"plan": plan.to_data(), "seed": seed}
-        row = self._connection.post("/api/studies", body, key=new_key(), taken=InvalidInput)
+        row = self._connection.post("/api/studies", body, key=new_key())
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)
 
     def open(self, name: str, *, holder: str | None = None) -> RemoteStudy:

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from bestarm.noises import noise_choices
 from bestarm.plan import Plan
 from bestarm.validation import LONGEST_NAME
 
@@ -19,15 +20,6 @@ def _only(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
 
 
-_NOISE = {
-    "title": "Noise",
-    "description": "How single measurements scatter.",
-    "anyOf": [
-        {"type": "string", "enum": ["bernoulli"]},
-        _only("gaussian", {**_NUMBER, "exclusiveMinimum": 0}),
-        _only("bounded", {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
-    ],
-}
 _NAME = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _NAMED = ("name", "metric", "policy", "bound")
 _LIMITS = {
@@ -37,12 +29,35 @@ _LIMITS = {
 }
 
 
+def _noise_schema(described: list[dict[str, Any]]) -> dict[str, Any]:
+    """The noises that there are, in the short forms that people write; `described` is what pydantic knows of them."""
+
+    def number(choice: dict[str, Any]) -> dict[str, Any]:
+        name = choice["numbers"][0]["name"]
+        for one in described:
+            if [*one["properties"]] == [name]:
+                return {key: part for key, part in one["properties"][name].items() if key != "title"}
+        return _NUMBER
+
+    def numbers(count: int) -> dict[str, Any]:
+        return {"type": "array", "items": _NUMBER, "minItems": count, "maxItems": count}
+
+    choices = noise_choices()
+    bare = [choice["name"] for choice in choices if not choice["numbers"]]
+    stated = [
+        _only(choice["name"], number(choice) if count == 1 else numbers(count))
+        for choice in choices
+        if (count := len(choice["numbers"]))
+    ]
+    forms = [*([{"type": "string", "enum": bare}] if bare else []), *stated]
+    return {"title": "Noise", "description": "How single measurements scatter.", "anyOf": forms}
+
+
 def _plan_schemas() -> dict[str, Any]:
     """A study file, in the short forms that people write; pydantic describes only what it makes of them."""
     plan = TypeAdapter(Plan).json_schema(ref_template="#/components/schemas/Plan{model}")
     parts = {f"Plan{name}": part for name, part in plan.pop("$defs").items()}
-    for noise in ("Gaussian", "Bernoulli", "Bounded"):
-        parts.pop(f"Plan{noise}")
+    noises = [parts.pop(name) for name in _references(parts["PlanObjective"]["properties"]["noise"])]
     for part in [plan, *parts.values()]:
         part["description"] = part["description"].partition("\n\n>>>")[0]
         for field, schema in part["properties"].items():
@@ -50,7 +65,12 @@ def _plan_schemas() -> dict[str, Any]:
             if field == "noise":
                 part["properties"][field] = {"$ref": "#/components/schemas/PlanNoise"}
     plan["properties"]["arms"] |= {"items": {"anyOf": [_NAME, {"$ref": "#/components/schemas/PlanArm"}]}, "minItems": 1}
-    return parts | {"Plan": plan, "PlanNoise": _NOISE}
+    return parts | {"Plan": plan, "PlanNoise": _noise_schema(noises)}
+
+
+def _references(schema: dict[str, Any]) -> list[str]:
+    """The names of the schemas that one refers to."""
+    return [one["$ref"].rpartition("/")[2] for one in schema.get("anyOf", []) if "$ref" in one]
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
