@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 _TOO_DEEP = "is nested too deeply"
 _TOO_LONG = "a number in it has too many digits"
@@ -20,19 +20,25 @@ _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
+class Malformed(InvalidInput):
+    """A text that is no JSON or TOML at all."""
+
+    kind = "malformed"
+
+
 def read_json(data: str | bytes) -> Any:
     """The data in a JSON text, none of whose objects has a field twice."""
     try:
         return json.loads(data, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"not valid JSON: {error}") from None
+        raise Malformed(f"not valid JSON: {error}") from None
     except UnicodeDecodeError:
-        raise InvalidInput("not valid JSON: is not UTF-8") from None
+        raise Malformed("not valid JSON: is not UTF-8") from None
     except RecursionError:
-        raise InvalidInput(f"not valid JSON: {_TOO_DEEP}") from None
+        raise Malformed(f"not valid JSON: {_TOO_DEEP}") from None
     except ValueError as error:
         # Python's reader gives up on a whole number of thousands of digits.
-        raise error if isinstance(error, InvalidInput) else InvalidInput(f"not valid JSON: {_TOO_LONG}") from None
+        raise error if isinstance(error, InvalidInput) else Malformed(f"not valid JSON: {_TOO_LONG}") from None
 
 
 def read_toml(text: str) -> dict[str, Any]:
@@ -40,11 +46,11 @@ def read_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"not valid TOML: {error}") from None
+        raise Malformed(f"not valid TOML: {error}") from None
     except RecursionError:
-        raise InvalidInput(f"not valid TOML: {_TOO_DEEP}") from None
+        raise Malformed(f"not valid TOML: {_TOO_DEEP}") from None
     except ValueError:
-        raise InvalidInput(f"not valid TOML: {_TOO_LONG}") from None
+        raise Malformed(f"not valid TOML: {_TOO_LONG}") from None
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -54,7 +60,8 @@ def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
         times = Counter(name for name, _ in fields)
         name = next(name for name, count in times.items() if count > 1)
         shown = name if name.isidentifier() else quoted(name)
-        raise InvalidInput(f"{shown} is given {'twice' if times[name] == 2 else 'several times'}")
+        reason = f"is given {'twice' if times[name] == 2 else 'several times'}"
+        raise InvalidInput(name, UNSTATED, reason, sentence=f"{shown} {reason}")
     return data
 
 

@@ -30,9 +30,9 @@ class Budget:
         if self.tests is None and self.cost is None:
             raise ValueError("a budget needs tests or cost")
         if self.tests is not None and self.tests != int(self.tests):
-            raise ValueError(f"tests = {self.tests!r}: must be a whole number")
+            raise InvalidInput("tests", self.tests, "must be a whole number")
         if self.tests is not None and self.tests > MOST_TESTS:
-            raise ValueError(f"tests = {self.tests!r}: must be at most {MOST_TESTS:,}")
+            raise InvalidInput("tests", self.tests, f"must be at most {MOST_TESTS:,}")
 
 
 @value
@@ -126,7 +126,7 @@ class Plan(Problem):
         try:
             return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
         except InvalidInput as error:
-            raise InvalidInput(f"{path}: {error}") from None
+            raise error.about(str(path)) from None
 
     def to_data(self) -> dict[str, Any]:
         data = dump(self)

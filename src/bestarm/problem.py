@@ -13,7 +13,12 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.noises import Noise
-from bestarm.validation import Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
+from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
+
+
+def _wrong(field: str, given: float, whose: str, reason: str) -> InvalidInput:
+    """What to raise of a number that the metric's range does not allow."""
+    return InvalidInput(field, given, reason, sentence=f"{field} = {given!r} {whose} {reason}")
 
 
 @value
@@ -29,9 +34,12 @@ class Objective:
     def __post_init__(self) -> None:
         low, high = self.noise.range
         if not self.tolerance < high - low:
-            raise ValueError(
-                f"tolerance = {self.tolerance!r} of objective {self.metric!r} must be less than {exact(high - low)}, "
-                "the width of the range of its values: with that much, any feasible arm would do"
+            raise _wrong(
+                "tolerance",
+                self.tolerance,
+                f"of objective {self.metric!r}",
+                f"must be less than {exact(high - low)}, the width of the range of its values: with that much, any "
+                "feasible arm would do",
             )
 
 
@@ -53,16 +61,18 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
-            raise ValueError(
+            raise InvalidInput(
                 f"constraint {self.metric!r} needs exactly one of at_most and at_least, "
                 f"not at_most = {self.at_most}, at_least = {self.at_least}"
             )
         low, high = self.noise.range
         if not low < self.threshold < high:
             side = "at_most" if self.at_least is None else "at_least"
-            raise ValueError(
-                f"{side} = {self.threshold!r} of constraint {self.metric!r} must lie strictly between "
-                f"{exact(low)} and {exact(high)}, the range of its values"
+            raise _wrong(
+                side,
+                self.threshold,
+                f"of constraint {self.metric!r}",
+                f"must lie strictly between {exact(low)} and {exact(high)}, the range of its values",
             )
         if math.isfinite(high - low):
             self._check_range(low, high)
@@ -72,16 +82,20 @@ class Constraint:
         side, width = "at_most" if self.at_least is None else "at_least", high - low
         below, above = self.threshold - low, high - self.threshold
         if not (0.0 < below / width < 1.0 and 0.0 < above / width < 1.0):
-            raise ValueError(
-                f"{side} = {self.threshold!r} of constraint {self.metric!r} is too close to an end of "
-                f"{exact(low)} to {exact(high)}, the range of its values, to be told from it"
+            raise _wrong(
+                side,
+                self.threshold,
+                f"of constraint {self.metric!r}",
+                f"is too close to an end of {exact(low)} to {exact(high)}, the range of its values, to be told from it",
             )
         room, position = (above, below) if self.at_least is None else (below, above)
         if not (self.slack < room and position + self.slack < width):
-            raise ValueError(
-                f"slack = {self.slack!r} of constraint {self.metric!r} must be less than {exact(room)}, the distance "
-                f"from {side} = {exact(self.threshold)} to the end of the range of its values: "
-                "with that much, every arm would be feasible"
+            raise _wrong(
+                "slack",
+                self.slack,
+                f"of constraint {self.metric!r}",
+                f"must be less than {exact(room)}, the distance from {side} = {exact(self.threshold)} to the end of "
+                "the range of its values: with that much, every arm would be feasible",
             )
 
     @property
@@ -135,6 +149,13 @@ def _read_arm(data: object) -> object:
     return {"name": data} if isinstance(data, str) else data
 
 
+def lacks_means(index: int, arm: Arm, missing: Iterable[str], needed: str) -> InvalidInput:
+    """What to raise of an arm without all the means that are `needed`."""
+    lacks = f"lacks {', '.join(map(repr, missing))}: {needed}"
+    field = f"arms[{index}].means"
+    return InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
+
+
 class NormalForm(NamedTuple):
     """A problem as policies see it: larger objectives are better, constraints hold below their thresholds.
 
@@ -174,22 +195,23 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not self.arms:
-            raise ValueError("arms = []: a problem needs at least one arm")
+            raise InvalidInput("arms", [], "a problem needs at least one arm")
         seen: set[str] = set()
         for index, arm in enumerate(self.arms):
             if arm.name == "none":
-                raise ValueError(
-                    f"arms[{index}].name = 'none': this name is kept for the answer that no arm is feasible"
+                raise InvalidInput(
+                    f"arms[{index}].name", "none", "this name is kept for the answer that no arm is feasible"
                 )
             if arm.name in seen:
-                raise ValueError(f"arms[{index}].name = {arm.name!r}: another arm has this name already")
+                raise InvalidInput(f"arms[{index}].name", arm.name, "another arm has this name already")
             seen.add(arm.name)
         seen = {self.objective.metric}
         for index, constraint in enumerate(self.constraints):
             if constraint.metric in seen:
-                raise ValueError(
-                    f"constraints[{index}].metric = {constraint.metric!r}: this metric is used already; "
-                    "a metric is the objective or has one constraint"
+                raise InvalidInput(
+                    f"constraints[{index}].metric",
+                    constraint.metric,
+                    "this metric is used already; a metric is the objective or has one constraint",
                 )
             seen.add(constraint.metric)
         self._check_means()
@@ -198,14 +220,15 @@ class Problem:
         ranges = {part.metric: part.noise.range for part in self.parts}
         for index, arm in enumerate(self.arms):
             for metric, mean in (arm.means or {}).items():
-                where = f"arms[{index}].means[{metric!r}] = {mean!r}"
+                field = f"arms[{index}].means[{metric!r}]"
                 ends = mean if isinstance(mean, tuple) else (mean, mean)
                 if metric not in ranges:
-                    raise ValueError(f"{where}: no such metric; the metrics are {', '.join(map(repr, ranges))}")
+                    listed = ", ".join(map(repr, ranges))
+                    raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", ranges)
                 low, high = ranges[metric]
                 if not low <= ends[0] <= ends[1] <= high:
-                    raise ValueError(
-                        f"{where}: must lie between {exact(low)} and {exact(high)}, the range of its values"
+                    raise InvalidInput(
+                        field, mean, f"must lie between {exact(low)} and {exact(high)}, the range of its values"
                     )
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
@@ -253,16 +276,15 @@ class Problem:
         for index, arm in enumerate(self.arms):
             missing = [metric for metric in self.metrics if metric not in (arm.means or {})]
             if missing:
-                raise InvalidInput(
-                    f"arms[{index}].means of {arm.name!r} lacks {', '.join(map(repr, missing))}: "
-                    "simulation and theory need the true mean of every metric"
-                )
+                needed = "simulation and theory need the true mean of every metric"
+                raise lacks_means(index, arm, missing, needed)
             row = [(arm.means or {})[metric] for metric in self.metrics]
             for metric, mean in zip(self.metrics, row, strict=True):
                 if isinstance(mean, tuple):
                     raise InvalidInput(
-                        f"arms[{index}].means[{metric!r}] = {list(mean)}: must be one number here; "
-                        "only a forecast takes a range"
+                        f"arms[{index}].means[{metric!r}]",
+                        list(mean),
+                        "must be one number here; only a forecast takes a range",
                     )
             rows.append(row)
         return np.array(rows)
@@ -271,9 +293,9 @@ class Problem:
         """The same problem with true means (arm → metric → mean), for simulation."""
         known = set(self.arm_names)
         if unknown := [name for name in means if name not in known]:
-            raise InvalidInput(
-                f"means of {unknown[0]!r}: no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
-            )
+            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
+            sentence = f"means of {unknown[0]!r}: {reason}"
+            raise InvalidInput("means", unknown[0], reason, self.arm_names, sentence=sentence)
         arms: Any = tuple(
             dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
         )

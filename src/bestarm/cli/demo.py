@@ -81,9 +81,9 @@ def _free_name(storage: Storage, name: str) -> str:
 
 def run(report: Path, db: str, policy_name: str | None, delta: float, seed: int, rate: int) -> None:
     if rate < 0:
-        raise InvalidInput(f"rate = {rate}: must be 0 (as fast as it goes) or a positive number of tests per second")
+        raise InvalidInput("rate", rate, "must be 0 (as fast as it goes) or a positive number of tests per second")
     if not report.parent.is_dir():
-        raise InvalidInput(f"report = {str(report)!r}: the folder {str(report.parent)!r} does not exist")
+        raise InvalidInput("report", str(report), f"the folder {str(report.parent)!r} does not exist")
     plan = dataclasses.replace(instance("drug-bernoulli"), delta=delta)
     if policy_name is not None:
         plan = dataclasses.replace(plan, policy=find_policy(policy_name).name)
@@ -101,7 +101,7 @@ def run(report: Path, db: str, policy_name: str | None, delta: float, seed: int,
     try:
         report.write_text(study_report(study, note=note), encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"report = {str(report)!r}: cannot be written: {error.strerror}") from None
+        raise InvalidInput("report", str(report), f"cannot be written: {error.strerror}") from None
     console.print(f"Report: {literal(str(report))}", highlight=False)
     console.print(f"Dashboard: {_program()} serve --db {literal(db)}", highlight=False)
 

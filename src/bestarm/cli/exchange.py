@@ -60,7 +60,7 @@ def import_(
 def export(name: str, form: str | None, out: Path | None, db: str | None) -> None:
     chosen = form or ("json" if out is not None and out.suffix.lower() == ".json" else "csv")
     if chosen not in _WRITERS:
-        raise InvalidInput(f"format = {form!r}: must be csv or json")
+        raise InvalidInput("format", form, "must be csv or json", ("csv", "json"))
     study = open_study(name, db)
     if out is None or str(out) == "-":
         _WRITERS[chosen](study, sys.stdout)
@@ -77,7 +77,7 @@ def written_whole(out: Path) -> Iterator[TextIO]:
         with _replacing(out) as file:
             yield file
     except OSError as error:
-        raise InvalidInput(f"out = {str(out)!r}: cannot be written: {error.strerror or error}") from None
+        raise InvalidInput("out", str(out), f"cannot be written: {error.strerror or error}") from None
 
 
 @contextlib.contextmanager

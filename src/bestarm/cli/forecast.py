@@ -66,9 +66,9 @@ def run(
 def _checked(plot: Path) -> Path:
     """A stem for the chart's files. Complains now, not after the simulation."""
     if not plot.name or plot.is_dir():
-        raise InvalidInput(f"plot = {str(plot)!r}: must be a file to write, such as forecast.png, not a folder")
+        raise InvalidInput("plot", str(plot), "must be a file to write, such as forecast.png, not a folder")
     if not plot.parent.is_dir():
-        raise InvalidInput(f"plot = {str(plot)!r}: the folder {str(plot.parent)!r} does not exist")
+        raise InvalidInput("plot", str(plot), f"the folder {str(plot.parent)!r} does not exist")
     require_plots()
     # Whatever else follows a dot belongs to the name.
     return plot if plot.suffix in (".png", ".svg", ".csv") else plot.with_name(f"{plot.name}.png")
@@ -78,7 +78,7 @@ def _drawn(result: Forecast, stem: Path) -> list[Path]:
     try:
         return save(forecast_chart(result), stem)
     except OSError as error:
-        raise InvalidInput(f"plot = {str(stem)!r}: cannot be written: {error.strerror or error}") from error
+        raise InvalidInput("plot", str(stem), f"cannot be written: {error.strerror or error}") from error
 
 
 def _in_words(result: Forecast) -> str:

@@ -32,7 +32,7 @@ def check_text(field: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(f"{field} = {text!r}: must be text in UTF-8") from None
+        raise InvalidInput(field, text, "must be text in UTF-8") from None
     return text
 
 

@@ -28,7 +28,7 @@ from bestarm.study.continuations import Outlook
 from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
 from bestarm.study.study import Study
 from bestarm.study.workers import drive
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 _EVERY = 0.5
 _EVERY_PLAIN = 5.0
@@ -144,13 +144,13 @@ def run(
 ) -> None:
     """Make tests until the study is done; Ctrl-C gives back what is under way."""
     if not 1 <= workers <= 10_000:
-        raise InvalidInput(f"workers = {workers}: must be a whole number from 1 to 10,000")
+        raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
     # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
     study = Study.open(check_text("study", name), storage=db)
     command = Command(template, name, timeout=timeout, shell=shell)
     command.check_names(study.plan.arm_names, study.plan.metrics)
     if timeout_as and timeout is None:
-        raise InvalidInput("--timeout-as: goes with --timeout SECONDS")
+        raise InvalidInput("--timeout-as", UNSTATED, "goes with --timeout SECONDS")
     declared = Declared.of(
         study.plan,
         read_declared(failed_as, "--failed-as"),

@@ -21,7 +21,7 @@ from bestarm.study import Status, Study, Test
 from bestarm.study.checks import find_record
 from bestarm.study.csv_reader import read_test, read_value
 from bestarm.study.exchange import iso_time, tell_results
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 MOST_NAMED = 20
 
@@ -158,11 +158,11 @@ def tell(
     if len(words) != expected or (table is not None and by_name) or (arm is None) != (metric is None):
         raise InvalidInput("tell: give TEST VALUE, or --arm ARM --metric METRIC VALUE, or --csv FILE")
     if correct and expected != 2:
-        raise InvalidInput("--correct: goes with TEST VALUE, one test at a time")
+        raise InvalidInput("--correct", UNSTATED, "goes with TEST VALUE, one test at a time")
     if reason and not correct:
-        raise InvalidInput("--reason: goes with --correct")
+        raise InvalidInput("--reason", UNSTATED, "goes with --correct")
     if key is not None and expected == 2:
-        raise InvalidInput("--key: goes with --arm and --metric, or --csv; a test's number is key enough")
+        raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --csv; a test's number is key enough")
     check_text("reason", reason)
     if table is not None:
         study = open_study(name, db, worker)
@@ -215,13 +215,14 @@ def release(name: str, tests: Sequence[str], held_by: str | None, worker: str | 
         if not numbers:
             holders = sorted({row.holder for row in pending.values() if row.expires > 0.0})
             there = f"tests are held by {', '.join(holders[:10])}" if holders else "nobody holds any"
-            raise InvalidInput(f"--held-by = {held_by!r}: holds no test of {name!r}; {there}")
+            raise InvalidInput("--held-by", held_by, f"holds no test of {name!r}; {there}")
     else:
         for number in numbers:
             if number not in pending:
                 raise InvalidInput(
-                    f"test = {number}: is not waited for in study {name!r}; "
-                    "`bestarm status` says which tests are pending"
+                    "test",
+                    number,
+                    f"is not waited for in study {name!r}; `bestarm status` says which tests are pending",
                 )
         study.release(numbers)
     for number in numbers[:MOST_NAMED]:

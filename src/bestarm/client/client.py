@@ -33,7 +33,7 @@ from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.study import AlreadyTold, Test
 from bestarm.study.values import RefusedValue
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput, NotFound
 
 __all__ = ["Client"]
 
@@ -134,9 +134,8 @@ class Client:
     ) -> RemoteStudy:
         """A new study of `problem`; the options are those of `Study.create`."""
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
-        # A name that is taken is a mistake here, not a test with another outcome.
         body = {"plan": plan.to_data(), "seed": seed}
-        row = self._connection.post("/api/studies", body, key=new_key(), taken=InvalidInput)
+        row = self._connection.post("/api/studies", body, key=new_key())
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)
 
     def open(self, name: str, *, holder: str | None = None) -> RemoteStudy:
@@ -146,9 +145,7 @@ class Client:
             return RemoteStudy(self._connection, line.id, Plan.from_data(status["plan"]), holder=holder)
         there = [line.name for line in self._lines(archived=True, limit=11)]
         listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
-        raise InvalidInput(
-            f"study = {name!r}: no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}"
-        )
+        raise NotFound("study", name, f"no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}")
 
 
 class RemoteStudy:
@@ -207,7 +204,7 @@ class RemoteStudy:
         """
         check_ask(n, days, lease)
         if key is not None and check_key(key) and n > MOST_AT_ONCE:
-            raise InvalidInput(f"n = {n:,}: with a key, at most {MOST_AT_ONCE:,} at a time")
+            raise InvalidInput("n", n, f"with a key, at most {MOST_AT_ONCE:,} at a time", shown=f"{n:,}")
         beats = days is None and lease is None
         terms: dict[str, Any] = {"lease": LEASE} if beats else {}
         if lease is not None:
@@ -408,12 +405,12 @@ class RemoteStudy:
 
     def arm_number(self, name: str) -> int:
         if name not in self._arms:
-            raise InvalidInput(f"arm = {name!r}: no such arm")
+            raise InvalidInput("arm", name, "no such arm", self.plan.arm_names)
         return self._arms[name]
 
     def metric_number(self, name: str) -> int:
         if name not in self._metrics:
-            raise InvalidInput(f"metric = {name!r}: no such metric")
+            raise InvalidInput("metric", name, "no such metric", self.plan.metrics)
         return self._metrics[name]
 
 
@@ -422,7 +419,7 @@ def _named(test: Test | int) -> dict[str, Any]:
     if isinstance(test, Test):
         return {"test": test.id, "arm": test.arm, "metric": test.metric}
     if isinstance(test, bool) or not isinstance(test, int) or not 0 < test < 2**63:
-        raise InvalidInput(f"test = {test!r}: must be a test, or the number of one")
+        raise InvalidInput("test", test, "must be a test, or the number of one")
     return {"test": test}
 
 
@@ -431,15 +428,15 @@ def _number(value: object) -> float | bool:
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     if not isinstance(value, numbers.Real):
-        raise RefusedValue(f"value = {quoted(value)}: must be a number")
+        raise RefusedValue("value", value, "must be a number", shown=quoted(value))
     if not math.isfinite(value):
-        raise RefusedValue(f"value = {quoted(value)}: must be a finite number")
+        raise RefusedValue("value", value, "must be a finite number", shown=quoted(value))
     return float(value)
 
 
 def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if len(rows) > MOST_AT_ONCE:
-        raise InvalidInput(f"results: at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
+        raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
     return rows
 
 

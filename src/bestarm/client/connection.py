@@ -15,10 +15,10 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from bestarm.parsing import read_json
-from bestarm.storage.errors import OutcomeUnknown, StorageError
+from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 
 _MOST_IDLE = 64
 
@@ -46,12 +46,12 @@ class Connection:
             port = -1
         if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
             # A password or a token that somebody has put there is not repeated.
-            named = f" = {url!r}" if not set(url) & set("@?=") else ""
+            said = UNSTATED if set(url) & set("@?=") else url
             raise InvalidInput(
-                f"url{named}: must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
+                "url", said, "must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
             )
         if not timeout > 0:
-            raise InvalidInput(f"timeout = {timeout!r}: must be a positive number of seconds")
+            raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
         self.url = url.rstrip("/")
         self._secure = parts.scheme == "https"
         self._host, self._port, self._prefix = parts.hostname, port, parts.path.rstrip("/")
@@ -59,7 +59,7 @@ class Connection:
         self._headers = {"Accept-Encoding": "gzip", "Accept": "application/json"}
         if token is not None:
             if not token.isascii() or not token.isprintable():
-                raise InvalidInput("token: must be printable ASCII")
+                raise InvalidInput("token", UNSTATED, "must be printable ASCII")
             self._headers["Authorization"] = f"Bearer {token}"
         self._idle: list[http.client.HTTPConnection] = []
         self._process = os.getpid()
@@ -75,25 +75,18 @@ class Connection:
         """What is at a path; None if its version is still `tag`."""
         headers = {} if tag is None else {"If-None-Match": f'W/"{tag}"'}
         whole = f"{path}?{urlencode(query)}" if query else path
-        return self._request("GET", whole, None, headers, taken=AlreadyTold)
+        return self._request("GET", whole, None, headers)
 
-    def post(
-        self, path: str, body: dict[str, Any], *, key: str | None = None, taken: type[InvalidInput] = AlreadyTold
-    ) -> Any:
-        """The answer to a request, which may be sent twice: it must be harmless when repeated, or have a `key`.
-
-        `taken` is what to raise if it comes too late.
-        """
+    def post(self, path: str, body: dict[str, Any], *, key: str | None = None) -> Any:
+        """The answer to a request, which may be sent twice: it must be harmless when repeated, or have a `key`."""
         try:
             data = json.dumps(body, allow_nan=False).encode()
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"request: cannot be written as JSON: {error}") from None
+            raise InvalidInput("request", UNSTATED, f"cannot be written as JSON: {error}") from None
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
-        return self._request("POST", path, data, headers, taken=taken)
+        return self._request("POST", path, data, headers)
 
-    def _request(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], *, taken: type[Exception]
-    ) -> Any:
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         give_up = time.monotonic() + self._timeout
         broken: _Broken | None = None
         while True:
@@ -111,7 +104,7 @@ class Connection:
             if status == 429 and time.monotonic() + wait < give_up:
                 time.sleep(wait)
                 continue
-            return self._answer(status, data, headers, taken)
+            return self._answer(status, data, headers)
 
     def _unanswered(self, method: str, error: _Broken) -> StorageError:
         said = f"service = {self.url!r}: {error}"
@@ -119,14 +112,15 @@ class Connection:
             return StorageError(said)
         return Unanswered(f"{said}; whether this was recorded is not known")
 
-    def _answer(self, status: int, data: bytes, headers: dict[str, str], taken: type[Exception]) -> Any:
+    def _answer(self, status: int, data: bytes, headers: dict[str, str]) -> Any:
         if status == 304:
             return None
         try:
             answer = read_json(data)
             if 200 <= status < 300:
                 return answer
-            reason, field = answer["error"]["reason"], answer["error"]["field"]
+            reason, complaints = answer["error"]["reason"], _complaints(answer["error"])
+            kind = _of_kind(status, answer["error"])
         except (ValueError, KeyError, TypeError):
             raise StorageError(
                 f"service = {self.url!r}: answered with status {status} and not as bestarm does"
@@ -135,9 +129,7 @@ class Connection:
             raise OutcomeUnknown(f"service = {self.url!r}: {reason}", headers.get("Idempotency-Key"))
         if status in (408, 429) or status >= 500:
             raise StorageError(f"service = {self.url!r}: {reason}")
-        if status == 409:
-            raise taken(reason)
-        raise (RefusedValue if field == "value" else InvalidInput)(reason)
+        raise kind.of(complaints, reason)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, float, bytes]:
         connection = self._take()
@@ -187,6 +179,31 @@ class Connection:
                 return
         with contextlib.suppress(OSError):
             connection.close()
+
+
+def _of_kind(status: int, error: dict[str, Any]) -> type[InvalidInput]:
+    """The class of mistakes that the service speaks of. An older one does not say; its status and field do."""
+    if "kind" in error:
+        return _KINDS.get(error["kind"], InvalidInput)
+    return AlreadyTold if status == 409 else RefusedValue if error["field"] == "value" else InvalidInput
+
+
+_KINDS = {kind.kind: kind for kind in (AlreadyTold, NameTaken, NotFound, RefusedValue, SourceTaken)}
+
+
+def _complaints(error: dict[str, Any]) -> list[Complaint]:
+    """What a service says in detail."""
+    told = error.get("complaints") or [error]
+    return [
+        Complaint(
+            one.get("sentence", one["reason"]),
+            one["field"],
+            one.get("value", UNSTATED),
+            one["reason"],
+            tuple(one.get("choices", ())),
+        )
+        for one in told
+    ]
 
 
 def _is_closed(connection: http.client.HTTPConnection) -> bool:

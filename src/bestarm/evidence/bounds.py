@@ -37,7 +37,9 @@ def bound_names() -> list[str]:
 
 def find_bound(name: str) -> Bound:
     if name not in _BOUNDS:
-        raise InvalidInput(f"bound = {name!r}: no such confidence bound; there are {', '.join(bound_names())}")
+        raise InvalidInput(
+            "bound", name, f"no such confidence bound; there are {', '.join(bound_names())}", bound_names()
+        )
     return _BOUNDS[name]
 
 

@@ -18,7 +18,7 @@ from bestarm.integrations.shortlist import (
     verdicts,
 )
 from bestarm.problem import Constraint, Objective
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 ATTRIBUTE = "bestarm"
 """The entry in each candidate's run metadata that holds the verdict."""
@@ -38,14 +38,14 @@ def _experiment(client: Any) -> Any:
     experiment = inside.get("_maybe_experiment") or inside.get("_experiment")
     if isinstance(experiment, kind):
         return experiment
-    raise InvalidInput(f"client = {client!r}: must be an ax.Client with a configured experiment, or an experiment")
+    raise InvalidInput("client", client, "must be an ax.Client with a configured experiment, or an experiment")
 
 
 def _finished(experiment: Any) -> dict[int, Any]:
     trials = {index: trial for index, trial in experiment.trials.items() if trial.status.is_completed}
     for index, trial in trials.items():
         if len(trial.arms) != 1:
-            raise InvalidInput(f"client: trial {index} has {len(trial.arms)} arms; must have one")
+            raise InvalidInput("client", UNSTATED, f"trial {index} has {len(trial.arms)} arms; must have one")
     return trials
 
 
@@ -87,15 +87,15 @@ def from_ax(
     experiment = _experiment(client)
     config = experiment.optimization_config
     if config is None:
-        raise InvalidInput("client: has no objective; call its configure_optimization(...) first")
+        raise InvalidInput("client", UNSTATED, "has no objective; call its configure_optimization(...) first")
     names = list(config.objective.metric_names)
     if len(names) != 1:
         raise InvalidInput(
-            f"client: has the objectives {', '.join(names)}; must have one, the others can be constraints"
+            "client", UNSTATED, f"has the objectives {', '.join(names)}; must have one, the others can be constraints"
         )
     check_goal(objective, bool(config.objective.minimize))
     if objective.metric != names[0]:
-        raise InvalidInput(f"objective.metric = {objective.metric!r}: must be {names[0]!r}, the objective in Ax")
+        raise InvalidInput("objective.metric", objective.metric, f"must be {names[0]!r}, the objective in Ax")
     certified = check_constraints(constraints, constrained=bool(config.outcome_constraints))
     measured = [constraint for constraint in certified if constraint.metric in experiment.metrics]
     tried = _tried(experiment, names[0], measured)
@@ -107,7 +107,7 @@ def ax_params(client: Any, arm: str) -> dict[str, Any]:
     trials = _finished(_experiment(client))
     number = trial_number(arm)
     if number not in trials:
-        raise InvalidInput(f"arm = {arm!r}: the experiment has no finished trial {number}")
+        raise InvalidInput("arm", arm, f"the experiment has no finished trial {number}")
     return dict(trials[number].arms[0].parameters)
 
 

@@ -18,7 +18,7 @@ from bestarm.integrations.shortlist import (
     verdicts,
 )
 from bestarm.problem import Constraint, Objective
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
     import optuna
@@ -33,7 +33,7 @@ def _check(study: optuna.Study) -> None:
     except ImportError:
         raise InvalidInput("the hand-over from Optuna needs Optuna: pip install 'bestarm[optuna]'") from None
     if not isinstance(study, package.study.Study):
-        raise InvalidInput(f"study = {study!r}: must be an optuna.study.Study")
+        raise InvalidInput("study", study, "must be an optuna.study.Study")
 
 
 def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
@@ -72,7 +72,7 @@ def from_optuna(
     _check(study)
     if len(study.directions) > 1:
         raise InvalidInput(
-            f"study: has {len(study.directions)} objectives; must have one; the others can be constraints"
+            "study", UNSTATED, f"has {len(study.directions)} objectives; must have one; the others can be constraints"
         )
     check_goal(objective, study.direction.name == "MINIMIZE")
     tried = list(_tried(_finished(study)))
@@ -89,7 +89,7 @@ def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
     for trial in _finished(study):
         if trial.number == number:
             return dict(trial.params)
-    raise InvalidInput(f"arm = {arm!r}: study {study.study_name!r} has no finished trial {number}")
+    raise InvalidInput("arm", arm, f"study {study.study_name!r} has no finished trial {number}")
 
 
 def to_optuna(study: optuna.Study, answer: Answer) -> None:

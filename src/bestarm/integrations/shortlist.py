@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from bestarm.answer import Answer
 from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput, value
+from bestarm.validation import UNSTATED, InvalidInput, value
 
 LONGEST_ARM = 120
 """Characters of an arm's name: enough to tell candidates apart, short enough for a table."""
@@ -69,7 +69,9 @@ class Shortlist(Problem):
         """The candidate that became this arm."""
         if arm in self._by_arm:
             return self._by_arm[arm]
-        raise InvalidInput(f"arm = {arm!r}: no such arm; the arms are {', '.join(map(repr, self.arm_names))}")
+        raise InvalidInput(
+            "arm", arm, f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}", self.arm_names
+        )
 
     @functools.cached_property
     def _by_arm(self) -> dict[str, Candidate]:
@@ -109,7 +111,7 @@ def trial_number(arm: str) -> int:
     """
     found = re.match(r"trial (\d+)(?::|$)", arm) if isinstance(arm, str) else None
     if found is None:
-        raise InvalidInput(f"arm = {arm!r}: must be the name of a tuner's candidate, such as 'trial 17: depth=6'")
+        raise InvalidInput("arm", arm, "must be the name of a tuner's candidate, such as 'trial 17: depth=6'")
     return int(found[1])
 
 
@@ -130,7 +132,7 @@ def shortlist(
     known, for what was not measured must not count as safe.
     """
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_CANDIDATES:
-        raise InvalidInput(f"top = {quoted(top)}: must be a whole number from 1 to {MOST_CANDIDATES:,}")
+        raise InvalidInput("top", top, f"must be a whole number from 1 to {MOST_CANDIDATES:,}", shown=quoted(top))
     same: dict[str, list[Tried]] = {}
     for trial in sorted(tried, key=lambda trial: trial.number):
         if math.isfinite(trial.value):
@@ -174,9 +176,9 @@ def check_goal(objective: Objective, minimizes: bool) -> None:
     """Complain if the tuner went the other way."""
     goal = "minimize" if minimizes else "maximize"
     if not isinstance(objective, Objective):
-        raise InvalidInput(f"objective = {objective!r}: must be made with bestarm.{goal}(...)")
+        raise InvalidInput("objective", objective, f"must be made with bestarm.{goal}(...)")
     if objective.goal != goal:
-        raise InvalidInput(f"objective.goal = {objective.goal!r}: the tuner was to {goal}")
+        raise InvalidInput("objective.goal", objective.goal, f"the tuner was to {goal}")
 
 
 def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: bool) -> tuple[Constraint, ...]:
@@ -184,8 +186,10 @@ def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: 
     if constraints is None:
         if constrained:
             raise InvalidInput(
-                "constraints: are missing, and the tuner's study has some; name those to certify, such as "
-                "[bestarm.at_most('crash rate', 0.01, noise=bestarm.Bernoulli())], or give [] to certify none"
+                "constraints",
+                UNSTATED,
+                "are missing, and the tuner's study has some; name those to certify, such as "
+                "[bestarm.at_most('crash rate', 0.01, noise=bestarm.Bernoulli())], or give [] to certify none",
             )
         return ()
     listed: tuple[Any, ...] = (None,)
@@ -193,7 +197,7 @@ def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: 
         listed = tuple(constraints)
     if not all(isinstance(constraint, Constraint) for constraint in listed):
         raise InvalidInput(
-            f"constraints = {constraints!r}: must be a list of what bestarm.at_most(...) and bestarm.at_least(...) make"
+            "constraints", constraints, "must be a list of what bestarm.at_most(...) and bestarm.at_least(...) make"
         )
     return listed
 
@@ -204,14 +208,12 @@ def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[di
     `known` has the parameters of the tuner's trials: an answer about other trials than its own is refused.
     """
     if not isinstance(answer, Answer):
-        raise InvalidInput(
-            f"answer = {answer!r}: must be the answer of a study; a study that is still running has none"
-        )
+        raise InvalidInput("answer", answer, "must be the answer of a study; a study that is still running has none")
     lines = {}
     for arm, reason in answer.reasons.items():
         number = trial_number(arm)
         if number not in known or arm_name(number, known[number]) != arm:
-            raise InvalidInput(f"answer: arm {arm!r} is not a trial of this tuner's study")
+            raise InvalidInput("answer", UNSTATED, f"arm {arm!r} is not a trial of this tuner's study")
         lines[number] = reason
     whole = {
         "state": answer.state,

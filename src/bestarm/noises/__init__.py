@@ -28,18 +28,15 @@ def _read(data: object) -> Any:
     name, numbers = data, None
     if isinstance(data, dict) and len(data) == 1:
         [(name, numbers)] = data.items()
-    try:
-        noise = find_noise(name) if isinstance(name, str) else None
-        if noise is not None:
-            fields = list(noise.stated)
-            if isinstance(data, str) and not fields:
-                return noise()
-            if isinstance(data, dict) and len(fields) == 1:
-                return parse(noise, {fields[0]: numbers})
-            if isinstance(data, dict) and fields and isinstance(numbers, list | tuple) and len(numbers) == len(fields):
-                return parse(noise, dict(zip(fields, numbers, strict=True)))
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
+    noise = find_noise(name) if isinstance(name, str) else None
+    if noise is not None:
+        fields = list(noise.stated)
+        if isinstance(data, str) and not fields:
+            return noise()
+        if isinstance(data, dict) and len(fields) == 1:
+            return parse(noise, {fields[0]: numbers})
+        if isinstance(data, dict) and fields and isinstance(numbers, list | tuple) and len(numbers) == len(fields):
+            return parse(noise, dict(zip(fields, numbers, strict=True)))
     raise ValueError(_accepted())
 
 

@@ -97,5 +97,7 @@ def instance(name: str) -> Plan:
     ('25 mg', '75 mg', '150 mg', '300 mg', 'placebo')
     """
     if name not in _instances():
-        raise InvalidInput(f"instance = {name!r}: no such instance; there are {', '.join(instance_names())}")
+        raise InvalidInput(
+            "instance", name, f"no such instance; there are {', '.join(instance_names())}", instance_names()
+        )
     return _instances()[name]

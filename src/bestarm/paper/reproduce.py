@@ -23,7 +23,9 @@ def chosen_experiments(name: str) -> list[str]:
     if name == "all":
         return list(EXPERIMENTS)
     if name not in EXPERIMENTS:
-        raise InvalidInput(f"experiment = {name!r}: no such experiment; there are {', '.join(EXPERIMENTS)} and all")
+        raise InvalidInput(
+            "experiment", name, f"no such experiment; there are {', '.join(EXPERIMENTS)} and all", [*EXPERIMENTS, "all"]
+        )
     return [name]
 
 

@@ -62,4 +62,5 @@ def find_policy(policy: str | type[Policy]) -> type[Policy]:
         return found
     broken = [f"{name} ({error})" for name, found in installed.items() if (error := found.error)]
     without = f"; broken: {', '.join(broken)}" if broken else ""
-    raise InvalidInput(f"policy = {policy!r}: no such policy; there are {', '.join(sorted(all_policies()))}{without}")
+    known = sorted(all_policies())
+    raise InvalidInput("policy", policy, f"no such policy; there are {', '.join(known)}{without}", known)

@@ -41,7 +41,7 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
     "auto" is the card if there is one and the jobs are large enough to pay.
     """
     if device not in DEVICES:
-        raise InvalidInput(f"device = {device!r}: must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}")
+        raise InvalidInput("device", device, f"must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}", DEVICES)
     interpreted = next((job for job in jobs if not job.is_compiled), None)
     if device == "auto":
         runs = [sum(last - first for first, last in spans) for spans in missing]
@@ -50,14 +50,16 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
         return "cuda" if suits and why_no_card() is None else "cpu"
     if device == "cuda":
         if elsewhere:
-            raise InvalidInput("device = 'cuda': runs go to the card, not to an executor or workers; name one of them")
+            raise InvalidInput("device", "cuda", "runs go to the card, not to an executor or workers; name one of them")
         if interpreted is not None:
             raise InvalidInput(
-                f"device = 'cuda': policy {interpreted.policy.name!r} is written in plain Python; "
-                "only policies written as kernels run on a card"
+                "device",
+                "cuda",
+                f"policy {interpreted.policy.name!r} is written in plain Python; "
+                "only policies written as kernels run on a card",
             )
         if reason := why_no_card():
-            raise InvalidInput(f"device = 'cuda': {reason}")
+            raise InvalidInput("device", "cuda", reason)
     return device
 
 

@@ -82,7 +82,9 @@ def _refuse_unreachable(kind: str, address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except OSError as error:
-        raise InvalidInput(f"executor = '{kind}:{address}': nothing answers there: {error}") from None
+        raise InvalidInput(
+            "executor", f"{kind}:{address}", f"nothing answers there: {error}", shown=f"'{kind}:{address}'"
+        ) from None
 
 
 def _dask(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
@@ -96,7 +98,9 @@ def _dask(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
         client = distributed.Client(address, timeout=10, set_as_default=False)
         count = sum(client.nthreads().values())
     except (OSError, ValueError, TimeoutError) as error:
-        raise InvalidInput(f"executor = 'dask:{address}': this is no Dask scheduler: {_first_line(error)}") from None
+        raise InvalidInput(
+            "executor", f"dask:{address}", f"this is no Dask scheduler: {_first_line(error)}", shown=f"'dask:{address}'"
+        ) from None
 
     class DaskExecutor(base):  # type: ignore[misc] # known only where Dask is installed
         """Dask's own executor, which also closes the connection that was opened for it."""
@@ -150,7 +154,9 @@ def _ray(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
     try:
         executor = RayExecutor(address, retries)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        raise InvalidInput(f"executor = 'ray:{address}': this is no Ray cluster: {_first_line(error)}") from None
+        raise InvalidInput(
+            "executor", f"ray:{address}", f"this is no Ray cluster: {_first_line(error)}", shown=f"'ray:{address}'"
+        ) from None
     return lambda: executor, executor.workers
 
 
@@ -174,4 +180,4 @@ def open_workers(executor: str | Executor | None, workers: int | None, *, retrie
     if kind == "ray":
         make, count = _ray(address, retries)
         return Workers(make, workers or count)
-    raise InvalidInput(f"executor = {executor!r}: must be {_KINDS}")
+    raise InvalidInput("executor", executor, f"must be {_KINDS}")

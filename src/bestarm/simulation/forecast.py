@@ -15,14 +15,13 @@ from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem
+from bestarm.problem import Problem, lacks_means
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import CHUNK_SECONDS, Progress, Simulation, whole
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
 from bestarm.theory.information import Flags, truth
-from bestarm.validation import InvalidInput
 
 MOST_WORLDS = 50
 DEFAULT_MAX_TESTS = 10**8
@@ -226,10 +225,8 @@ def _ends(plan: Plan) -> tuple[Floats, Floats]:
     """The lowest and the highest that each mean [arm, metric] is guessed to be."""
     for index, arm in enumerate(plan.arms):
         if missing := [metric for metric in plan.metrics if metric not in (arm.means or {})]:
-            raise InvalidInput(
-                f"arms[{index}].means of {arm.name!r} lacks {', '.join(map(repr, missing))}: "
-                "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
-            )
+            needed = "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
+            raise lacks_means(index, arm, missing, needed)
     guesses = [[(arm.means or {})[metric] for metric in plan.metrics] for arm in plan.arms]
     ends = np.array([[guess if isinstance(guess, tuple) else (guess, guess) for guess in row] for row in guesses])
     return ends[..., 0], ends[..., 1]

@@ -139,7 +139,7 @@ class Simulation:
 
 def whole(name: str, number: object, least: int, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
-        raise InvalidInput(f"{name} = {quoted(number)}: must be a whole number from {least} to {most}")
+        raise InvalidInput(name, number, f"must be a whole number from {least} to {most}", shown=quoted(number))
     return int(number)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 _SHOWN = {
     *("answer_timeout", "application_name", "channel_binding", "client_encoding", "connect_timeout", "gssencmode"),
@@ -28,22 +28,28 @@ def read_address(url: str) -> sa.URL:
     if "://" not in url:
         if _LIKE_A_SERVER.match(url):
             raise InvalidInput(
-                "storage: reads like the address of a server and is not one; write postgresql://user@host/database"
+                "storage",
+                UNSTATED,
+                "reads like the address of a server and is not one; write postgresql://user@host/database",
             )
         return sa.URL.create("sqlite", database=url)
     scheme, _, rest = url.partition("://")
     try:
         address = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        raise InvalidInput("storage: must be a path or a URL such as postgresql://user@host/database") from None
+        raise InvalidInput(
+            "storage", UNSTATED, "must be a path or a URL such as postgresql://user@host/database"
+        ) from None
     backend = address.get_backend_name()
     if backend == "sqlite":
         return sa.URL.create("sqlite", database=address.database or ":memory:")
     if backend not in ("postgresql", "postgres"):
-        named = f" = {scheme}://…" if re.fullmatch(r"[A-Za-z][\w+.-]{0,30}", scheme) else ""
-        raise InvalidInput(f"storage{named}: must be a path, sqlite:///PATH or postgresql://…")
+        said = f"{scheme}://…" if re.fullmatch(r"[A-Za-z][\w+.-]{0,30}", scheme) else UNSTATED
+        raise InvalidInput("storage", said, "must be a path, sqlite:///PATH or postgresql://…", shown=str(said))
     if _is_torn(address, rest):
-        raise InvalidInput("storage: has an @ too many; within a user or a password write it as %40, and / as %2F")
+        raise InvalidInput(
+            "storage", UNSTATED, "has an @ too many; within a user or a password write it as %40, and / as %2F"
+        )
     return address.set(drivername="postgresql+psycopg")
 
 

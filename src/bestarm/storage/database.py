@@ -78,7 +78,7 @@ class Database:
                 self._copy = Copy(path)
             except OSError as error:
                 raise InvalidInput(
-                    f"storage = {self.url!r}: cannot be read where it is, nor copied: {error.strerror}"
+                    "storage", self.url, f"cannot be read where it is, nor copied: {error.strerror}"
                 ) from None
             return address.set(database=self._copy.path)
         return address
@@ -113,8 +113,7 @@ class Database:
             from bestarm.storage.postgres import connect_arguments, take_answer_limit, watch_connections
         except ImportError as error:
             raise InvalidInput(
-                f"storage = {self.url!r}: needs the package {error.name or 'psycopg'!r}; "
-                "pip install 'bestarm[postgres]'"
+                "storage", self.url, f"needs the package {error.name or 'psycopg'!r}; pip install 'bestarm[postgres]'"
             ) from None
         plain, answer_seconds = take_answer_limit(address)
         limits = connect_arguments(plain)
@@ -141,7 +140,7 @@ class Database:
         except UnicodeDecodeError:
             # SQLite quotes damaged names when it complains, and its driver cannot read that.
             raise InvalidInput(
-                f"storage = {self.url!r}: is damaged (texts in it are not UTF-8); restore it from a copy"
+                "storage", self.url, "is damaged (texts in it are not UTF-8); restore it from a copy"
             ) from None
         except (sa.exc.DBAPIError, sa.exc.TimeoutError, sqlite3.DatabaseError) as error:
             if changes and _is_lost(error):
@@ -234,7 +233,7 @@ class Database:
         """A child process must not use, nor close, its parent's connections."""
         if self.in_memory:
             raise InvalidInput(
-                "storage = ':memory:': belongs to the process that made it; share a file with other processes"
+                "storage", ":memory:", "belongs to the process that made it; share a file with other processes"
             )
         self._process = os.getpid()
         self._here = threading.local()
@@ -252,8 +251,10 @@ class Database:
                 self._check_free(connection, create)
             elif found > schema.VERSION:
                 raise InvalidInput(
-                    f"storage = {self.url!r}: was made by a newer bestarm (its schema is version {found}, "
-                    f"this program knows up to {schema.VERSION}); upgrade bestarm to open it"
+                    "storage",
+                    self.url,
+                    f"was made by a newer bestarm (its schema is version {found}, this program knows up to "
+                    f"{schema.VERSION}); upgrade bestarm to open it",
                 )
             if self.is_sqlite:
                 _use_write_ahead_log(connection)
@@ -268,7 +269,7 @@ class Database:
                 self._make_tables(connection)
             elif any(version not in schema.STEPS for version in range(found, schema.VERSION)):
                 raise InvalidInput(
-                    f"storage = {self.url!r}: is too old (its schema is version {found}) for this bestarm to upgrade it"
+                    "storage", self.url, f"is too old (its schema is version {found}) for this bestarm to upgrade it"
                 )
             else:
                 schema.upgrade(connection, found, schema.STEPS, schema.VERSION)
@@ -285,10 +286,10 @@ class Database:
         # A second look, for another process may have made ours since the first.
         if tables and schema.schema.name not in tables:
             raise InvalidInput(
-                f"storage = {self.url!r}: is a database of another program; give a path of its own to bestarm"
+                "storage", self.url, "is a database of another program; give a path of its own to bestarm"
             )
         if not create:
-            raise NoStudiesYet(f"storage = {self.url!r}: holds no studies yet; make one with `bestarm new`")
+            raise NoStudiesYet("storage", self.url, "holds no studies yet; make one with `bestarm new`")
 
     def _make_tables(self, connection: sa.Connection) -> None:
         if self.is_sqlite:
@@ -321,16 +322,16 @@ def _check_path(path: str, *, create: bool) -> None:
     file = Path(path)
     try:
         if file.is_dir():
-            raise InvalidInput(f"storage = {path!r}: is a folder; give the path of a file")
+            raise InvalidInput("storage", path, "is a folder; give the path of a file")
         if file.exists():
             if not file.is_file():
-                raise InvalidInput(f"storage = {path!r}: is not a file")
+                raise InvalidInput("storage", path, "is not a file")
         elif not create:
-            raise InvalidInput(f"storage = {path!r}: no such file; make a study with `bestarm new`, or give --db")
+            raise InvalidInput("storage", path, "no such file; make a study with `bestarm new`, or give --db")
         elif not file.parent.is_dir():
-            raise InvalidInput(f"storage = {path!r}: the folder {str(file.parent)!r} does not exist")
+            raise InvalidInput("storage", path, f"the folder {str(file.parent)!r} does not exist")
     except OSError as error:
-        raise InvalidInput(f"storage = {path!r}: {error.strerror}") from None
+        raise InvalidInput("storage", path, str(error.strerror)) from None
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -42,12 +42,22 @@ class OutcomeUnknown(ConnectionLost):
 class NameTaken(InvalidInput):
     """There is a study of that name already."""
 
+    kind = "name taken"
+
+
+class SourceTaken(InvalidInput):
+    """Results of that source have been recorded already."""
+
+    kind = "source taken"
+
 
 class StudyArchived(InvalidInput):
     """The study has been put away: it can be read and not changed."""
 
+    kind = "archived"
+
     def __init__(self, name: str) -> None:
-        super().__init__(f"study = {name!r}: is archived; bring it back with `bestarm archive --undo` to change it")
+        super().__init__("study", name, "is archived; bring it back with `bestarm archive --undo` to change it")
         self.name = name
 
     def __reduce__(self) -> tuple[type[StudyArchived], tuple[str]]:
@@ -57,8 +67,10 @@ class StudyArchived(InvalidInput):
 class HandedOn(InvalidInput):
     """The test has been handed to somebody else, whose result counts and not the former holder's."""
 
+    kind = "handed on"
+
     def __init__(self, test: int, holder: str) -> None:
-        super().__init__(f"test = {test}: is with {holder} by now, whose result counts")
+        super().__init__("test", test, f"is with {holder} by now, whose result counts")
         self.test = test
         self.holder = holder
 
@@ -69,9 +81,15 @@ class HandedOn(InvalidInput):
 class HoldsEnough(InvalidInput):
     """Somebody asks for tests who holds as many as they may."""
 
+    kind = "holds enough"
+
     def __init__(self, holder: str, held: int) -> None:
-        super().__init__(f"holder = {holder!r}: holds {held:,} tests without a result already")
+        super().__init__("holder", holder, f"holds {held:,} tests without a result already")
+        self.holder = holder
         self.held = held
+
+    def __reduce__(self) -> tuple[type[HoldsEnough], tuple[str, int]]:
+        return HoldsEnough, (self.holder, self.held)
 
 
 BUSY_SECONDS = 60.0
@@ -134,7 +152,7 @@ def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_l
     kind = ConnectionLost if is_lost else StorageError
     for phrase, reason in _MISTAKES.items():
         if re.search(phrase, words):
-            return InvalidInput(f"{where}: {reason}")
+            return InvalidInput("storage", url, reason)
     for phrase, reason in _TROUBLES.items():
         if re.search(phrase, words):
             return kind(f"{where}: {reason}")
@@ -161,7 +179,7 @@ def making_sense(url: str) -> Iterator[None]:
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
         raise InvalidInput(
-            f"storage = {url!r}: is damaged (what it holds makes no sense: {said}); restore it from a copy"
+            "storage", url, f"is damaged (what it holds makes no sense: {said}); restore it from a copy"
         ) from error
 
 

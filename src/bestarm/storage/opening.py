@@ -6,7 +6,7 @@ import os
 
 from bestarm.plugins import load_plugin
 from bestarm.storage.base import Storage
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 DEFAULT_URL = "bestarm.db"
 
@@ -28,8 +28,8 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
         # Of a URL nothing is repeated: it may hold a password.
-        named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
-        raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
+        said = UNSTATED if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else url
+        raise InvalidInput("storage", said, "must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     if (make := load_plugin("bestarm.storages", scheme)) is not None:
         made: Storage = make(url, create=create)

@@ -144,4 +144,4 @@ def outcome_row(
 
 
 def no_such_test(test: int) -> InvalidInput:
-    return InvalidInput(f"test = {test}: no such test in this study; `bestarm status` lists the pending ones")
+    return InvalidInput("test", test, "no such test in this study; `bestarm status` lists the pending ones")

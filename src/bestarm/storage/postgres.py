@@ -68,7 +68,7 @@ def take_answer_limit(address: sa.URL) -> tuple[sa.URL, float]:
         seconds = 0.0
     if not 0.0 < seconds <= 86400.0:
         raise InvalidInput(
-            f"answer_timeout = {said!r}: must be a number of seconds, above 0 and at most 86400; it stands in the URL"
+            "answer_timeout", said, "must be a number of seconds, above 0 and at most 86400; it stands in the URL"
         )
     return address.difference_update_query(["answer_timeout"]), seconds
 

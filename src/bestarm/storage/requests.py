@@ -25,11 +25,11 @@ def new_key() -> str:
     return uuid.uuid4().hex
 
 
-def check_key(key: object) -> str:
+def check_key(key: object, field: str = "key") -> str:
     """A key as a user gives it."""
     if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
         shown = repr(key) if len(repr(key)) <= 80 else f"{repr(key)[:80]}…"
-        raise InvalidInput(f"key = {shown}: must be text of 1 to {LONGEST_KEY} printable characters")
+        raise InvalidInput(field, key, f"must be text of 1 to {LONGEST_KEY} printable characters", shown=shown)
     return key
 
 
@@ -52,8 +52,10 @@ def find_done(connection: sa.Connection, key: int, request: str, what: str, dige
         return None
     if (row.what, row.digest) != (what, digest):
         raise InvalidInput(
-            f"key = {request!r}: was used in this study for something else ({row.what}); "
-            "repeat the same under a key, and give everything new a key of its own"
+            "key",
+            request,
+            f"was used in this study for something else ({row.what}); repeat the same under a key, and give "
+            "everything new a key of its own",
         )
     return Done._make(row)
 

@@ -30,6 +30,7 @@ from bestarm.storage.errors import (
     HoldsEnough,
     NameTaken,
     OutcomeUnknown,
+    SourceTaken,
     StorageError,
     StudyArchived,
     making_sense,
@@ -154,7 +155,7 @@ class SQLStorage(Storage):
             except sa.exc.IntegrityError:
                 if (made := self._created_under(name, request)) is not None:
                     return made
-                raise NameTaken(f"name = {name!r}: a study of this name exists already in {self.url!r}") from None
+                raise NameTaken("name", name, f"a study of this name exists already in {self.url!r}") from None
             return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
 
         return self._safely(create)
@@ -227,7 +228,7 @@ class SQLStorage(Storage):
         """Keep everybody else from changing this study, though not from telling results."""
         row = connection.execute(how, {"key": key}).first()
         if row is None:
-            raise InvalidInput(f"study = {key}: no such study in {self.url!r}")
+            raise InvalidInput("study", key, f"no such study in {self.url!r}")
         return _Locked(self._database.time(connection), bool(row.by_arrival), row.name, row.archived is not None)
 
     def _lock_open(self, connection: sa.Connection, key: int) -> _Locked:
@@ -395,7 +396,7 @@ class SQLStorage(Storage):
                 try:
                     connection.execute(sa.insert(sources).values(study=key, source=text(source)))
                 except sa.exc.IntegrityError:
-                    raise InvalidInput(f"{source}: has been recorded in this study already") from None
+                    raise SourceTaken(f"{source}: has been recorded in this study already") from None
             last, number, _ = self._plans.rest(connection, key, 0)
             arrival = self._outcomes.count_arrivals(connection, key, len(columns)) if locked.by_arrival else None
             ids = issue_given(connection, key, last + 1, number + 1, columns, ends, holder, locked.now, arrival)
@@ -451,7 +452,7 @@ class SQLStorage(Storage):
             if old is None:
                 if issued_test(connection, key, test) is None:
                     raise no_such_test(test)
-                raise InvalidInput(f"test = {test}: has no result yet; there is nothing to correct")
+                raise InvalidInput("test", test, "has no result yet; there is nothing to correct")
             numbers = sa.select(sa.func.max(outcomes.c.correction) + 1, sa.func.max(outcomes.c.arrival)).where(
                 outcomes.c.study == key, outcomes.c.test == test
             )

@@ -12,7 +12,7 @@ from bestarm.policies import find_policy
 from bestarm.storage.base import Aside, Storage, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, NotFound
 
 LONGEST_LEASE = 1e9
 MOST_DAYS = 10_000.0
@@ -31,13 +31,15 @@ def check_can_be_decided(plan: Plan) -> None:
 class UnreadableStudy(InvalidInput):
     """A study whose plan cannot be read here: damaged, or made by a program that allowed what this one does not."""
 
+    kind = "unreadable study"
+
 
 def read_plan(record: StudyRecord) -> Plan:
     """The plan of a study."""
     try:
         return Plan.from_json(record.plan)
     except (ValueError, RecursionError) as error:
-        raise UnreadableStudy(f"study = {record.name!r}: its plan cannot be read: {error}") from None
+        raise UnreadableStudy("study", record.name, f"its plan cannot be read: {error}") from None
 
 
 def why_unreadable(record: StudyRecord) -> str | None:
@@ -55,8 +57,8 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
     if record is None:
         there = [other.name for other in storage.studies()]
         listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
-        raise InvalidInput(
-            f"study = {name!r}: no such study in {storage.url!r}; there {'are ' + listed if there else 'is none'}"
+        raise NotFound(
+            "study", name, f"no such study in {storage.url!r}; there {'are ' + listed if there else 'is none'}"
         )
     return record
 
@@ -74,11 +76,13 @@ def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) 
 def check_ask(n: object, days: object, lease: object) -> None:
     """Complain of a wish for tests that cannot be fulfilled."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
-        raise InvalidInput(f"n = {quoted(n)}: must be a whole number from 1 to 1,000,000")
+        raise InvalidInput("n", n, "must be a whole number from 1 to 1,000,000", shown=quoted(n))
     if days is not None and lease is not None:
         raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
     if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
-        raise InvalidInput(f"days = {quoted(days)}: must be a positive number of days, at most {MOST_DAYS:,.0f}")
+        raise InvalidInput(
+            "days", days, f"must be a positive number of days, at most {MOST_DAYS:,.0f}", shown=quoted(days)
+        )
     if lease is not None:
         check_lease(lease)
 
@@ -91,21 +95,24 @@ def most_held(plan: Plan) -> int:
 def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
     """Why somebody is handed nothing."""
     return InvalidInput(
-        f"n = {n}: {holder} holds {held:,} tests without a result, and nobody can hold more than {most_held(plan):,} "
-        f"of this study ({MOST_HELD:,}, and {HELD_PER_STREAM} for each metric of each arm); tell results, or free "
-        f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by {shlex.quote(holder)}`"
+        "n",
+        n,
+        f"{holder} holds {held:,} tests without a result, and nobody can hold more than {most_held(plan):,} of "
+        f"this study ({MOST_HELD:,}, and {HELD_PER_STREAM} for each metric of each arm); tell results, or free "
+        f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by "
+        f"{shlex.quote(holder)}`",
     )
 
 
 def check_last(last: object) -> None:
     """Complain of a number of events that no database can be asked for."""
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or not 1 <= last < 2**63):
-        raise InvalidInput(f"last = {quoted(last)}: must be a whole number from 1 to 2^63 - 1")
+        raise InvalidInput("last", last, "must be a whole number from 1 to 2^63 - 1", shown=quoted(last))
 
 
 def check_lease(lease: object) -> None:
     if not (_is_number(lease) and 0 < lease <= LONGEST_LEASE):  # type: ignore[operator]
-        raise InvalidInput(f"lease = {quoted(lease)}: must be a positive number of seconds")
+        raise InvalidInput("lease", lease, "must be a positive number of seconds", shown=quoted(lease))
 
 
 def _is_number(value: object) -> bool:

@@ -33,17 +33,18 @@ class Command:
 
     def __init__(self, template: str, study: str, *, timeout: float | None = None, shell: bool = False) -> None:
         if timeout is not None and not timeout > 0:
-            raise InvalidInput(f"timeout = {timeout!r}: must be a positive number of seconds")
+            raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
         try:
             words = shlex.split(template)
         except ValueError as error:
-            raise InvalidInput(f"command = {template!r}: cannot be split into words: {error}") from None
+            raise InvalidInput("command", template, f"cannot be split into words: {error}") from None
         if not words:
-            raise InvalidInput(f"command = {template!r}: must not be empty")
+            raise InvalidInput("command", template, "must not be empty")
         if shell and (place := _quoted_place(template)):
             raise InvalidInput(
-                f"command = {template!r}: {{{place}}} stands inside quotes; write {_variable(place)} there, or take it "
-                "out of the quotes"
+                "command",
+                template,
+                f"{{{place}}} stands inside quotes; write {_variable(place)} there, or take it out of the quotes",
             )
         self._template = template
         self._words = words
@@ -64,8 +65,10 @@ class Command:
             taken = [name for name in names.get(place[1], ()) if name.startswith("-")] if place else []
             if place and taken:
                 raise InvalidInput(
-                    f"command = {self._template!r}: {taken[0]!r} begins with a dash and would be taken for an option; "
-                    f"put `--` before {place[0]}, or write --{place[1]}={place[0]}"
+                    "command",
+                    self._template,
+                    f"{taken[0]!r} begins with a dash and would be taken for an option; put `--` before "
+                    f"{place[0]}, or write --{place[1]}={place[0]}",
                 )
 
     def __call__(self, test: Test) -> float:

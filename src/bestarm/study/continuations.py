@@ -92,7 +92,7 @@ def outlook(
     on the long side (typically by a factor of two), and `p90_tests` is typically three to six times what it takes.
     """
     if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 10**6:
-        raise InvalidInput(f"runs = {quoted(runs)}: must be a whole number from 1 to 1,000,000")
+        raise InvalidInput("runs", runs, "must be a whole number from 1 to 1,000,000", shown=quoted(runs))
     before, so_far = policy.spent
     left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
     answers, tests, cost = [], [], []

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from bestarm.parsing import is_decimal
 from bestarm.study.values import read_number
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", "round", "corrections")
 """Of an export. What is imported needs arm, metric and value, or, for tests that were asked for, test and value."""
@@ -188,16 +188,16 @@ def short(text: str) -> str:
 def read_value(text: str, where: str = "value") -> float:
     """A number as people and spreadsheets write it, with a decimal point."""
     if not text:
-        raise InvalidInput(f"{where}: is missing")
+        raise InvalidInput(where, UNSTATED, "is missing")
     if len(text) > LONGEST_NUMBER:
-        raise InvalidInput(f"{where} = {short(text)}: must be a number")
+        raise InvalidInput(where, text, "must be a number", shown=short(text))
     if "," in text and is_decimal(text.strip().replace(",", ".")):
-        raise InvalidInput(f"{where} = {text!r}: must be written with a decimal point, as in 3.5")
+        raise InvalidInput(where, text, "must be written with a decimal point, as in 3.5")
     return read_number(text, where)
 
 
 def read_test(text: str) -> int:
     """The number of a test, from a file or the command line."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text[:20]) < 2**63 and len(text) <= 20):
-        raise InvalidInput(f"test = {short(text)}: must be the number of a test, as `bestarm ask` gives it")
+        raise InvalidInput("test", text, "must be the number of a test, as `bestarm ask` gives it", shown=short(text))
     return int(text)

@@ -71,8 +71,10 @@ class Decider:
             if numbers.min(initial=0) < 0 or numbers.max(initial=0) >= count:
                 place = int(np.argmax((numbers < 0) | (numbers >= count)))
                 raise InvalidInput(
-                    f"study = {self._plan.name!r}: its record is damaged (test {entries.ids[place]} is of {kind} "
-                    f"number {numbers[place]}, and there are {count}); restore the database from a copy"
+                    "study",
+                    self._plan.name,
+                    f"its record is damaged (test {entries.ids[place]} is of {kind} number {numbers[place]}, and "
+                    f"there are {count}); restore the database from a copy",
                 )
 
     def _normal(self, metrics: Ints, values: Floats) -> Floats:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
-from bestarm.storage.errors import making_sense
+from bestarm.storage.errors import SourceTaken, making_sense
 from bestarm.study.csv_reader import COLUMNS, Sheet
 from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.study import Study
@@ -67,12 +67,10 @@ def _import(study: Study, sheet: Sheet, once: bool, key: str | None) -> Recorded
     source = f"sha256:{sheet.digest}" if once else ""
     try:
         ids = study._add(found.results, source, found.ends, key)
-    except InvalidInput as error:
-        if source and str(error).startswith(source):
-            raise InvalidInput(
-                f"{sheet.name}: is in this study already; `bestarm import --again` records the same results once more"
-            ) from None
-        raise
+    except SourceTaken:
+        raise SourceTaken(
+            f"{sheet.name}: is in this study already; `bestarm import --again` records the same results once more"
+        ) from None
     return Recorded(len(ids), ids[0], ids[-1], found.skipped)
 
 

@@ -15,7 +15,7 @@ from bestarm.plan import Plan
 from bestarm.storage.base import Aside
 from bestarm.study.values import check_value
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 
 Counted = float | Mapping[str, float] | None
 """A value for every metric, values by metric, or nothing."""
@@ -72,7 +72,7 @@ class Declared:
         """Checked against the plan: every value must be one that its metric can take."""
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             name = words.retries.partition("=")[0].partition(" ")[0]
-            raise InvalidInput(f"{name} = {quoted(retries)}: must be a whole number from 0 on")
+            raise InvalidInput(name, retries, "must be a whole number from 0 on", shown=quoted(retries))
         failed = _by_metric(plan, failed_as, words.failed)
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 
@@ -113,13 +113,14 @@ def _by_metric(plan: Plan, counted: Counted, words: str) -> dict[str, float]:
     checked: dict[str, float] = {}
     for metric, value in given.items():
         if metric not in parts:
-            raise InvalidInput(f"{name}: no metric {metric!r}; there are {', '.join(map(repr, parts))}")
+            raise InvalidInput(name, UNSTATED, f"no metric {metric!r}; there are {', '.join(map(repr, parts))}", parts)
         try:
             checked[metric] = check_value(parts[metric], value)
         except InvalidInput as error:
             if isinstance(counted, Mapping):
-                raise InvalidInput(f"{name}: {error}") from None
-            raise InvalidInput(f"{name}: {error}; values can be given for each metric by name") from None
+                raise InvalidInput(name, value, str(error), sentence=f"{name}: {error}") from None
+            sentence = f"{name}: {error}; values can be given for each metric by name"
+            raise InvalidInput(name, value, str(error), sentence=sentence) from None
     return checked
 
 
@@ -137,12 +138,12 @@ def read_declared(options: Sequence[str], name: str) -> Counted:
         try:
             value = read_decimal(text)
         except ValueError:
-            raise InvalidInput(f"{name} = {option!r}: must be VALUE or METRIC=VALUE") from None
+            raise InvalidInput(name, option, "must be VALUE or METRIC=VALUE") from None
         if not equals:
             if len(options) > 1:
-                raise InvalidInput(f"{name} = {option!r}: stands for every metric and must stand alone")
+                raise InvalidInput(name, option, "stands for every metric and must stand alone")
             return value
         if metric in found:
-            raise InvalidInput(f"{name} = {option!r}: {metric!r} is given twice")
+            raise InvalidInput(name, option, f"{metric!r} is given twice")
         found[metric] = value
     return found or None

@@ -164,7 +164,7 @@ class Follower:
         """Read the study's entry, and start afresh if something in its past has changed."""
         record = self._storage.look(self._record)
         if record is None:
-            raise InvalidInput(f"study = {self.name!r}: is no longer in {self._storage.url!r}")
+            raise InvalidInput("study", self.name, f"is no longer in {self._storage.url!r}")
         changed = record.revision != self._record.revision
         self._record = record
         if changed:

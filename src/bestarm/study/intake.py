@@ -14,7 +14,7 @@ from bestarm.study.csv_reader import LONGEST_NUMBER, Complaints, Sheet, read_tes
 from bestarm.study.study import Study, Test
 from bestarm.study.values import check_value
 from bestarm.texts import cell, from_cell
-from bestarm.validation import LONGEST_NAME, MOST, InvalidInput
+from bestarm.validation import LONGEST_NAME, MOST, UNSTATED, InvalidInput
 
 T = TypeVar("T")
 
@@ -105,10 +105,11 @@ class _Careful:
             arm = self._study.arm_number(_meant(named["arm"], self._study.plan.arm_names))
             metric = self._study.metric_number(_meant(named["metric"], self._study.plan.metrics))
         except InvalidInput as error:
-            # To list the choices once is enough.
-            reason = str(error).split("; there are ")[0] if self._has_listed else str(error)
+            if self._has_listed:
+                # To list the choices once is enough.
+                raise InvalidInput(str(error.field), error.value, f"no such {error.field}") from None
             self._has_listed = True
-            raise InvalidInput(reason) from None
+            raise
         return arm, metric, check_value(self._study.plan.parts[metric], read_value(named["value"]))
 
 
@@ -119,10 +120,10 @@ def _meant(text: str, names: Sequence[str]) -> str:
 
 def _check_name(field: str, name: str) -> None:
     if not name:
-        raise InvalidInput(f"{field}: is missing")
+        raise InvalidInput(field, UNSTATED, "is missing")
     # An export's may have an apostrophe more.
     if len(name) > LONGEST_NAME + 1:
-        raise InvalidInput(f"{field} = {short(name)}: no such {field}")
+        raise InvalidInput(field, name, f"no such {field}", shown=short(name))
 
 
 def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
@@ -139,7 +140,7 @@ def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
             try:
                 test = read_test(named["test"])
                 if test in seen:
-                    raise InvalidInput(f"test = {test}: is on line {seen[test]} too")
+                    raise InvalidInput("test", test, f"is on line {seen[test]} too")
                 seen[test] = number
                 rows.append((number, test, named))
             except InvalidInput as error:
@@ -158,14 +159,14 @@ def _checked_result(
     study: Study, test: int, found: tuple[Issued, Outcome | None] | None, fields: dict[str, str]
 ) -> float:
     if found is None:
-        raise InvalidInput(f"test = {test}: no such test in study {study.name!r}")
+        raise InvalidInput("test", test, f"no such test in study {study.name!r}")
     issued, outcome = found
     arm, part = study.plan.arm_names[issued.arm], study.plan.parts[issued.metric]
     given = {name: {fields[name], from_cell(fields[name])} for name in ("arm", "metric") if name in fields}
     if arm not in given.get("arm", {arm}) or part.metric not in given.get("metric", {part.metric}):
-        raise InvalidInput(f"test = {test}: is {part.metric!r} of {arm!r}")
+        raise InvalidInput("test", test, f"is {part.metric!r} of {arm!r}")
     value = check_value(part, read_value(fields["value"]))
     if outcome is not None and outcome.value != value:
         has = "was abandoned" if outcome.value is None else f"has the result {outcome.value:g} already"
-        raise InvalidInput(f"test = {test} ({part.metric!r} of {arm!r}): {has}")
+        raise InvalidInput("test", test, has, shown=f"{test} ({part.metric!r} of {arm!r})")
     return value

@@ -33,11 +33,13 @@ from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.values import check_value
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, NotFound
 
 
 class AlreadyTold(InvalidInput):
     """The test has another outcome, which `Study.correct` replaces if it was wrong, or is somebody else's by now."""
+
+    kind = "already told"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Study(Follower):
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise InvalidInput(f"seed = {quoted(seed)}: must be a whole number from 0 to 2^63 - 1")
+            raise InvalidInput("seed", seed, "must be a whole number from 0 to 2^63 - 1", shown=quoted(seed))
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
         return cls(kept, new_record(kept, plan, seed), holder=holder)
@@ -277,7 +279,7 @@ class Study(Follower):
         The test is handed to nobody until somebody tells a value for it, fails, releases or abandons it.
         """
         if kind not in ASIDES:
-            raise InvalidInput(f"kind = {kind!r}: must be one of {', '.join(map(repr, ASIDES))}")
+            raise InvalidInput("kind", kind, f"must be one of {', '.join(map(repr, ASIDES))}", ASIDES)
         issued = self._issued(test)
         self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason, request=self._new_request())
         self._let_go([issued.id])
@@ -338,12 +340,12 @@ class Study(Follower):
 
     def arm_number(self, name: str) -> int:
         if name not in self._arms:
-            raise InvalidInput(f"arm = {name!r}: no such arm; {_choices(self.plan.arm_names)}")
+            raise InvalidInput("arm", name, f"no such arm; {_listed(self.plan.arm_names)}", self.plan.arm_names)
         return self._arms[name]
 
     def metric_number(self, name: str) -> int:
         if name not in self._metrics:
-            raise InvalidInput(f"metric = {name!r}: no such metric; {_choices(self.plan.metrics)}")
+            raise InvalidInput("metric", name, f"no such metric; {_listed(self.plan.metrics)}", self.plan.metrics)
         return self._metrics[name]
 
     # ------------------------------------------------------------------------------------------------ inside
@@ -359,13 +361,14 @@ class Study(Follower):
         if issued is None:
             found = self._storage.test(self._record.key, number)
             if found is None:
-                raise InvalidInput(f"test = {number}: no such test in study {self.name!r}")
+                raise NotFound("test", number, f"no such test in study {self.name!r}")
             issued = found[0]
         if isinstance(test, Test) and self._test(issued) != test:
             here = self._test(issued)
             raise InvalidInput(
-                f"test = {number}: is {here.metric!r} of {here.arm!r} in study {self.name!r}, "
-                f"not {test.metric!r} of {test.arm!r}"
+                "test",
+                number,
+                f"is {here.metric!r} of {here.arm!r} in study {self.name!r}, not {test.metric!r} of {test.arm!r}",
             )
         return issued
 
@@ -379,8 +382,10 @@ class Study(Follower):
     def _handed_on(self, error: HandedOn) -> AlreadyTold:
         test = self._test(self._issued(error.test))
         return AlreadyTold(
-            f"test = {test.id} ({test.metric!r} of {test.arm!r}): was handed to {error.holder} in the meantime, whose "
-            "result counts"
+            "test",
+            test.id,
+            f"was handed to {error.holder} in the meantime, whose result counts",
+            shown=f"{test.id} ({test.metric!r} of {test.arm!r})",
         )
 
     def _recall(self, tests: Sequence[int]) -> None:
@@ -398,10 +403,11 @@ class Study(Follower):
 
     def _already(self, issued: Issued, outcome: Outcome) -> AlreadyTold:
         test = self._test(issued)
-        where = f"test = {test.id} ({test.metric!r} of {test.arm!r})"
         if outcome.value is None:
-            return AlreadyTold(f"{where}: was abandoned{': ' + outcome.reason if outcome.reason else ''}")
-        return AlreadyTold(f"{where}: has the result {outcome.value:g} already; use correct to replace it")
+            reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
+        else:
+            reason = f"has the result {outcome.value:g} already; use correct to replace it"
+        return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.metric!r} of {test.arm!r})")
 
 
 @contextlib.contextmanager
@@ -416,10 +422,10 @@ def _repeatable() -> Iterator[None]:
 def _id(test: Test | int) -> int:
     number = test.id if isinstance(test, Test) else test
     if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**63:
-        raise InvalidInput(f"test = {quoted(number)}: must be a test, or the number of one")
+        raise InvalidInput("test", number, "must be a test, or the number of one", shown=quoted(number))
     return number
 
 
-def _choices(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     listed = ", ".join(map(repr, names[:10]))
     return f"there are {listed}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"

@@ -11,6 +11,8 @@ from bestarm.validation import InvalidInput, finite_number, moderate
 class RefusedValue(InvalidInput):
     """A value that a metric with the stated noise cannot take."""
 
+    kind = "refused value"
+
 
 def check_value(part: Objective | Constraint, value: object) -> float:
     """The value as a number, if the metric can take it."""
@@ -18,7 +20,8 @@ def check_value(part: Objective | Constraint, value: object) -> float:
         number = moderate(finite_number(part.noise.read_value(value)))
         part.noise.check_value(number)
     except ValueError as error:
-        raise RefusedValue(f"value of {part.metric!r} = {quoted(value)}: {error}") from None
+        sentence = f"value of {part.metric!r} = {quoted(value)}: {error}"
+        raise RefusedValue("value", value, str(error), sentence=sentence) from None
     return number
 
 
@@ -27,4 +30,4 @@ def read_number(text: str, where: str) -> float:
     try:
         return read_decimal(text)
     except ValueError as error:
-        raise InvalidInput(f"{where} = {quoted(text)}: {error}") from None
+        raise InvalidInput(where, text, str(error), shown=quoted(text)) from None

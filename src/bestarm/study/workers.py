@@ -148,8 +148,10 @@ def _create_or_open(
     study = Study.open(plan.name, storage=storage)
     if study.plan != plan:
         raise InvalidInput(
-            f"name = {plan.name!r}: there is a study of this name in {storage.url!r} with another plan "
-            f"({difference(study.plan, plan)}); give another name to start anew"
+            "name",
+            plan.name,
+            f"there is a study of this name in {storage.url!r} with another plan "
+            f"({difference(study.plan, plan)}); give another name to start anew",
         )
     return study
 

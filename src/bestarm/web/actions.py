@@ -14,7 +14,7 @@ from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
 from bestarm.web import models
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
-from bestarm.web.errors import Problem, json_response
+from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import Hub
 from bestarm.web.limits import Limits
 from bestarm.web.shared import SharedStudy
@@ -101,7 +101,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
-            raise Problem(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
+            raise Refusal(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
         recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"), desk.do_slowly)
         return json_response({"told": recorded.results})
 
@@ -154,7 +154,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
         held_by = body.held_by
         if held_by is not None and body.tests:
-            raise Problem(422, "held_by: give it, or the tests, and not both", "held_by")
+            raise Refusal(422, "held_by: give it, or the tests, and not both", "held_by")
 
         def act(one: SharedStudy) -> list[int]:
             if held_by is not None:

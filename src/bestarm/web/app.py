@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from bestarm import __version__
 from bestarm.storage.opening import open_storage
 from bestarm.web.description import describe
-from bestarm.web.errors import Problem, handle_problems
+from bestarm.web.errors import Refusal, handle_errors
 from bestarm.web.events import Hub
 from bestarm.web.guard import Guard
 from bestarm.web.limits import Limits
@@ -57,7 +57,7 @@ def create_app(
     )
     app.state.hub = hub
     app.state.limits = limits
-    handle_problems(app, desk.storage.url)
+    handle_errors(app, desk.storage.url)
     app.include_router(make_router(desk, hub, limits, needs_token=token is not None))
     _add_pages(app)
     app.add_middleware(Guard, token=token, allowed_hosts=allowed_hosts, limits=limits)
@@ -72,7 +72,7 @@ def _add_pages(app: FastAPI) -> None:
         for name in names:
             if (STATIC / name).is_file():
                 return FileResponse(STATIC / name, headers={"Cache-Control": "no-cache"})
-        raise Problem(404, "the dashboard is not installed")
+        raise Refusal(404, "the dashboard is not installed")
 
     @app.get("/", include_in_schema=False)
     async def studies() -> Response:

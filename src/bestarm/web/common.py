@@ -11,11 +11,11 @@ from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
-from bestarm.parsing import read_json
+from bestarm.parsing import Malformed, read_json
 from bestarm.storage.requests import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
-from bestarm.web.errors import Problem
+from bestarm.web.errors import Refusal
 
 
 def _digits(text: Any) -> Any:
@@ -69,7 +69,8 @@ class StrictRoute(APIRoute):
                     # Where the request keeps it for who asks for it next.
                     request._json = read_json(body)
                 except InvalidInput as error:
-                    raise Problem(400, f"the body is {error}" if "JSON" in str(error) else str(error)) from None
+                    said = f"the body is {error}" if isinstance(error, Malformed) else str(error)
+                    raise Refusal(400, said, kind=error.kind, complaints=error.complaints) from None
             return await handle(request)
 
         return strict
@@ -87,7 +88,7 @@ def _check_type(request: Request) -> None:
     if request.method == "POST":
         wanted = _wanted_type(request)
         if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
-            raise Problem(415, f"the body must be {wanted}, and the header Content-Type must say so", "Content-Type")
+            raise Refusal(415, f"the body must be {wanted}, and the header Content-Type must say so", "Content-Type")
 
 
 def takes_key() -> dict[str, Any]:
@@ -106,7 +107,4 @@ def idempotency_key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is None:
         return None
-    try:
-        return check_key(key)
-    except InvalidInput as error:
-        raise Problem(422, str(error).replace("key", "Idempotency-Key", 1), "Idempotency-Key") from None
+    return check_key(key, "Idempotency-Key")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,35 +14,57 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from bestarm.storage.errors import OutcomeUnknown, StorageError
+from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
-from bestarm.validation import InvalidInput
+from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
 from bestarm.web.description import allowed_methods
+from bestarm.web.models import WHOLE
 from bestarm.web.threads import Gone
 
 LONGEST_REASON = 10_000
+LONGEST_VALUE = 200
+MOST_CHOICES = 100
+"""Of a complaint, what is repeated to the client."""
+
 _INTERNAL = "The service failed at this request; its log says more."
 
 _log = logging.getLogger("bestarm.web")
 
 
-class Problem(Exception):
-    """Ends a request with a status, the field at fault and the reason."""
+class Refusal(Exception):
+    """Ends a request with a status, a reason, and perhaps the field at fault or complaints of several."""
 
-    def __init__(self, status: int, reason: str, field: str | None = None, **headers: str) -> None:
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        field: str | None = None,
+        *,
+        kind: str | None = None,
+        complaints: Iterable[Complaint] = (),
+        **headers: str,
+    ) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
         self.field = field
+        self.kind = kind or _KINDS.get(status, "invalid")
+        self.complaints = tuple(complaints) or (Complaint(reason, field, reason=reason),)
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-class NotThere(InvalidInput):
-    """The study or test that a request is about does not exist."""
-
-
-class Taken(InvalidInput):
-    """Another study has the name."""
+_KINDS = {
+    401: "token wanted",
+    403: "forbidden",
+    404: "not found",
+    408: "too slow",
+    413: "too large",
+    429: "too many requests",
+    500: "fault",
+    503: "unavailable",
+    504: "outcome unknown",
+}
+"""What a status means to programs, where no exception says it better."""
 
 
 def json_bytes(data: Any) -> bytes:
@@ -66,34 +88,56 @@ def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | Non
     return Response(json_bytes(data), status, dict(headers or {}), "application/json")
 
 
-def refusal(problem: Problem) -> Response:
-    reason = problem.reason
-    if len(reason) > LONGEST_REASON:
-        reason = f"{reason[:LONGEST_REASON]}…"
-    return json_response({"error": {"field": problem.field, "reason": reason}}, problem.status, problem.headers)
+def error_response(refusal: Refusal) -> Response:
+    detail = {
+        "field": refusal.field,
+        "reason": _short(refusal.reason),
+        "kind": refusal.kind,
+        "complaints": [_data(complaint) for complaint in refusal.complaints],
+    }
+    return json_response({"error": detail}, refusal.status, refusal.headers)
 
 
-_FIELD = re.compile(r"(?P<field>[a-z_]+(?:\[\d+\]|\.[a-z_]+)*)(?: of '.*?'| \(.*?\))?(?: = |: | is missing| lacks )")
+def _short(text: str, longest: int = LONGEST_REASON) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
-def field_of(sentence: str) -> str | None:
-    """The field that a sentence such as "delta = 2: must lie …" is about."""
-    found = _FIELD.match(sentence)
-    return found["field"] if found else None
+def _data(complaint: Complaint) -> dict[str, Any]:
+    """A complaint as it is sent; of its value, what is short and plain."""
+    value = complaint.value
+    is_short = value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= WHOLE)
+    stated = {"value": value} if is_short or (isinstance(value, str) and len(value) <= LONGEST_VALUE) else {}
+    sentence, reason = (_short(text, LONGEST_SENTENCE) for text in (complaint.sentence, complaint.reason))
+    choices = list(complaint.choices[:MOST_CHOICES])
+    return {"field": complaint.field, "reason": reason, "choices": choices, "sentence": sentence} | stated
 
 
-def as_problem(error: InvalidInput | StorageError, storage_url: str, prefix: str = "") -> Problem:
+def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = "") -> Refusal:
     """What a study complained of. Where the database is, is nobody's business."""
-    reason = str(error).replace(repr(storage_url), "this service")
-    field = field_of(reason)
+
+    def hidden(text: str) -> str:
+        return text.replace(repr(storage_url), "this service")
+
+    said = hidden(str(error)).removeprefix("storage = this service: ")
     if isinstance(error, OutcomeUnknown):
-        return Problem(504, reason.removeprefix("storage = this service: "), None)
-    if isinstance(error, StorageError) or field == "storage":
-        return Problem(503, reason.removeprefix("storage = this service: "), None, Retry_After="1")
-    if isinstance(error, NotThere):
-        return Problem(404, reason, field)
-    status = 409 if isinstance(error, AlreadyTold | Taken) else 422
-    return Problem(status, reason, prefix + field if field else None)
+        return Refusal(504, said)
+    if isinstance(error, StorageError) or error.field == "storage":
+        return Refusal(503, said, Retry_After="1")
+    complaints = [
+        dataclasses.replace(
+            complaint,
+            sentence=hidden(complaint.sentence),
+            reason=hidden(complaint.reason),
+            field=prefix + complaint.field if complaint.field else None,
+        )
+        for complaint in error.complaints
+    ]
+    status = next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 422)
+    return Refusal(status, said, complaints[0].field, kind=error.kind, complaints=complaints)
+
+
+_STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, NameTaken: 409}
+"""Of mistakes that have a status of their own."""
 
 
 _WORDS = {
@@ -121,33 +165,34 @@ def _path(location: Iterable[str | int]) -> str:
     return path
 
 
-def _bad_request(error: RequestValidationError) -> Problem:
+def _bad_request(error: RequestValidationError) -> Refusal:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return Problem(400, f"the body is not valid JSON: {first['ctx']['error']}")
+        return Refusal(400, f"the body is not valid JSON: {first['ctx']['error']}")
     source, *rest = first["loc"]
     # Of a value that may be a number or true or false, pydantic names the kind too.
     field = _path(part for part in rest if part not in ("float", "bool")) or None
     words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
     if field is None:
-        return Problem(422, f"the {source} {words}")
-    return Problem(422, f"{field}{' ' if words.startswith('is ') else ': '}{words}", field)
+        return Refusal(422, f"the {source} {words}")
+    sentence = f"{field}{' ' if words.startswith('is ') else ': '}{words}"
+    return Refusal(422, sentence, field, complaints=[Complaint(sentence, field, first["input"], words)])
 
 
 _PHRASES = {404: "there is nothing at this address", 405: "this address does not take requests of this kind"}
 
 
-def handle_problems(app: FastAPI, storage_url: str) -> None:
+def handle_errors(app: FastAPI, storage_url: str) -> None:
     """Make every exception an answer in JSON."""
 
-    @app.exception_handler(Problem)
-    async def _problem(request: Request, error: Problem) -> Response:
-        return refusal(error)
+    @app.exception_handler(Refusal)
+    async def _refusal(request: Request, error: Refusal) -> Response:
+        return error_response(error)
 
     @app.exception_handler(InvalidInput)
     @app.exception_handler(StorageError)
     async def _complaint(request: Request, error: InvalidInput | StorageError) -> Response:
-        return refusal(as_problem(error, storage_url))
+        return error_response(refused(error, storage_url))
 
     @app.exception_handler(Gone)
     async def _gone(request: Request, error: Gone) -> Response:
@@ -156,15 +201,15 @@ def handle_problems(app: FastAPI, storage_url: str) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _validation(request: Request, error: RequestValidationError) -> Response:
-        return refusal(_bad_request(error))
+        return error_response(_bad_request(error))
 
     @app.exception_handler(HTTPException)
     async def _http(request: Request, error: HTTPException) -> Response:
-        problem = Problem(error.status_code, _PHRASES.get(error.status_code, str(error.detail)))
-        problem.headers |= dict(error.headers or {})
+        refusal = Refusal(error.status_code, _PHRASES.get(error.status_code, str(error.detail)))
+        refusal.headers |= dict(error.headers or {})
         if error.status_code == 405 and (methods := allowed_methods(app, request.url.path)):
-            problem.headers["Allow"] = methods
-        return refusal(problem)
+            refusal.headers["Allow"] = methods
+        return error_response(refusal)
 
 
 def fault_words(error: Exception) -> str:
@@ -178,4 +223,4 @@ def fault_words(error: Exception) -> str:
 def unforeseen(error: Exception) -> Response:
     """Of a fault of ours the client learns nothing but that there was one."""
     _log.error("a request failed", exc_info=error)
-    return refusal(Problem(500, _INTERNAL))
+    return error_response(Refusal(500, _INTERNAL))

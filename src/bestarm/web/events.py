@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
-from bestarm.web.errors import Problem
+from bestarm.web.errors import Refusal
 from bestarm.web.studies import Desk
 
 EVERY = 0.5
@@ -173,7 +173,7 @@ class Hub:
     def open_stream(self, key: int | List) -> Response:
         """The events of a study, or of all of them."""
         if self._streams >= self._most_streams:
-            raise Problem(503, "too many event streams are open; try again later", None, Retry_After="10")
+            raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
         self._streams += 1
         return _Stream(self._watch(key), self._one_less)
 

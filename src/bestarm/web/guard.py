@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bestarm.web.errors import Problem, refusal, unforeseen
+from bestarm.web.errors import Refusal, error_response, unforeseen
 from bestarm.web.limits import Limits
 
 _POLICY = (
@@ -109,10 +109,10 @@ class Guard:
                 # Nobody here wants a body; whatever the answer is, the rest of it is not worth reading.
                 receive, has_rest = _without_body(receive), True
             await self._app(scope, receive, send_guarded)
-        except Problem as problem:
+        except Refusal as refusal:
             # What is left of a refused body is not worth reading.
-            problem.headers["Connection"] = "close"
-            await refusal(problem)(scope, receive, send_guarded)
+            refusal.headers["Connection"] = "close"
+            await error_response(refusal)(scope, receive, send_guarded)
         except Exception as error:
             response = unforeseen(error)
             if not started:
@@ -126,7 +126,7 @@ class Guard:
         wait = self._rate.wait(_address(scope), time.monotonic())
         if wait:
             reason = f"too many requests: at most {self._limits.rate:g} a second are answered"
-            raise Problem(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
+            raise Refusal(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Without a token, a page of another site must not get here through the browser of somebody on this machine."""
@@ -134,14 +134,14 @@ class Guard:
         name = _host_name(host)
         if self._hosts:
             if name not in self._hosts and not (self._token is None and is_loopback(name)):
-                raise Problem(403, "this service does not answer under that host name", "Host")
+                raise Refusal(403, "this service does not answer under that host name", "Host")
         elif self._token is None and not is_loopback(name):
-            raise Problem(403, "without a token this service answers under loopback names only", "Host")
+            raise Refusal(403, "without a token this service answers under loopback names only", "Host")
         if self._token is None and _is_data(scope["path"]):
             origin = headers.get("origin")
             is_other = origin is not None and _site(origin) != host.casefold()
             if is_other or headers.get("sec-fetch-site") == "cross-site":
-                raise Problem(403, "requests from other sites are refused", "Origin")
+                raise Refusal(403, "requests from other sites are refused", "Origin")
 
     def _check_token(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
@@ -154,7 +154,7 @@ class Guard:
             kind.casefold() != "bearer"
         ):
             reason = "this request needs the header Authorization: Bearer TOKEN, with the token of this service"
-            raise Problem(401, reason, "Authorization", WWW_Authenticate="Bearer")
+            raise Refusal(401, reason, "Authorization", WWW_Authenticate="Bearer")
 
     # -------------------------------------------------------------------------------------------------- the body
 
@@ -163,7 +163,7 @@ class Guard:
         if size > 0:
             share = self._limits.buffered // 2
             if self._buffered.total() + size > self._limits.buffered or self._buffered[address] + size > share:
-                raise Problem(503, "too many large bodies at once; try again", None, Retry_After="1")
+                raise Refusal(503, "too many large bodies at once; try again", None, Retry_After="1")
         self._buffered[address] += size
         if not self._buffered[address]:
             del self._buffered[address]
@@ -174,8 +174,8 @@ class Guard:
         """Read the body within its limits, so that a slow or endless one occupies nothing but itself."""
         limit = self._limits.csv_body if scope["path"].endswith("/csv") else self._limits.json_body
         if headers.get("content-encoding", "identity").casefold() != "identity":
-            raise Problem(415, "compressed bodies are not accepted", "Content-Encoding", Accept_Encoding="identity")
-        too_large = Problem(413, f"the body is too large: at most {limit:,} bytes are accepted")
+            raise Refusal(415, "compressed bodies are not accepted", "Content-Encoding", Accept_Encoding="identity")
+        too_large = Refusal(413, f"the body is too large: at most {limit:,} bytes are accepted")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 15 or int(length) > limit:
             raise too_large
@@ -186,7 +186,7 @@ class Guard:
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Problem(400, "the connection ended before the body did")
+                        raise Refusal(400, "the connection ended before the body did")
                     chunk = message.get("body", b"")
                     if len(body) + len(chunk) > limit:
                         raise too_large
@@ -195,7 +195,7 @@ class Guard:
                     more = message.get("more_body", False)
         except TimeoutError:
             seconds = f"{self._limits.body_seconds:g}"
-            raise Problem(408, f"the body did not arrive within {seconds} s") from None
+            raise Refusal(408, f"the body did not arrive within {seconds} s") from None
         whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
         async def replay() -> Message:

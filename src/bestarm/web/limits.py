@@ -36,7 +36,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if not getattr(self, field.name) > 0:
-                raise InvalidInput(f"{field.name} = {getattr(self, field.name)!r}: must be a positive number")
+                raise InvalidInput(field.name, getattr(self, field.name), "must be a positive number")
 
     def within_descriptors(self) -> Limits:
         """These limits, as far as the system lets this process have so many connections open.

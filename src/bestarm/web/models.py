@@ -146,11 +146,30 @@ class Archive(_Taken):
 # ------------------------------------------------------------------------------------------------------ returned
 
 
+class Complaint(BaseModel):
+    """One thing that is wrong: the field at fault, what was given if that is short, why, and what there is to choose.
+
+    `sentence` has all of it, as people are shown it.
+    """
+
+    field: str | None
+    value: str | float | bool | None = None
+    reason: str
+    choices: list[str]
+    sentence: str
+
+
 class ErrorDetail(BaseModel):
-    """What is wrong: the field at fault, if it is one, and the reason in a sentence."""
+    """What is wrong: the field at fault, if it is one, and the reason in a sentence.
+
+    `kind` names the mistake for programs: "invalid", "not found", "name taken", "already told", "refused value" …
+    `complaints` takes the sentence apart, for who wants to show each thing at its field.
+    """
 
     field: str | None
     reason: str
+    kind: str
+    complaints: list[Complaint]
 
 
 class Error(BaseModel):
@@ -178,6 +197,65 @@ class Health(BaseModel):
 
     version: str
     token: bool
+
+
+class NumberToState(BaseModel):
+    """A number that a noise needs."""
+
+    name: str
+    label: str
+    default: float | None = None
+
+
+class NoiseChoice(BaseModel):
+    """A noise. In a plan it is its name if it needs no number, {name: number} with one, else {name: [numbers]}."""
+
+    name: str
+    label: str
+    sentence: str
+    numbers: list[NumberToState]
+
+
+class NamedChoice(BaseModel):
+    """A policy or a confidence bound, and the first sentence about it."""
+
+    name: str
+    sentence: str
+
+
+class OrderChoice(NamedChoice):
+    """An order in which results count."""
+
+    label: str
+
+
+class Defaults(BaseModel):
+    """What a plan has where it says nothing."""
+
+    delta: float
+    policy: str
+    bound: str
+    order: str
+
+
+class PlanLimits(BaseModel):
+    """The longest name and the sizes of numbers that a plan takes."""
+
+    name_length: int
+    least_delta: float
+    most_tests: int
+    largest_number: float
+
+
+class Choices(BaseModel):
+    """What a plan can be made of here, with what installed packages add."""
+
+    noises: list[NoiseChoice]
+    policies: list[NamedChoice]
+    bounds: list[NamedChoice]
+    orders: list[OrderChoice]
+    defaults: Defaults
+    limits: PlanLimits
 
 
 class StudyRow(BaseModel):

@@ -15,6 +15,7 @@ from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
+from bestarm.web.choices import all_choices
 from bestarm.web.common import (
     ALWAYS,
     DIGITS,
@@ -26,7 +27,7 @@ from bestarm.web.common import (
     takes_key,
 )
 from bestarm.web.downloads import add_downloads
-from bestarm.web.errors import as_problem, json_response
+from bestarm.web.errors import json_response, refused
 from bestarm.web.events import Hub, List
 from bestarm.web.limits import Limits
 from bestarm.web.shared import SharedStudy
@@ -51,6 +52,12 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
     async def health() -> models.Health:
         """That the service is there; needs no token."""
         return models.Health(version=__version__, token=needs_token)
+
+    @router.get("/choices", response_model=models.Choices, responses=errors(*ALWAYS), tags=["service"])
+    async def choices() -> Response:
+        """What a plan can be made of here: noises, policies, bounds and orders, with what installed packages add."""
+        # The first time, policies are imported.
+        return json_response(await desk.threads.run("slow", all_choices))
 
     @router.get(
         "/events",
@@ -99,7 +106,7 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
         try:
             plan = Plan.from_data(body.plan)
         except InvalidInput as error:
-            raise as_problem(error, desk.storage.url, "plan.") from None
+            raise refused(error, desk.storage.url, "plan.") from None
         study = await desk.create(Plan.of(plan, name=body.name), body.seed, idempotency_key(request))
         hub.nudge(study.record.key)
         snapshot = await desk.snapshot(study.record.key)

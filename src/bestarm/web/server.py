@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput
 from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
 from bestarm.web.limits import Limits
@@ -31,26 +31,28 @@ def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = ()
     if token is None:
         needs = "so it needs a token: give --token, or set BESTARM_TOKEN"
         if not is_loopback(host):
-            raise InvalidInput(f"host = {host!r}: other machines could reach this address, {needs}")
+            raise InvalidInput("host", host, f"other machines could reach this address, {needs}")
         for name in allowed_hosts:
             if not is_loopback(name):
-                raise InvalidInput(f"allow-host = {name!r}: is a name for other machines, {needs}")
+                raise InvalidInput("allow-host", name, f"is a name for other machines, {needs}")
         if proxies:
-            raise InvalidInput(f"proxy = {proxies[0]!r}: a proxy lets other machines in, {needs}")
+            raise InvalidInput("proxy", proxies[0], f"a proxy lets other machines in, {needs}")
     elif len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidInput(
-            f"token: must have at least {_SHORTEST_TOKEN} characters, letters, digits or signs of ASCII, without spaces"
+            "token",
+            UNSTATED,
+            f"must have at least {_SHORTEST_TOKEN} characters, letters, digits or signs of ASCII, without spaces",
         )
 
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket at that address; port 0 is any that is free."""
     if isinstance(port, bool) or not 0 <= port < 2**16:
-        raise InvalidInput(f"port = {quoted(port)}: must be a whole number from 0 to 65,535")
+        raise InvalidInput("port", port, "must be a whole number from 0 to 65,535", shown=quoted(port))
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (socket.gaierror, UnicodeError):
-        raise InvalidInput(f"host = {host!r}: is not an address of this machine") from None
+        raise InvalidInput("host", host, "is not an address of this machine") from None
     family, kind, protocol, _, address = found[0]
     # With the protocol named, asyncio sends small answers at once; else each would wait 40 ms for an acknowledgment.
     listener = socket.socket(family, kind, protocol)
@@ -60,7 +62,8 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(_QUEUE)
     except OSError as error:
         listener.close()
-        raise InvalidInput(f"host = {host!r}, port = {port}: cannot listen there: {error.strerror}") from None
+        reason = f"cannot listen there: {error.strerror}"
+        raise InvalidInput("host", host, reason, shown=f"{host!r}, port = {port}") from None
     return listener
 
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 from bestarm.analysis.words import question
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.storage.base import Entries, Event, Issued, Storage, StudyRecord
+from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
 from bestarm.study.study import Study, Test
-from bestarm.validation import InvalidInput
-from bestarm.web.errors import NotThere, json_bytes
+from bestarm.web.errors import json_bytes
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -154,14 +153,6 @@ class SharedStudy(Study):
     def _address(self) -> str:
         # Where the database is, is nobody's business.
         return default_url()
-
-    def _issued(self, test: Test | int) -> Issued:
-        try:
-            issued = super()._issued(test.id if isinstance(test, Test) else test)
-        except InvalidInput as error:
-            # Numbers come checked from the routes, so the only complaint left is that there is no such test.
-            raise NotThere(str(error)) from None
-        return super()._issued(test) if isinstance(test, Test) else issued
 
     def meant(self, number: int, arm: str | None, metric: str | None) -> Test | int:
         """The test that a client means; as far as it says which it is, that is checked when it is used."""

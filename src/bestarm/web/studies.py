@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from bestarm.plan import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.changes import Pulse
-from bestarm.storage.errors import NameTaken, StorageError
+from bestarm.storage.errors import StorageError
 from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
-from bestarm.web.errors import NotThere, Taken, fault_words
+from bestarm.validation import NotFound
+from bestarm.web.errors import fault_words
 from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
 from bestarm.web.threads import Kind, Threads
 
@@ -136,7 +137,7 @@ class Desk:
     async def _find(self, key: int) -> SharedStudy:
         record = await self.do(lambda: self.storage.study(key))
         if record is None:
-            raise NotThere(f"study = {key}: no such study in this service")
+            raise NotFound("study", key, "no such study in this service")
         return await self._open(record)
 
     async def _open(self, record: StudyRecord) -> SharedStudy:
@@ -156,11 +157,7 @@ class Desk:
 
         def make() -> SharedStudy:
             check_can_be_decided(plan)
-            try:
-                record = new_record(self.storage, plan, seed, key)
-            except NameTaken as error:
-                raise Taken(str(error)) from None
-            return SharedStudy(self.storage, record)
+            return SharedStudy(self.storage, new_record(self.storage, plan, seed, key))
 
         return self._keep(await self.do(make))
 

@@ -140,8 +140,10 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
     most = min(together, int(memory / 2 / thread))
     if most < 1:
         raise InvalidInput(
-            f"device = 'cuda': a run of {job.label} takes {thread + outcome:,} bytes of the card's memory, "
-            f"which has {memory:,.0f} to spare"
+            "device",
+            "cuda",
+            f"a run of {job.label} takes {thread + outcome:,} bytes of the card's memory, "
+            f"which has {memory:,.0f} to spare",
         )
     warps = min(card.shared // (LANES * near), MOST_SHARED_WARPS)
     if warps * LANES * MOST_REGISTERS > PARTS * REGISTERS:

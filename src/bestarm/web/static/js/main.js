@@ -1,7 +1,7 @@
 // Which page to show, the choice of colors, and the token.
 
-import { get, setToken, token, whenRefused } from "./api.js";
-import { h, replace } from "./dom.js";
+import { get, setToken, token, whenRefused } from "./library/api.js";
+import { h, replace } from "./library/dom.js";
 
 const main = document.getElementById("main");
 
@@ -69,7 +69,7 @@ async function start() {
   const current = document.querySelector(`nav a[data-page="${page}"]`);
   current?.setAttribute("aria-current", "page");
   try {
-    const module = import(`./${page}.js`);
+    const module = import(`./pages/${page}.js`);
     const health = await get("/api/health");
     if (health.token && !token()) {
       asked.shown = true;

@@ -1,7 +1,7 @@
 // Tests and cost over time, and what remains by simulation.
 
-import { h, named, replace } from "./dom.js";
-import { about, count, dateTime, number, percent, plural } from "./words.js";
+import { h, named, replace } from "../library/dom.js";
+import { about, count, dateTime, number, percent, plural } from "../library/words.js";
 
 const HEIGHT = 260;
 
@@ -80,7 +80,7 @@ export function progressPanel(context) {
       replace(words, history.time.length ? "One moment so far; the chart begins with the second." : "No results yet.");
       return;
     }
-    uPlot ||= (await import("../vendor/uplot/uPlot.esm.js")).default;
+    uPlot ||= (await import("../../vendor/uplot/uPlot.esm.js")).default;
     const costs = history.cost.some((cost, k) => Math.abs(cost - history.tests[k]) > 1e-9 * Math.max(1, cost));
     if (plot && costs === withCost) {
       plot.setData(data());

@@ -2,7 +2,7 @@
 
 const KEY = "bestarm.holder";
 
-export function holder() {
+export function visitorName() {
   try {
     return localStorage.getItem(KEY) || "dashboard";
   } catch {
@@ -10,7 +10,7 @@ export function holder() {
   }
 }
 
-export function setHolder(name) {
+export function rememberVisitor(name) {
   try {
     if (name.trim()) localStorage.setItem(KEY, name.trim());
     else localStorage.removeItem(KEY);

@@ -1,10 +1,10 @@
 // The list of studies.
 
-import { get, listen } from "./api.js";
-import { connectionBar } from "./connection.js";
-import { h, keepingFocus, named, replace } from "./dom.js";
-import { meter } from "./meter.js";
-import { count, dateTime, headline, number, percent, plural, promised, STATES } from "./words.js";
+import { get, listen } from "../library/api.js";
+import { connectionBar } from "../panels/connection.js";
+import { h, keepingFocus, named, replace } from "../library/dom.js";
+import { confidenceBar } from "../library/confidence.js";
+import { count, dateTime, headline, number, percent, plural, promised, STATES } from "../library/words.js";
 
 const AT_ONCE = 100;
 
@@ -34,7 +34,7 @@ function card(study) {
         h("span", { class: `badge ${study.state}` }, study.archived ? "archived" : STATES[study.state] || "…"), " ",
         first, second && study.tests ? null : second ? `. ${second}` : null)),
     h("div", { class: "card-sure" },
-      study.tests ? [sure, meter(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
+      study.tests ? [sure, confidenceBar(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
         h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
     h("dl", { class: "facts" },
       fact("Tests", count(study.tests)),

@@ -1,99 +1,43 @@
 // The form for a new study. The service checks it; its complaints are shown at the fields they are about.
 
-import { post } from "./api.js";
-import { h, newId, replace } from "./dom.js";
-import { typed } from "./flight.js";
-import { question } from "./summary.js";
-import { promised } from "./words.js";
+import { get, post } from "../library/api.js";
+import { h, replace } from "../library/dom.js";
+import { decimal, explainedChoice, Fields, optional, text, typed } from "../library/fields.js";
+import { promised, question } from "../library/words.js";
 
-const POLICIES = [
-  ["certify", "certify (recommended)"],
-  ["feasible-lucb", "feasible-lucb (Algorithm 1 of the paper)"],
-  ["feasibility-first", "feasibility-first"],
-  ["performance-first", "performance-first"],
-  ["tf-lucb", "tf-lucb"],
-  ["racing", "racing"],
-];
+const capital = (label) => label.charAt(0).toUpperCase() + label.slice(1);
 
-/** All controls, by the path of the field that they fill in. */
-class Fields {
-  constructor() {
-    this.controls = new Map();
-  }
-
-  /** A labeled control with a place for a complaint. */
-  add(path, label, control, hint) {
-    control.id = newId("field");
-    const error = h("p", { class: "error", id: `${control.id}-error` });
-    const help = hint ? h("span", { class: "hint", id: `${control.id}-hint` }, hint) : null;
-    control.setAttribute("aria-describedby", [help?.id, error.id].filter(Boolean).join(" "));
-    const entry = { control, error, label };
-    this.controls.set(path, entry);
-    return h("div", { class: "field" }, h("label", { for: control.id }, label), control, help, error);
-  }
-
-  forget(prefix) {
-    for (const path of [...this.controls.keys()]) if (path.startsWith(prefix)) this.controls.delete(path);
-  }
-
-  clear() {
-    for (const { control, error } of this.controls.values()) {
-      control.removeAttribute("aria-invalid");
-      replace(error);
-    }
-  }
-
-  /** The control that a complaint about `path` belongs to: itself, something inside it, or what it is part of. */
-  find(path) {
-    for (let at = path; at; at = at.replace(/(\.[^.[\]]*|\[[^\]]*\]|^[^.[\]]*)$/, "")) {
-      if (this.controls.has(at)) return this.controls.get(at);
-      const inside = [...this.controls.keys()].find((key) => key.startsWith(`${at}.`) || key.startsWith(`${at}[`));
-      if (inside) return this.controls.get(inside);
-    }
-    return null;
-  }
-}
-
-const text = (attributes = {}) => h("input", { autocomplete: "off", ...attributes });
-const decimal = (attributes = {}) => text({ inputmode: "decimal", ...attributes });
-const optional = (control) => (control.value.trim() === "" ? undefined : typed(control.value));
-
-/** How results scatter: a choice, and the numbers it needs. */
-function noiseFields(fields, path) {
-  const kind = h("select", {},
-    h("option", { value: "bernoulli" }, "Yes or no (1 or 0)"),
-    h("option", { value: "gaussian" }, "Any number, known standard deviation"),
-    h("option", { value: "bounded" }, "A number between two limits"));
-  const sigma = decimal({ placeholder: "1.0" });
-  const low = decimal({ placeholder: "0" });
-  const high = decimal({ placeholder: "100" });
-  const choice = fields.add(`${path}.noise`, "One result is", kind);
-  const forGaussian = fields.add(`${path}.noise.gaussian`, "Standard deviation", sigma, "of a single result, at most");
-  const forBounded = h("div", { class: "grid-2" },
-    fields.add(`${path}.noise.bounded[0]`, "Smallest possible", low),
-    fields.add(`${path}.noise.bounded[1]`, "Largest possible", high));
-  const showWhatFits = () => {
-    forGaussian.hidden = kind.value !== "gaussian";
-    forBounded.hidden = kind.value !== "bounded";
+/** How results scatter: one of the noises that the service knows, and the numbers it needs. */
+function noiseFields(fields, path, noises) {
+  const { control: kind, hint } = explainedChoice(noises, noises[0].name, (noise) => capital(noise.label));
+  const choice = fields.add(`${path}.noise`, "One result is", kind, hint);
+  const stated = h("div", { class: "grid-2" });
+  let numbers = [];
+  const askForNumbers = () => {
+    fields.forget(`${path}.noise.`);
+    const wanted = noises.find((noise) => noise.name === kind.value).numbers;
+    numbers = wanted.map((number) => decimal({ placeholder: number.default ?? null }));
+    replace(stated, wanted.map(({ name, label }, k) => fields.add(`${path}.noise.${name}`, capital(label), numbers[k])));
+    stated.hidden = !wanted.length;
   };
-  kind.addEventListener("change", showWhatFits);
-  showWhatFits();
+  kind.addEventListener("change", askForNumbers);
+  askForNumbers();
   return {
-    elements: [choice, forGaussian, forBounded],
+    elements: [choice, stated],
     read() {
-      if (kind.value === "gaussian") return { gaussian: typed(sigma.value) };
-      if (kind.value === "bounded") return { bounded: [typed(low.value), typed(high.value)] };
-      return "bernoulli";
+      const values = numbers.map((control) => typed(control.value));
+      if (!values.length) return kind.value;
+      return { [kind.value]: values.length === 1 ? values[0] : values };
     },
   };
 }
 
-function objectiveFields(fields) {
+function objectiveFields(fields, noises) {
   const metric = text({ placeholder: "efficacy", required: true });
   const goal = h("select", {}, h("option", { value: "maximize" }, "as large as possible"), h("option", { value: "minimize" }, "as small as possible"));
   const cost = decimal({ placeholder: "1" });
   const tolerance = decimal({ placeholder: "0" });
-  const noise = noiseFields(fields, "objective");
+  const noise = noiseFields(fields, "objective", noises);
   return {
     element: h("fieldset", { class: "card" }, h("legend", {}, "What to make best"),
       h("div", { class: "grid-2" },
@@ -107,14 +51,14 @@ function objectiveFields(fields) {
   };
 }
 
-function constraintFields(fields, index, remove) {
+function constraintFields(fields, noises, index, remove) {
   const path = `constraints[${index}]`;
   const metric = text({ placeholder: "adverse event", required: true });
   const side = h("select", { "aria-label": "Side of the threshold" }, h("option", { value: "at_most" }, "at most"), h("option", { value: "at_least" }, "at least"));
   const threshold = decimal({ placeholder: "0.5", required: true });
   const cost = decimal({ placeholder: "1" });
   const slack = decimal({ placeholder: "0" });
-  const noise = noiseFields(fields, path);
+  const noise = noiseFields(fields, path, noises);
   const bound = fields.add(`${path}.threshold`, "Mean must be", threshold);
   const sides = h("div", { class: "sides" });
   threshold.replaceWith(sides);
@@ -143,28 +87,34 @@ function armLines(area) {
 
 export async function show(main) {
   document.title = "New study · bestarm";
+  const choices = await get("/api/choices");
   const fields = new Fields();
   const name = text({ required: true, placeholder: "dose" });
   const arms = h("textarea", { rows: 6, spellcheck: "false", required: true, placeholder: "25 mg\n75 mg\n150 mg" });
   const armCount = h("p", { class: "hint" });
   arms.addEventListener("input", () => { const n = armLines(arms).length; armCount.textContent = n ? `${n} ${n === 1 ? "arm" : "arms"}` : ""; });
-  const delta = decimal({ value: "0.05" });
-  const sure = h("span", {}, "95 % confidence");
-  delta.addEventListener("input", () => {
+  const delta = decimal({ value: String(choices.defaults.delta) });
+  const sure = h("span", {});
+  const showSure = () => {
     const value = typed(delta.value);
     replace(sure, typeof value === "number" && value > 0 && value < 1 ? `${promised(value)} confidence` : "between 0 and 1");
-  });
-  const policy = h("select", {}, POLICIES.map(([value, title]) => h("option", { value }, title)));
+  };
+  delta.addEventListener("input", showSure);
+  showSure();
+  const { control: policy, hint: aboutPolicy } = explainedChoice(choices.policies, choices.defaults.policy,
+    ({ name: title }) => (title === choices.defaults.policy ? `${title} (recommended)` : title));
+  const { control: order, hint: aboutOrder } = explainedChoice(choices.orders, choices.defaults.order,
+    ({ label }) => capital(label));
   const budgetTests = decimal({ placeholder: "no limit" });
   const budgetCost = decimal({ placeholder: "no limit" });
-  const objective = objectiveFields(fields);
+  const objective = objectiveFields(fields, choices.noises);
   const list = h("div", { class: "new" });
   let constraints = [];
   let serial = 0;
 
   function addConstraint(focus) {
     const index = serial++;
-    const one = constraintFields(fields, index, () => {
+    const one = constraintFields(fields, choices.noises, index, () => {
       constraints = constraints.filter((other) => other !== entry);
       one.element.remove();
       fields.forget(`constraints[${index}]`);
@@ -188,10 +138,11 @@ export async function show(main) {
     h("fieldset", { class: "card" }, h("legend", {}, "How to decide"),
       h("div", { class: "grid-2" },
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
-        fields.add("policy", "Policy", policy, "what decides which test comes next; certify needs the fewest")),
+        fields.add("policy", "Policy", policy, aboutPolicy)),
       h("div", { class: "grid-2" },
         fields.add("budget.tests", "At most so many tests (optional)", budgetTests),
-        fields.add("budget.cost", "At most this cost (optional)", budgetCost))),
+        fields.add("budget.cost", "At most this cost (optional)", budgetCost)),
+      fields.add("order", "Results count", order, aboutOrder)),
     h("div", { class: "buttons" }, create, h("a", { class: "button", href: "/" }, "Cancel")));
 
   /** A path as the service knows it, as the path of a control here. */
@@ -203,15 +154,12 @@ export async function show(main) {
   }
 
   function complain(error) {
-    // One answer may hold several complaints, each beginning with its field.
-    const parts = error.message.split(/; (?=(?:plan\.)?(?:name|arms|objective|constraints|delta|policy|budget)\b)/);
-    const items = parts.map((reason, k) => {
-      const path = k === 0 && error.field ? error.field : /^[a-z_]+(?:\[\d+\]|\.[a-z_]+)*/.exec(reason)?.[0];
-      const side = /^(constraints\[\d+\]).*constraint .* (at_most|at_least)\b/.exec(reason);
-      const entry = path ? fields.find(local(side ? `${side[1]}.threshold` : path)) : null;
-      const line = /arms\[(\d+)\]/.exec(path || "");
-      const words = (line ? `Line ${armLines(arms)[Number(line[1])]?.line}: ` : "") + plain(reason);
-      if (!entry) return { item: h("li", {}, reason), control: null };
+    const complaints = error.complaints.length ? error.complaints : [{ field: null, sentence: error.message }];
+    const items = complaints.map(({ field, reason, sentence }) => {
+      const entry = field ? fields.find(local(field)) : null;
+      const line = /arms\[(\d+)\]/.exec(field || "");
+      const words = (line ? `Line ${armLines(arms)[Number(line[1])]?.line}: ` : "") + reason;
+      if (!entry) return { item: h("li", {}, sentence), control: null };
       replace(entry.error, words);
       entry.control.setAttribute("aria-invalid", "true");
       const group = entry.control.closest("fieldset")?.querySelector("legend")?.firstChild;
@@ -235,7 +183,7 @@ export async function show(main) {
     create.disabled = true;
     const budget = { tests: optional(budgetTests), cost: optional(budgetCost) };
     const plan = {
-      name: name.value.trim(), delta: typed(delta.value), policy: policy.value,
+      name: name.value.trim(), delta: typed(delta.value), policy: policy.value, order: order.value,
       objective: objective.read(), constraints: constraints.map((one) => one.read()),
       arms: armLines(arms).map((arm) => ({ name: arm.name })),
     };
@@ -272,10 +220,4 @@ export async function show(main) {
     h("p", { class: "question" }, "bestarm says which arm to test next on which metric, and stops as soon as the answer is certain enough."),
     h("div", { class: "new-page" }, form,
       h("aside", { class: "card", "aria-label": "The question so far" }, h("h2", {}, "The question"), preview)));
-}
-
-/** A complaint without the path and value that stand before it: the field is where it is shown. */
-function plain(reason) {
-  const found = /^[a-z_]+(?:\[\d+\]|\.[a-z_]+)*(?: = .*?)?:? (?=(?:must|is|needs|another|no such|this|a )\b)/s.exec(reason);
-  return found ? reason.slice(found[0].length) : reason;
 }

@@ -3,10 +3,10 @@
 // Verdicts differ in color, in the shape of the marker and in the line, so that no one of them is needed to read it. Only
 // the rows in view are drawn: a thousand arms cost no more than forty.
 
-import { h, isolated, named, replace, s } from "./dom.js";
-import { glyph } from "./glyph.js";
-import { extent, linear, ticks } from "./scale.js";
-import { number, plural, range, requirement, VERDICT_WORDS, VERDICTS } from "./words.js";
+import { h, isolated, named, replace, s } from "../library/dom.js";
+import { marker } from "../library/markers.js";
+import { extent, linear, ticks } from "../library/scale.js";
+import { number, plural, range, requirement, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -124,7 +124,7 @@ function chart(context, index, scrolled) {
     group.append(s("line", { class: "interval", x1: low, x2: high, y1: y, y2: y }));
     if (m.low !== null) group.append(s("line", { class: "cap", x1: low, x2: low, y1: y - 4, y2: y + 4 }));
     if (m.high !== null) group.append(s("line", { class: "cap", x1: high, x2: high, y1: y - 4, y2: y + 4 }));
-    group.append(glyph(arm.verdict, x(m.mean), y, best && status.answer !== null));
+    group.append(marker(arm.verdict, x(m.mean), y, best && status.answer !== null));
     group.append(s("text", { class: "mean", x: width - 6, y: y + 4 }, number(m.mean, 3, m.high - m.low)));
     return group;
   }
@@ -184,7 +184,7 @@ export function chartsPanel(context) {
 
   const key = (verdict, answer) => {
     const picture = s("svg", { width: 30, height: 16, viewBox: "0 0 30 16", "aria-hidden": "true" },
-      s("g", { class: `arm ${verdict}` }, s("line", { class: "interval", x1: 2, x2: 28, y1: 8, y2: 8 }), glyph(verdict, 15, 8, answer)));
+      s("g", { class: `arm ${verdict}` }, s("line", { class: "interval", x1: 2, x2: 28, y1: 8, y2: 8 }), marker(verdict, 15, 8, answer)));
     return h("li", {}, picture, answer ? "The answer" : VERDICT_WORDS[verdict]);
   };
 

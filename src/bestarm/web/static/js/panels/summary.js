@@ -1,11 +1,10 @@
 // At a glance: the question, the answer or the leader, how sure we are, and what it has taken.
 
-import { download, post } from "./api.js";
-import { announce, h, named, replace } from "./dom.js";
-import { ENDED } from "./flight.js";
-import { holder } from "./holder.js";
-import { meter } from "./meter.js";
-import { about, count, date, duration, headline, number, plural, promised, requirement, STATES } from "./words.js";
+import { download, post } from "../library/api.js";
+import { announce, h, named, replace } from "../library/dom.js";
+import { visitorName } from "../library/visitor.js";
+import { confidenceBar } from "../library/confidence.js";
+import { about, count, date, duration, ENDED, headline, number, plural, promised, question, STATES } from "../library/words.js";
 
 const SHOWN_AFTER = 4;
 
@@ -13,17 +12,6 @@ const SHOWN_AFTER = 4;
 function fileName(status, ending) {
   const stem = status.study.normalize("NFKC").replace(/[^\p{L}\p{N} ._-]+/gu, "").trim().slice(0, 60);
   return `${stem || `study-${status.id}`}.${ending}`;
-}
-
-/** What is asked, in the user's words. */
-export function question(plan) {
-  const objective = plan.objective;
-  const constraints = plan.constraints || [];
-  const aim = objective.goal === "maximize" ? "largest " : "smallest ";
-  return ["Which of ", plural(plan.arms.length, "arm"), " has the ", aim, named(objective.metric),
-    constraints.length ? [" with ", constraints.slice(0, 6).map((part, k) => [
-      k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
-    constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
 }
 
 export function summaryPanel(context) {
@@ -84,7 +72,7 @@ export function summaryPanel(context) {
     replace(first, words.first);
     replace(second, words.second || (decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : ""),
       words.second && status.tests && status.state === "running" ? h("span", { class: "muted" }, ` · asked for: ${promised(plan.delta)}`) : null);
-    replace(bar, decided ? null : meter(status.confidence, target));
+    replace(bar, decided ? null : confidenceBar(status.confidence, target));
     state.className = `badge ${status.state}`;
     replace(state, status.archived ? "archived" : STATES[status.state] || "…");
     element.querySelector(".hero").className = `card hero ${status.state}`;
@@ -135,7 +123,7 @@ export function summaryPanel(context) {
 
   async function free(test) {
     try {
-      await post(`${context.base}/release`, { tests: [test], holder: holder() });
+      await post(`${context.base}/release`, { tests: [test], holder: visitorName() });
       announce(`Test ${test} will be handed out again`);
       await context.refresh();
     } catch (error) {

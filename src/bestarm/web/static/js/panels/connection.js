@@ -1,7 +1,7 @@
 // The bar that says when what is shown may be out of date.
 
-import { announce, h, replace } from "./dom.js";
-import { time } from "./words.js";
+import { announce, h, replace } from "../library/dom.js";
+import { time } from "../library/words.js";
 
 /** Show the state of a connection; `retry` is called when the user does not want to wait. */
 export function connectionBar(retry) {

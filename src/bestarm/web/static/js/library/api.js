@@ -2,11 +2,13 @@
 
 const KEY = "bestarm.token";
 
+/** What the service refused, in its words; `complaints` has each thing that is wrong, with its field and value. */
 export class ApiError extends Error {
-  constructor(status, field, reason) {
+  constructor(status, reason, error = {}) {
     super(reason);
     this.status = status;
-    this.field = field;
+    this.field = error.field ?? null;
+    this.complaints = error.complaints ?? [];
   }
 }
 
@@ -40,17 +42,17 @@ export function whenRefused(action) {
 }
 
 async function failure(response) {
-  let field = null;
+  let error = {};
   let reason = `the service answered ${response.status} ${response.statusText}`.trim();
   try {
     const body = await response.json();
-    field = body.error?.field ?? null;
-    reason = body.error?.reason ?? reason;
+    error = body.error ?? {};
+    reason = error.reason ?? reason;
   } catch {
     // A proxy in between may answer with anything; the status says enough.
   }
   if (response.status === 401) onRefused();
-  return new ApiError(response.status, field, reason);
+  return new ApiError(response.status, reason, error);
 }
 
 async function send(path, options) {
@@ -59,7 +61,7 @@ async function send(path, options) {
     response = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, null, "the service cannot be reached");
+    throw new ApiError(0, "the service cannot be reached");
   }
   if (!response.ok) throw await failure(response);
   return response;
@@ -77,7 +79,7 @@ export async function getNewer(path, version, { signal } = {}) {
     response = await fetch(path, { signal, headers: headers(known), cache: "no-store" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, null, "the service cannot be reached");
+    throw new ApiError(0, "the service cannot be reached");
   }
   if (response.status === 304) return null;
   if (!response.ok) throw await failure(response);

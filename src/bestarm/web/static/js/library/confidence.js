@@ -3,7 +3,7 @@
 import { s } from "./dom.js";
 
 /** A decoration beside the same figure in words, hidden from screen readers. */
-export function meter(confidence, target) {
+export function confidenceBar(confidence, target) {
   const share = Math.min(Math.max(confidence || 0, 0), 1);
   return s("svg", { class: "meter", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
     s("rect", { class: "meter-rail", width: 100, height: 6 }),

@@ -1,24 +1,15 @@
-// What is in flight: who holds which test since when, a box for each result, and asking for more.
+// The tests that are out: who holds which since when, a box for each result, and asking for more.
 
-import { post } from "./api.js";
-import { announce, h, named, newId, replace, setText } from "./dom.js";
-import { askReason } from "./dialogs.js";
-import { holder, setHolder } from "./holder.js";
-import { count, duration, plural, valueHint } from "./words.js";
+import { post } from "../library/api.js";
+import { announce, h, named, newId, replace, setText } from "../library/dom.js";
+import { askReason } from "../library/dialogs.js";
+import { typed } from "../library/fields.js";
+import { rememberVisitor, visitorName } from "../library/visitor.js";
+import { count, duration, ENDED, plural, valueHint } from "../library/words.js";
 
 const AT_ONCE = 50;
 
-/** How an attempt ended of which nobody has said what it counts. */
-export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
-
-/** What was typed as a number, or as it stands for the service to complain about. */
-export function typed(text) {
-  const trimmed = text.trim();
-  const value = Number(trimmed);
-  return trimmed !== "" && Number.isFinite(value) ? value : trimmed;
-}
-
-export function flightPanel(context) {
+export function pendingPanel(context) {
   const plan = context.status.plan;
   const noise = new Map([plan.objective, ...(plan.constraints || [])].map((part) => [part.metric, part.noise]));
   const rows = new Map();
@@ -27,8 +18,8 @@ export function flightPanel(context) {
   let shown = AT_ONCE;
 
   const number = h("input", { id: newId("n"), type: "number", min: 1, max: 1000, value: "1", class: "tiny" });
-  const who = h("input", { id: newId("who"), value: holder(), autocomplete: "name", maxlength: 100 });
-  who.addEventListener("change", () => setHolder(who.value));
+  const who = h("input", { id: newId("who"), value: visitorName(), autocomplete: "name", maxlength: 100 });
+  who.addEventListener("change", () => rememberVisitor(who.value));
   const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
   const ask = h("button", { class: "primary" }, "Ask for tests");
   const asking = h("form", { class: "inline" },
@@ -51,11 +42,11 @@ export function flightPanel(context) {
   asking.addEventListener("submit", async (event) => {
     event.preventDefault();
     complain(null);
-    setHolder(who.value);
+    rememberVisitor(who.value);
     ask.disabled = true;
     try {
       const terms = days.value.trim() ? { days: typed(days.value) } : {};
-      const answer = await post(`${context.base}/ask`, { n: typed(number.value), holder: holder(), ...terms });
+      const answer = await post(`${context.base}/ask`, { n: typed(number.value), holder: visitorName(), ...terms });
       if (answer.tests.length) announce(`${plural(answer.tests.length, "test")} to make`);
       else if (answer.done) announce("The study is done: no more tests are needed");
       else announce("Nothing to test now: wait for results that are out");
@@ -79,7 +70,7 @@ export function flightPanel(context) {
     tell.disabled = true;
     try {
       const results = given.map((row) => ({ test: row.id, value: typed(row.input.value) }));
-      await post(`${context.base}/tell`, { results, holder: holder() });
+      await post(`${context.base}/tell`, { results, holder: visitorName() });
       for (const row of given) row.input.value = "";
       announce(`${plural(results.length, "result")} saved`);
       await context.refresh();
@@ -88,8 +79,8 @@ export function flightPanel(context) {
       else ask.focus();
     } catch (error) {
       const place = /results\[(\d+)\]/.exec(error.field || "");
-      const byId = /test = (\d+)/.exec(error.message);
-      const wrong = (place && given[Number(place[1])]) || (byId && rows.get(Number(byId[1]))) ||
+      const about = error.complaints.find((one) => one.field === "test");
+      const wrong = (place && given[Number(place[1])]) || rows.get(about?.value) ||
         (given.length === 1 ? given[0] : null);
       if (wrong) wrong.mark(error.message);
       else complain(error);
@@ -105,7 +96,7 @@ export function flightPanel(context) {
       const reason = await askReason(title, explanation);
       if (reason === null) return;
       try {
-        await post(`${context.base}/${kind}`, { test: test.id, reason, holder: holder() });
+        await post(`${context.base}/${kind}`, { test: test.id, reason, holder: visitorName() });
         announce(said);
         await context.refresh();
       } catch (error) {

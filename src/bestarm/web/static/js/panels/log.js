@@ -1,11 +1,11 @@
 // What happened, the newest first, with the means to correct a result.
 
-import { post } from "./api.js";
-import { announce, h, keepingFocus, named, replace } from "./dom.js";
-import { askCorrection } from "./dialogs.js";
-import { typed } from "./flight.js";
-import { holder } from "./holder.js";
-import { exact, time } from "./words.js";
+import { post } from "../library/api.js";
+import { announce, h, keepingFocus, named, replace } from "../library/dom.js";
+import { askCorrection } from "../library/dialogs.js";
+import { typed } from "../library/fields.js";
+import { visitorName } from "../library/visitor.js";
+import { exact, time } from "../library/words.js";
 
 const STEP = 50;
 const MOST = 2000;
@@ -31,7 +31,7 @@ export function logPanel(context) {
   let last = "";
 
   async function correct(event) {
-    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value: typed(value), reason, holder: holder() });
+    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value: typed(value), reason, holder: visitorName() });
     const what = [`Test ${event.test}, `, named(event.metric || "metric"), " of ", named(event.arm || "arm"), `: recorded as ${exact(event.value)}.`];
     const corrected = await askCorrection(what, save);
     // The log may have been drawn anew behind the dialog, and the button that had the focus with it.

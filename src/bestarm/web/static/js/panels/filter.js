@@ -1,8 +1,8 @@
 // Which arms the charts and the table show: by name, reason and verdict.
 
-import { h, newId } from "./dom.js";
-import { badge } from "./glyph.js";
-import { count, VERDICTS } from "./words.js";
+import { h, newId } from "../library/dom.js";
+import { badge } from "../library/markers.js";
+import { count, VERDICTS } from "../library/words.js";
 
 const FEW = 12;
 

@@ -2,7 +2,7 @@
 
 import { s } from "./dom.js";
 
-export function glyph(verdict, x, y, answer = false) {
+export function marker(verdict, x, y, answer = false) {
   if (answer) {
     const points = Array.from({ length: 10 }, (_, k) => {
       const radius = k % 2 ? 3.4 : 8;
@@ -26,5 +26,5 @@ export function glyph(verdict, x, y, answer = false) {
 /** The marker alone, for use in text and tables. */
 export function badge(verdict, answer = false) {
   return s("svg", { class: "glyph", width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" },
-    s("g", { class: `arm ${verdict}` }, glyph(verdict, 9, 9, answer)));
+    s("g", { class: `arm ${verdict}` }, marker(verdict, 9, 9, answer)));
 }

@@ -156,6 +156,20 @@ export function headlineText(study, delta) {
   return first.join("") + (second ? `. ${second}` : "");
 }
 
+/** How an attempt ended of which nobody has said what it counts. */
+export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
+
+/** What is asked, in the user's words. */
+export function question(plan) {
+  const objective = plan.objective;
+  const constraints = plan.constraints || [];
+  const aim = objective.goal === "maximize" ? "largest " : "smallest ";
+  return ["Which of ", plural(plan.arms.length, "arm"), " has the ", aim, named(objective.metric),
+    constraints.length ? [" with ", constraints.slice(0, 6).map((part, k) => [
+      k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
+    constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
+}
+
 /** What a metric must do, as the user said it. */
 export function requirement(part) {
   if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";

@@ -1,10 +1,10 @@
 // Results that were measured without asking: by hand or from a CSV file.
 
-import { post, postCsv } from "./api.js";
-import { announce, h, newId, replace } from "./dom.js";
-import { typed } from "./flight.js";
-import { holder } from "./holder.js";
-import { noiseWords, plural, valueHint } from "./words.js";
+import { post, postCsv } from "../library/api.js";
+import { announce, h, newId, replace } from "../library/dom.js";
+import { typed } from "../library/fields.js";
+import { visitorName } from "../library/visitor.js";
+import { noiseWords, plural, valueHint } from "../library/words.js";
 
 const LARGEST_FILE = 16e6;
 const MOST_OPTIONS = 200;
@@ -47,7 +47,7 @@ export function entryPanel(context) {
     add.disabled = true;
     try {
       const result = { arm: arm.value, metric: metric.value, value: typed(value.value) };
-      const { ids } = await post(`${context.base}/add`, { results: [result], holder: holder() });
+      const { ids } = await post(`${context.base}/add`, { results: [result], holder: visitorName() });
       announce(`Result saved as test ${ids[0]}`);
       value.value = "";
       await context.refresh();
@@ -85,7 +85,7 @@ export function entryPanel(context) {
       await context.refresh();
     } catch (error) {
       replace(lines, h("p", { class: "error" }, "Nothing was read:"),
-        h("pre", { class: "error", tabindex: 0 }, error.message.replace(/; (?=line )/g, ";\n")));
+        h("pre", { class: "error", tabindex: 0 }, error.message));
     }
     upload.disabled = Boolean(context.status.archived);
   });

@@ -1,17 +1,17 @@
 // A study's page: its parts, and the loading that keeps them up to date.
 
-import { get, getNewer, listen } from "./api.js";
-import { armsPanel } from "./arms.js";
-import { chartsPanel } from "./charts.js";
-import { connectionBar } from "./connection.js";
-import { announce, h, isolated, replace } from "./dom.js";
-import { entryPanel } from "./entry.js";
-import { filterPanel } from "./filter.js";
-import { flightPanel } from "./flight.js";
-import { logPanel } from "./log.js";
-import { progressPanel } from "./progress.js";
-import { summaryPanel } from "./summary.js";
-import { headlineText } from "./words.js";
+import { get, getNewer, listen } from "../library/api.js";
+import { armsPanel } from "../panels/arms.js";
+import { chartsPanel } from "../panels/charts.js";
+import { connectionBar } from "../panels/connection.js";
+import { announce, h, isolated, replace } from "../library/dom.js";
+import { entryPanel } from "../panels/entry.js";
+import { filterPanel } from "../panels/filter.js";
+import { pendingPanel } from "../panels/pending.js";
+import { logPanel } from "../panels/log.js";
+import { progressPanel } from "../panels/progress.js";
+import { summaryPanel } from "../panels/summary.js";
+import { headlineText } from "../library/words.js";
 
 const QUIET = 20_000;
 
@@ -73,11 +73,11 @@ export async function show(main, id) {
   const summary = summaryPanel(context);
   const charts = chartsPanel(context);
   const arms = armsPanel(context);
-  const flight = flightPanel(context);
+  const pending = pendingPanel(context);
   const entry = entryPanel(context);
   const progress = progressPanel(context);
   const log = logPanel(context);
-  const drawn = [filter, summary, charts, arms, flight, entry, progress, log];
+  const drawn = [filter, summary, charts, arms, pending, entry, progress, log];
 
   const links = [["charts", "Metrics"], ["arms", "Arms"], ["tests", "Tests"], ["progress", "Progress"], ["log", "Log"]];
   replace(main,
@@ -86,7 +86,7 @@ export async function show(main, id) {
       links.map(([part, title]) => h("a", { href: `#${part}` }, title))),
     section("charts", "Metrics", filter.element, charts.element),
     section("arms", "Arms", arms.element),
-    section("tests", "Tests", h("div", { class: "columns" }, flight.element, entry.element)),
+    section("tests", "Tests", h("div", { class: "columns" }, pending.element, entry.element)),
     section("progress", "Progress", progress.element),
     section("log", "Log", log.element));
 
@@ -110,7 +110,7 @@ export async function show(main, id) {
     const newer = await getNewer(base, context.status.version);
     if (newer) draw(newer);
   }, 400, 4);
-  const loadPending = loader(async () => flight.show(await get(`${base}/pending`)), 400, 4);
+  const loadPending = loader(async () => pending.show(await get(`${base}/pending`)), 400, 4);
   const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
   const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
   // A forecast is a simulation on the server: seldom, and only while somebody looks.

@@ -1,8 +1,8 @@
 // The table of arms: where each stands, and why it is out. Sorted, filtered, and a page of it at a time.
 
-import { h, keepingFocus, named, replace, sentence } from "./dom.js";
-import { badge } from "./glyph.js";
-import { count, number, plural, range, requirement } from "./words.js";
+import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
+import { badge } from "../library/markers.js";
+import { count, number, plural, range, requirement } from "../library/words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };

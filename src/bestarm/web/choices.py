@@ -1,0 +1,49 @@
+"""What a form for a new study offers: the noises, policies, bounds and orders there are here, plug-ins included."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, get_args
+
+from bestarm.evidence.bounds import bound_names, find_bound
+from bestarm.noises import noise_choices
+from bestarm.plan import DEFAULT_BOUND, DEFAULT_POLICY, Order, Plan
+from bestarm.policies import all_policies
+from bestarm.validation import LEAST_PROBABILITY, LONGEST_NAME, MOST, MOST_TESTS
+
+_ORDERS: dict[Order, tuple[str, str]] = {
+    "issue": (
+        "in the order in which they were asked for",
+        "Right whatever may be true of the time that a test takes.",
+    ),
+    "arrival": (
+        "as they arrive",
+        "Right only if how long a test takes has nothing to do with its result; then nobody waits for a slow one.",
+    ),
+}
+
+
+def all_choices() -> dict[str, Any]:
+    """Everything that can be chosen, and what holds unless somebody chooses."""
+    policies = all_policies()
+    first = [DEFAULT_POLICY, *sorted(policies.keys() - {DEFAULT_POLICY})]
+    return {
+        "noises": noise_choices(),
+        "policies": [{"name": name, "sentence": _first_sentence(policies[name])} for name in first],
+        "bounds": [{"name": name, "sentence": _first_sentence(find_bound(name))} for name in bound_names()],
+        "orders": [{"name": name, "label": _ORDERS[name][0], "sentence": _ORDERS[name][1]} for name in get_args(Order)],
+        "defaults": {"delta": Plan.delta, "policy": DEFAULT_POLICY, "bound": DEFAULT_BOUND, "order": Plan.order},
+        "limits": {
+            "name_length": LONGEST_NAME,
+            "least_delta": LEAST_PROBABILITY,
+            "most_tests": MOST_TESTS,
+            "largest_number": MOST,
+        },
+    }
+
+
+def _first_sentence(what: object) -> str:
+    """Of the docstring; nothing if there is none."""
+    paragraph = " ".join((inspect.getdoc(what) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z])", paragraph)[0]

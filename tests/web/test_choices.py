@@ -1,0 +1,89 @@
+"""Forms get their choices from the service: what there is here, with what installed packages add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bestarm.noises import noise_choices
+from bestarm.policies import all_policies
+from bestarm.testing.patience import PATIENCE
+from bestarm.web import choices
+from bestarm.web.app import create_app
+from bestarm.web.description import describe
+from bestarm.web.models import Choices
+from bestarm.web.server import running
+
+ANOTHER = {
+    "name": "heavy",
+    "label": "heavy tails",
+    "sentence": "Results may be far out.",
+    "numbers": [{"name": "scale", "label": "scale", "default": 2.0}, {"name": "tail", "label": "tail index"}],
+}
+
+
+def install_policy(folder: Path, name: str) -> None:
+    """A package with a policy of that name, as if it were installed in `folder`."""
+    code = (
+        "from bestarm.policies.racing import Racing\n\n\nclass Mine(Racing):\n"
+        f'    """Test whatever comes to mind. And more."""\n\n    name = "{name}"\n'
+    )
+    (folder / "another_policy.py").write_text(code)
+    info = folder / "another_policy-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: another-policy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[bestarm.policies]\n{name} = another_policy:Mine\n")
+
+
+def test_what_there_is_to_choose(tmp_path: Path) -> None:
+    with running(str(tmp_path / "x.db")) as url:
+        data = httpx.get(f"{url}/api/choices", timeout=PATIENCE).raise_for_status().json()
+    Choices.model_validate(data)
+    assert data["noises"] == noise_choices()
+    assert {one["name"] for one in data["policies"]} == set(all_policies())
+    assert all(one["sentence"].endswith(".") for part in ("policies", "bounds", "orders") for one in data[part])
+    defaults = data["defaults"]
+    for part in ("policy", "bound", "order"):
+        plural = {"policy": "policies"}.get(part, f"{part}s")
+        assert defaults[part] in {one["name"] for one in data[plural]}
+    assert data["policies"][0]["name"] == defaults["policy"]
+
+
+def test_every_choice_makes_a_study(tmp_path: Path) -> None:
+    with running(str(tmp_path / "x.db")) as url, httpx.Client(base_url=url, timeout=PATIENCE) as client:
+        data = client.get("/api/choices").json()
+
+        def create(name: str, noise: Any = "bernoulli", **plan: str) -> None:
+            objective = {"metric": "x", "goal": "maximize", "noise": noise}
+            body = {"plan": {"arms": ["a", "b"], "objective": objective, **plan}, "name": name}
+            answer = client.post("/api/studies", json=body)
+            assert answer.status_code == 201, answer.text
+
+        for one in data["noises"]:
+            numbers = [number.get("default") or 10.0 * k for k, number in enumerate(one["numbers"])]
+            stated: Any = numbers[0] if len(numbers) == 1 else numbers
+            create(f"noise {one['name']}", {one["name"]: stated} if numbers else one["name"])
+        for part, choices in (("policy", data["policies"]), ("bound", data["bounds"]), ("order", data["orders"])):
+            for one in choices:
+                create(f"{part} {one['name']}", **{part: one["name"]})
+
+
+def test_what_is_not_built_in_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_policy(tmp_path, "on-a-whim")
+    monkeypatch.syspath_prepend(tmp_path)
+    policies = choices.all_choices()["policies"]
+    assert {"name": "on-a-whim", "sentence": "Test whatever comes to mind."} in policies
+
+
+def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bestarm.web.description.noise_choices", lambda: [*noise_choices(), ANOTHER])
+    noise = describe(create_app(":memory:"))["components"]["schemas"]["PlanNoise"]
+    numbers = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    another = {"type": "object", "properties": {"heavy": numbers}, "required": ["heavy"], "additionalProperties": False}
+    assert another in noise["anyOf"]
+    assert {"type": "string", "enum": ["bernoulli"]} in noise["anyOf"]
+    sigma = {"type": "number", "exclusiveMinimum": 0}
+    assert any(one.get("properties") == {"gaussian": sigma} for one in noise["anyOf"])
