@@ -16,7 +16,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from bestarm.cli.app import app
-from bestarm.cli.arguments import Command
+from bestarm.cli.app.command_line import OnceCommand
 from bestarm.testing.patience import PATIENCE
 
 
@@ -65,7 +65,7 @@ def words(output: str) -> str:
 
 
 def test_every_command_refuses_repeated_options() -> None:
-    assert all(isinstance(command, Command) for command in commands().values())
+    assert all(isinstance(command, OnceCommand) for command in commands().values())
 
 
 @pytest.mark.parametrize(("command", "option"), options(multiple=False, is_flag=False))

@@ -19,8 +19,8 @@ from rich.cells import cell_len
 
 import bestarm as ba
 from bestarm.cli.app import main
-from bestarm.cli.arguments import options_first
-from bestarm.cli.show import age, percent, shown
+from bestarm.cli.app.command_line import options_first
+from bestarm.cli.shared.show import age, percent, shown
 from bestarm.testing.patience import PATIENCE
 
 DOSE = """

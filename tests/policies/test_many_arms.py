@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 import bestarm as ba
 from bestarm.analysis.status import Status
-from bestarm.cli.status import _event
+from bestarm.cli.log import _event
 from bestarm.storage.sql import SQLStorage
 from bestarm.study.exchange import write_csv, write_json
 from bestarm.web.shared import SharedStudy

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 import bestarm as ba
 from bestarm.cli.app import app
-from bestarm.cli.arguments import number_kind
+from bestarm.cli.app.command_line import number_kind
 from bestarm.parsing import read_decimal, read_json, read_whole
 from bestarm.simulation.campaign import Campaign
 from bestarm.study.exchange import import_results, tell_results, write_csv

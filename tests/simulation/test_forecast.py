@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from scipy import stats
 
 import bestarm as ba
-from bestarm.cli.forecast import forecast_chart, run
+from bestarm.analysis.forecast_chart import forecast_chart
+from bestarm.cli.forecast import forecast as forecast_command
 from bestarm.plan import Budget
 from bestarm.simulation.forecast import MOST_WORLDS, Forecast, draw_worlds, fixed_sample_tests, forecast
 from bestarm.theory import analyze
@@ -258,7 +260,10 @@ def test_progress_is_told() -> None:
 
 
 def command(plan: ba.Plan, *, runs: int = 60, max_tests: int = 10**8, plot: Path | None = None, json: bool) -> None:
-    run(plan, None, None, None, runs, 0, max_tests, None, None, "cpu", plot, json)
+    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
+        file.write(plan.to_toml())
+        file.flush()
+        forecast_command(file.name, runs=runs, max_tests=max_tests, plot=plot, as_json=json)
 
 
 def test_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

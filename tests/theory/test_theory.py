@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import bestarm as ba
-from bestarm.cli import theory as command
+from bestarm.cli.theory import theory as command
 from bestarm.noises import Noise
 from bestarm.theory import Theory, analyze
 from bestarm.theory.allocation import oracle
@@ -483,17 +484,18 @@ def test_true_means_and_a_probability_are_needed() -> None:
         analyze(problem_of([[1.0]]), 1.5)
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    command.run(ba.instance("drug"), None, as_json=True)
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command("drug", as_json=True)
     assert json.loads(capsys.readouterr().out) == analyze(ba.instance("drug"), 0.1).summary()
-    command.run(ba.instance("drug"), 0.01, as_json=True)
+    command("drug", 0.01, as_json=True)
     assert json.loads(capsys.readouterr().out) == analyze(ba.instance("drug"), 0.01).summary()
-    command.run(ba.instance("drug"), None, as_json=False)
+    command("drug")
     printed = capsys.readouterr().out
     assert "4,933" in printed
     assert "150 mg" in printed
-    tied = ba.Plan.of(problem_of([[0.7, 0.2], [0.7, 0.3]]))
-    command.run(tied, None, as_json=False)
+    tied = tmp_path / "tied.toml"
+    tied.write_text(ba.Plan.of(problem_of([[0.7, 0.2], [0.7, 0.3]])).to_toml(), encoding="utf-8")
+    command(str(tied))
     assert "infinite" in capsys.readouterr().out
     with pytest.raises(ba.InvalidInput, match=r"delta = 0\.0"):
-        command.run(tied, 0.0, as_json=True)
+        command(str(tied), 0.0, as_json=True)

@@ -1,39 +1,45 @@
-"""`bestarm campaign`."""
+"""`bestarm campaign`: many simulations at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
-from rich.table import Table
 
-from bestarm.cli.app import print_json
-from bestarm.cli.progress import campaign_progress, progress_bar
-from bestarm.cli.show import literal
-from bestarm.plan import Plan
-from bestarm.simulation.campaign import Campaign, CampaignResult
+from bestarm.cli.shared.arguments import AsJson, Device, Executor, MaxTests, Seed, Workers
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.show import literal, print_json
 
 
-def run(
-    plans: Sequence[Plan],
-    out: Path,
-    policies: Sequence[str] | None,
-    bounds: Sequence[str] | None,
-    deltas: Sequence[float] | None,
-    runs: int,
-    seed: int,
-    max_tests: int,
-    executor: str | None,
-    workers: int | None,
-    device: str,
-    as_json: bool,
+@command(place=40)
+def campaign(
+    sources: Annotated[list[str], typer.Argument(metavar="INSTANCE|FILE...", help="Instances or study files.")],
+    out: Annotated[Path, typer.Option(help="Folder for results; an interrupted campaign there continues.")],
+    policy: Annotated[list[str] | None, typer.Option(help="Policy; may be given several times.")] = None,
+    bound: Annotated[list[str] | None, typer.Option(help="Confidence bound; may be given several times.")] = None,
+    delta: Annotated[list[float] | None, typer.Option(help="Delta; may be given several times.")] = None,
+    runs: Annotated[int, typer.Option(help="Runs of each combination.")] = 1000,
+    seed: Seed = 0,
+    max_tests: MaxTests = 10**9,
+    executor: Executor = None,
+    workers: Workers = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
 ) -> None:
+    """Simulate every combination of instances, policies, bounds and deltas; interrupted, it continues."""
+    from bestarm.cli.shared.progress import campaign_progress, progress_bar
+    from bestarm.cli.shared.summary import summary_table
+    from bestarm.simulation.campaign import Campaign
+
+    plans = [load_plan(source) for source in sources]
     grid = Campaign.grid(
         plans,
-        policies=policies or list(dict.fromkeys(plan.policy for plan in plans)),
-        bounds=bounds,
-        deltas=deltas,
+        policies=policy or list(dict.fromkeys(plan.policy for plan in plans)),
+        bounds=bound,
+        deltas=delta,
         runs=runs,
         seed=seed,
         max_tests=max_tests,
@@ -52,28 +58,3 @@ def run(
         console = Console()
         console.print(summary_table(result))
         console.print(literal(f"Every run is in {out / 'runs.csv'}, this table in {out / 'summary.csv'}."))
-
-
-def summary_table(result: CampaignResult) -> Table:
-    """A row per cell; what is the same in every row is left out."""
-    table = Table()
-    simulations = result.simulations
-    several_bounds = len({s.plan.bound for s in simulations}) > 1
-    any_unfinished = any(s.unfinished for s in simulations)
-    table.add_column("instance", no_wrap=True)
-    table.add_column("policy", no_wrap=True)
-    for heading in (
-        ["bound"] * several_bounds + ["delta", "mean tests", "sd", "wrong"] + ["unfinished"] * any_unfinished
-    ):
-        table.add_column(heading, justify="right")
-    for s in simulations:
-        row = [s.plan.bound] * several_bounds
-        row += [
-            f"{s.plan.delta:g}",
-            f"{s.mean_tests:,.0f}",
-            "" if s.runs == 1 else f"{s.sd_tests:,.0f}",
-            f"{s.wrong:,}",
-        ]
-        row += [f"{s.unfinished:,}"] * any_unfinished
-        table.add_row(literal(s.plan.name), literal(s.policy), *row)
-    return table

@@ -9,30 +9,72 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console, Group
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bestarm.analysis.report import study_report
-from bestarm.analysis.standing import MetricStanding
-from bestarm.analysis.status import Status
-from bestarm.analysis.words import question
-from bestarm.answer import Answer
-from bestarm.cli.show import literal
-from bestarm.paper.instances import instance
-from bestarm.plan import Plan
-from bestarm.policies import find_policy
-from bestarm.storage.base import Storage
-from bestarm.storage.opening import open_storage
-from bestarm.study.study import Study
-from bestarm.validation import InvalidInput
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.show import literal
+
+if TYPE_CHECKING:
+    from bestarm.analysis.standing import MetricStanding
+    from bestarm.analysis.status import Status
+    from bestarm.answer import Answer
+    from bestarm.plan import Plan
+    from bestarm.storage.base import Storage
+    from bestarm.study.study import Study
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}
 _STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
 _AT_ONCE = 8
 """Patients who are asked at a time."""
+
+
+@command(place=60)
+def demo(
+    report: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("bestarm-demo.html"),
+    policy: Annotated[str | None, typer.Option(help="Policy, by name.")] = None,
+    delta: Annotated[float, typer.Option(help="Allowed probability of a wrong answer.")] = 0.05,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated patients.")] = 1,
+    rate: Annotated[int, typer.Option(help="Tests per second on a terminal; 0 is as fast as it goes.")] = 1000,
+    db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
+) -> None:
+    """Watch a live study of five drug doses on simulated patients, and get its report."""
+    from bestarm.analysis.report import study_report
+    from bestarm.analysis.words import question
+    from bestarm.paper.instances import instance
+    from bestarm.policies import find_policy
+    from bestarm.storage.opening import open_storage
+    from bestarm.study.study import Study
+    from bestarm.validation import InvalidInput
+
+    if rate < 0:
+        raise InvalidInput("rate", rate, "must be 0 (as fast as it goes) or a positive number of tests per second")
+    if not report.parent.is_dir():
+        raise InvalidInput("report", str(report), f"the folder {str(report.parent)!r} does not exist")
+    plan = dataclasses.replace(instance("drug-bernoulli"), delta=delta)
+    if policy is not None:
+        plan = dataclasses.replace(plan, policy=find_policy(policy).name)
+    storage = open_storage(db, create=True)
+    study = Study.create(plan, name=_free_name(storage, "drug dose"), storage=storage, seed=seed)
+    console = Console()
+    console.print(f"[bold]{question(plan)}[/bold]")
+    console.print(
+        f"Each test asks one simulated patient one question. The policy {plan.policy} picks the next tests and "
+        f"stops when the answer is wrong with probability at most {delta:g}.\n"
+    )
+    answer = _study(console, study, random.Random(seed), rate if console.is_terminal else 0)
+    console.print(f"\n[bold green]{answer}[/bold green]")
+    note = f"Measured on simulated patients (seed {seed}) with the event rates listed under each arm below."
+    try:
+        report.write_text(study_report(study, note=note), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("report", str(report), f"cannot be written: {error.strerror}") from None
+    console.print(f"Report: {literal(str(report))}", highlight=False)
+    console.print(f"Dashboard: {_program()} serve --db {literal(db)}", highlight=False)
 
 
 def _cell(metric: MetricStanding) -> str:
@@ -79,33 +121,6 @@ def _free_name(storage: Storage, name: str) -> str:
     return next(free for free in (name, *(f"{name} {k}" for k in range(2, len(taken) + 3))) if free not in taken)
 
 
-def run(report: Path, db: str, policy_name: str | None, delta: float, seed: int, rate: int) -> None:
-    if rate < 0:
-        raise InvalidInput("rate", rate, "must be 0 (as fast as it goes) or a positive number of tests per second")
-    if not report.parent.is_dir():
-        raise InvalidInput("report", str(report), f"the folder {str(report.parent)!r} does not exist")
-    plan = dataclasses.replace(instance("drug-bernoulli"), delta=delta)
-    if policy_name is not None:
-        plan = dataclasses.replace(plan, policy=find_policy(policy_name).name)
-    storage = open_storage(db, create=True)
-    study = Study.create(plan, name=_free_name(storage, "drug dose"), storage=storage, seed=seed)
-    console = Console()
-    console.print(f"[bold]{question(plan)}[/bold]")
-    console.print(
-        f"Each test asks one simulated patient one question. The policy {plan.policy} picks the next tests and "
-        f"stops when the answer is wrong with probability at most {delta:g}.\n"
-    )
-    answer = _study(console, study, random.Random(seed), rate if console.is_terminal else 0)
-    console.print(f"\n[bold green]{answer}[/bold green]")
-    note = f"Measured on simulated patients (seed {seed}) with the event rates listed under each arm below."
-    try:
-        report.write_text(study_report(study, note=note), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("report", str(report), f"cannot be written: {error.strerror}") from None
-    console.print(f"Report: {literal(str(report))}", highlight=False)
-    console.print(f"Dashboard: {_program()} serve --db {literal(db)}", highlight=False)
-
-
 def _program() -> str:
     """How to call this program: by its path, where it would not be found by its name."""
     called = Path(sys.argv[0])
@@ -115,6 +130,8 @@ def _program() -> str:
 
 
 def _study(console: Console, study: Study, lots: random.Random, rate: int) -> Answer:
+    from rich.live import Live
+
     plan = study.plan
     rows = zip(plan.arm_names, plan.true_means().tolist(), strict=True)
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.metadata
 import importlib.util
 import os
-import platform
 import re
 import shlex
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,14 +17,35 @@ from typing import Literal
 import typer
 
 import bestarm
-from bestarm.cli.app import print_json
-from bestarm.cli.show import counted, new_table, plain_console, shown
+from bestarm.cli.shared.arguments import AsJson, Database
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
 State = Literal["ok", "absent", "broken"]
 _SIGNS: dict[State, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
 _FOR_DEVELOPERS = ("dev", "docs")
 _IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
 """Distributions whose module is not their name with underscores."""
+
+
+@command(place=70)
+def doctor(db: Database = None, as_json: AsJson = False) -> None:
+    """Say what is installed, what works, and how to get what is missing; status 1 if something is broken."""
+    findings = list(examine(db))
+    broken = sum(finding.state == "broken" for finding in findings)
+    if as_json:
+        parts = [dataclasses.asdict(finding) for finding in findings]
+        print_json({"version": bestarm.__version__, "broken": broken, "parts": parts})
+    else:
+        table = new_table("", "part", "what was found")
+        for finding in findings:
+            remedy = "" if finding.remedy is None or finding.state == "ok" else f"\n→ {finding.remedy}"
+            table.add_row(_SIGNS[finding.state], finding.part, shown(finding.detail) + remedy)
+        console = plain_console()
+        console.print(table)
+        console.print(f"\n{broken} broken" if broken else "\nNothing that is installed is broken.")
+    if broken:
+        raise typer.Exit(1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,12 +102,15 @@ def _first_line(error: BaseException) -> str:
 
 def examine(db: str | None = None) -> Iterator[Finding]:
     """Every part, one after the other. No study is made or changed."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, requires
+
     yield Finding("bestarm", "ok", f"{bestarm.__version__} in {Path(bestarm.__file__).parent}")
     yield Finding("Python", "ok", f"{platform.python_version()} ({platform.platform()}), {sys.executable}")
     yield Finding("cores", "ok", f"{_cores()} of {os.cpu_count()} may be used")
     try:
-        requirements = [Requirement.parse(line) for line in importlib.metadata.requires("bestarm") or ()]
-    except importlib.metadata.PackageNotFoundError:
+        requirements = [Requirement.parse(line) for line in requires("bestarm") or ()]
+    except PackageNotFoundError:
         remedy = "pip install . in the folder with pyproject.toml"
         yield Finding("packages", "broken", "bestarm runs from a folder and is not installed", remedy)
         requirements = []
@@ -108,12 +129,15 @@ def _cores() -> int:
 
 def _package(requirement: Requirement) -> Finding:
     """Whether a distribution is there, recent enough, and can be loaded."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as version_of
+
     name = requirement.name
     limits = ", ".join(sign + limit for sign, limit in requirement.limits)
     remedy = f"pip install '{name}{limits.replace(' ', '')}'"
     try:
-        version = importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        version = version_of(name)
+    except PackageNotFoundError:
         # Without what bestarm itself needs, it is bestarm that is broken.
         return Finding(name, "broken" if requirement.extra is None else "absent", "is not installed", remedy)
     if not requirement.admits(version):
@@ -253,6 +277,8 @@ def _database(db: str | None) -> Finding:
 
 def _kernels() -> Finding:
     """Where compiled kernels are kept: without such a folder nothing can be compiled at all."""
+    import tempfile
+
     remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
     try:
         from bestarm.kernel.compile import cache_folder
@@ -284,22 +310,3 @@ def _writable_by_others(folder: Path) -> Path | None:
         if others and not (there.st_mode & stat.S_ISVTX and path != folder):
             return path
     return None
-
-
-def run(db: str | None, as_json: bool) -> None:
-    """Print the findings; status 1 if something that is installed does not work."""
-    findings = list(examine(db))
-    broken = sum(finding.state == "broken" for finding in findings)
-    if as_json:
-        parts = [dataclasses.asdict(finding) for finding in findings]
-        print_json({"version": bestarm.__version__, "broken": broken, "parts": parts})
-    else:
-        table = new_table("", "part", "what was found")
-        for finding in findings:
-            remedy = "" if finding.remedy is None or finding.state == "ok" else f"\n→ {finding.remedy}"
-            table.add_row(_SIGNS[finding.state], finding.part, shown(finding.detail) + remedy)
-        console = plain_console()
-        console.print(table)
-        console.print(f"\n{broken} broken" if broken else "\nNothing that is installed is broken.")
-    if broken:
-        raise typer.Exit(1)

@@ -1,44 +1,60 @@
-"""`bestarm forecast`."""
+"""`bestarm forecast`: how many tests a study will take."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.drawing import require_plots, save
-from bestarm.cli.app import print_json
-from bestarm.cli.progress import progress_bar, runs_progress
-from bestarm.cli.show import literal
-from bestarm.kernel.state import Ints
-from bestarm.plan import Plan
-from bestarm.simulation.forecast import Forecast, forecast
-from bestarm.validation import InvalidInput
+from bestarm.cli.shared.arguments import (
+    AsJson,
+    BoundName,
+    Delta,
+    Device,
+    Executor,
+    MaxTests,
+    PolicyName,
+    Runs,
+    Seed,
+    Workers,
+)
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.show import literal, print_json
 
-_MOST_TICKS = 8
+if TYPE_CHECKING:
+    from bestarm.simulation.forecast import Forecast
 
 
-def run(
-    plan: Plan,
-    policy: str | None,
-    bound: str | None,
-    delta: float | None,
-    runs: int,
-    seed: int,
-    max_tests: int,
-    executor: str | None,
-    workers: int | None,
-    device: str,
-    plot: Path | None,
-    as_json: bool,
+@command(place=30)
+def forecast(
+    source: Annotated[
+        str, typer.Argument(metavar="INSTANCE|FILE", help="A study file with guessed means or ranges of them.")
+    ],
+    policy: PolicyName = None,
+    bound: BoundName = None,
+    delta: Delta = None,
+    runs: Runs = 1000,
+    seed: Seed = 0,
+    max_tests: MaxTests = 10**8,
+    executor: Executor = None,
+    workers: Workers = None,
+    device: Device = "cpu",
+    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG and data beside it).")] = None,
+    as_json: AsJson = False,
 ) -> None:
+    """How many tests a study will take and what it will cost, from guessed means."""
+    from bestarm.cli.shared.progress import progress_bar, runs_progress
+    from bestarm.simulation import forecast as forecaster
+
+    plan = load_plan(source)
     stem = None if plot is None else _checked(plot)
     with progress_bar() as bar:
-        result = forecast(
+        result = forecaster.forecast(
             plan,
             policy=policy,
             bound=bound,
@@ -65,6 +81,9 @@ def run(
 
 def _checked(plot: Path) -> Path:
     """A stem for the chart's files. Complains now, not after the simulation."""
+    from bestarm.analysis.drawing import require_plots
+    from bestarm.validation import InvalidInput
+
     if not plot.name or plot.is_dir():
         raise InvalidInput("plot", str(plot), "must be a file to write, such as forecast.png, not a folder")
     if not plot.parent.is_dir():
@@ -75,6 +94,10 @@ def _checked(plot: Path) -> Path:
 
 
 def _drawn(result: Forecast, stem: Path) -> list[Path]:
+    from bestarm.analysis.drawing import save
+    from bestarm.analysis.forecast_chart import forecast_chart
+    from bestarm.validation import InvalidInput
+
     try:
         return save(forecast_chart(result), stem)
     except OSError as error:
@@ -140,56 +163,3 @@ def _streams(result: Forecast) -> Table:
 
 def _number(number: float) -> str:
     return "infinite" if math.isinf(number) else f"{number:,.0f}"
-
-
-def forecast_chart(result: Forecast) -> Chart:
-    """How many studies are done after so many tests, and what the tests are spent on."""
-    per_metric = result.per_metric
-    only = next(iter(per_metric)) if len(per_metric) == 1 else None
-    return Chart(
-        title=f"{result.plan.name}: forecast",
-        panels=(
-            _done_panel(result),
-            Panel(
-                title="Tests per metric" if only is None else f"Tests of {only}",
-                x_label="metric" if only is None else "",
-                y_label="mean tests",
-                series=(Series("mean tests", tuple(per_metric), tuple(per_metric.values())),),
-                bars=True,
-            ),
-        ),
-    )
-
-
-def _done_panel(result: Forecast) -> Panel:
-    finished = result.tests[result.finished]
-    seen = finished if len(finished) else result.tests
-    low, high = int(seen.min()), int(seen.max())
-    decades = high >= 10 * low
-    # Few points: every one gets a marker, and on a logarithmic axis a label.
-    at = _round_numbers(low, high) if decades else _quantiles(seen)
-    share = [100.0 * int(np.count_nonzero(finished <= tests)) / result.runs for tests in at]
-    return Panel(
-        title="When studies are done",
-        x_label="tests",
-        y_label="studies done, %",
-        series=(Series("studies done", tuple(map(float, at)), tuple(share)),),
-        log_x=decades,
-    )
-
-
-def _quantiles(numbers: Ints) -> list[int]:
-    """The least and the largest number and 19 between them, less repetitions."""
-    spread: list[int] = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, 21), method="higher")).tolist()
-    return spread
-
-
-def _round_numbers(low: int, high: int) -> list[int]:
-    """1, 2, 5, 10, … from `low` or below to `high` or above, or fewer between powers of ten if too many to label."""
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        every = [digit * 10**power for power in range(len(str(low)) - 1, len(str(high)) + 1) for digit in digits]
-        first = max(k for k, number in enumerate(every) if number <= low)
-        last = min(k for k, number in enumerate(every) if number >= high)
-        if last - first < _MOST_TICKS:
-            break
-    return every[first : last + 1]

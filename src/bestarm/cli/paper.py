@@ -1,30 +1,38 @@
-"""`bestarm paper`."""
+"""`bestarm paper`: the paper's experiments, made again."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from bestarm.cli.app import print_json
-from bestarm.cli.campaign import summary_table
-from bestarm.cli.progress import campaign_progress, progress_bar
-from bestarm.cli.show import literal
-from bestarm.paper.reproduce import reproduce
+from bestarm.cli.shared.arguments import AsJson, Device, Executor, Seed, Workers
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.show import literal, print_json
 
 
-def run(
-    experiment: str,
-    out: Path,
-    runs: int,
-    seed: int,
-    executor: str | None,
-    workers: int | None,
-    device: str,
-    with_performance_first: bool,
-    as_json: bool,
+@command(place=50)
+def paper(
+    experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
+    runs: Annotated[int, typer.Option(help="Runs of each simulation.")] = 100,
+    seed: Seed = 0,
+    executor: Executor = None,
+    workers: Workers = None,
+    device: Device = "cpu",
+    with_performance_first: Annotated[
+        bool, typer.Option("--with-performance-first", help="Run performance-first on drug too (hours).")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
+    """Reproduce the paper's tables and figures, beside its own figures and the theory."""
+    from bestarm.cli.shared.progress import campaign_progress, progress_bar
+    from bestarm.cli.shared.summary import summary_table
+    from bestarm.paper.reproduce import reproduce
+
     start = time.monotonic()
     with progress_bar() as bar:
         results = reproduce(

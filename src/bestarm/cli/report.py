@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Annotated
 
-from bestarm.analysis.report import study_report
-from bestarm.cli.exchange import written_whole
-from bestarm.cli.opening import open_study
-from bestarm.cli.show import plain_console, shown
+import typer
+
+from bestarm.cli.shared.arguments import Database, StudyName
+from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.files import written_whole
+from bestarm.cli.shared.opening import open_study
+from bestarm.cli.shared.show import plain_console, shown
 
 
-def report(name: str, output: Path | None, forecast: bool, db: str | None) -> None:
+@study_command(place=230)
+def report(
+    name: StudyName,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; STUDY.html by default.")
+    ] = None,
+    forecast: Annotated[bool, typer.Option(help="Simulate what remains of a running study.")] = True,
+    db: Database = None,
+) -> None:
+    """Write a report: one HTML file to read, print and keep."""
+    from bestarm.analysis.report import study_report
+
     study = open_study(name, db)
-    file = output or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")
+    file = out or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")
     page = study_report(study, forecast=forecast)
     with written_whole(file) as stream:
         stream.write(page)

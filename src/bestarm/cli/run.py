@@ -8,27 +8,24 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from bestarm.analysis.status import Status
-from bestarm.cli.app import print_json
-from bestarm.cli.opening import check_text
-from bestarm.cli.show import plain_console, shown
-from bestarm.storage.base import Storage
-from bestarm.storage.errors import StorageError
-from bestarm.study.command import Command
-from bestarm.study.continuations import Outlook
-from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
-from bestarm.study.study import Study
-from bestarm.study.workers import drive
-from bestarm.validation import UNSTATED, InvalidInput
+from bestarm.cli.shared.arguments import AsJson, Database, StudyName
+from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.opening import check_text
+from bestarm.cli.shared.show import plain_console, print_json, shown
+
+if TYPE_CHECKING:
+    from bestarm.analysis.status import Status
+    from bestarm.storage.base import Storage
+    from bestarm.study import Study
+    from bestarm.study.continuations import Outlook
 
 _EVERY = 0.5
 _EVERY_PLAIN = 5.0
@@ -36,10 +33,101 @@ _OUTLOOK_EVERY = 15.0
 _RATE_SECONDS = 60.0
 
 
+@study_command(place=220)
+def run(
+    name: StudyName,
+    command: Annotated[
+        str,
+        typer.Option(metavar="COMMAND", help="Prints one number; {arm}, {metric}, {test} and {study} are filled in."),
+    ],
+    workers: Annotated[int, typer.Option(metavar="N", help="How many tests to make at once.")] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End a command that takes longer.", show_default="never")
+    ] = None,
+    failed_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[METRIC=]VALUE",
+            help="Count a failure (another exit status than 0) as this value.",
+            show_default=False,
+        ),
+    ] = None,
+    timeout_as: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[METRIC=]VALUE", help="Count a time-out as this value.", show_default=False),
+    ] = None,
+    retry: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Failures have nothing to do with results: make a failed test again, up to N times."
+        ),
+    ] = 0,
+    shell: Annotated[
+        bool, typer.Option("--shell", help="Run the command in a shell, which gets names as variables.")
+    ] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make the tests with a command of yours until the answer is certain.
+
+    A failure stops the run, unless you say what it counts (--failed-as, --timeout-as), or that it has nothing to do
+    with the result (--retry).
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from bestarm.study import Study
+    from bestarm.study.command import Command
+    from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
+    from bestarm.study.workers import drive
+    from bestarm.validation import UNSTATED, InvalidInput
+
+    if not 1 <= workers <= 10_000:
+        raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
+    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
+    study = Study.open(check_text("study", name), storage=db)
+    program = Command(command, name, timeout=timeout, shell=shell)
+    program.check_names(study.plan.arm_names, study.plan.metrics)
+    if timeout_as and timeout is None:
+        raise InvalidInput("--timeout-as", UNSTATED, "goes with --timeout SECONDS")
+    declared = Declared.of(
+        study.plan,
+        read_declared(failed_as or [], "--failed-as"),
+        read_declared(timeout_as or [], "--timeout-as"),
+        retry,
+        ON_THE_COMMAND_LINE,
+    )
+    pool = ThreadPoolExecutor(workers)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # As Ctrl-C: commands are ended, and their tests given back.
+        signal.signal(number, signal.default_int_handler)
+    try:
+        with Display(study, Console(stderr=True)) as display:
+            answer = drive(
+                study,
+                lambda test, _: pool.submit(program, test),
+                workers,
+                declared=declared,
+                says=False,
+                watch=display,
+            )
+    except KeyboardInterrupt:
+        print("stopped; the tests under way were given back, and the same command goes on", file=sys.stderr)
+        raise
+    finally:
+        program.stop()
+        pool.shutdown(cancel_futures=True)
+    if as_json:
+        print_json(study.status().to_dict())
+    else:
+        plain_console().print(shown(str(answer)), soft_wrap=True)
+
+
 class Display:
     """What `drive` tells, as lines that are redrawn on a terminal and written now and then elsewhere."""
 
     def __init__(self, study: Study, console: Console) -> None:
+        from rich.live import Live
+
         self._console = console
         self._holder = study.holder
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
@@ -76,6 +164,9 @@ class Display:
             self._console.print(Text(shown(self._line(status, running))), soft_wrap=True)
 
     def _look_ahead(self, name: str, storage: Storage) -> None:
+        from bestarm.storage.errors import StorageError
+        from bestarm.study import Study
+
         while not self._stop.wait(1.0 if self._outlook is None else _OUTLOOK_EVERY):
             with contextlib.suppress(StorageError):
                 self._outlook = Study.open(name, storage=storage).forecast()
@@ -128,57 +219,3 @@ def _open_questions(status: Status) -> str:
         return "no arm is undecided"
     named = ", ".join(open_arms[:3]) + (" …" if len(open_arms) > 3 else "")
     return f"{len(open_arms)} of {len(status.arms)} arms undecided ({named})"
-
-
-def run(
-    name: str,
-    db: str | None,
-    template: str,
-    workers: int,
-    timeout: float | None,
-    failed_as: Sequence[str],
-    timeout_as: Sequence[str],
-    retry: int,
-    shell: bool,
-    as_json: bool,
-) -> None:
-    """Make tests until the study is done; Ctrl-C gives back what is under way."""
-    if not 1 <= workers <= 10_000:
-        raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
-    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
-    study = Study.open(check_text("study", name), storage=db)
-    command = Command(template, name, timeout=timeout, shell=shell)
-    command.check_names(study.plan.arm_names, study.plan.metrics)
-    if timeout_as and timeout is None:
-        raise InvalidInput("--timeout-as", UNSTATED, "goes with --timeout SECONDS")
-    declared = Declared.of(
-        study.plan,
-        read_declared(failed_as, "--failed-as"),
-        read_declared(timeout_as, "--timeout-as"),
-        retry,
-        ON_THE_COMMAND_LINE,
-    )
-    pool = ThreadPoolExecutor(workers)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # As Ctrl-C: commands are ended, and their tests given back.
-        signal.signal(number, signal.default_int_handler)
-    try:
-        with Display(study, Console(stderr=True)) as display:
-            answer = drive(
-                study,
-                lambda test, _: pool.submit(command, test),
-                workers,
-                declared=declared,
-                says=False,
-                watch=display,
-            )
-    except KeyboardInterrupt:
-        print("stopped; the tests under way were given back, and the same command goes on", file=sys.stderr)
-        raise
-    finally:
-        command.stop()
-        pool.shutdown(cancel_futures=True)
-    if as_json:
-        print_json(study.status().to_dict())
-    else:
-        plain_console().print(shown(str(answer)), soft_wrap=True)

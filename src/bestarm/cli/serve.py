@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.studies import Database
+from bestarm.cli.shared.arguments import Database
+from bestarm.cli.shared.command import LIVE_STUDIES, command
 
 
+@command(place=250, panel=LIVE_STUDIES)
 def serve(
-    db: Database = None,
     host: Annotated[str, typer.Option(help="Address to listen at; any but this machine's own needs a token.")] = (
         "127.0.0.1"
     ),
@@ -39,6 +40,7 @@ def serve(
         ),
     ] = None,
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
+    db: Database = None,
 ) -> None:
     """Serve studies over HTTP, with a dashboard."""
     from bestarm.storage.opening import default_url

@@ -1,32 +1,59 @@
-"""`bestarm simulate`."""
+"""`bestarm simulate`: many studies of one plan."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from bestarm.cli.app import print_json
-from bestarm.cli.progress import progress_bar, runs_progress
-from bestarm.cli.show import literal
-from bestarm.plan import Plan
-from bestarm.simulation.simulate import Simulation, simulate
+from bestarm.cli.shared.arguments import (
+    AsJson,
+    BoundName,
+    Delta,
+    Device,
+    Executor,
+    MaxTests,
+    PolicyName,
+    Runs,
+    Seed,
+    Workers,
+)
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.show import literal, print_json
+
+if TYPE_CHECKING:
+    from bestarm.simulation.simulate import Simulation
 
 
-def run(
-    plan: Plan,
-    policy: str | None,
-    bound: str | None,
-    runs: int,
-    delta: float | None,
-    seed: int,
-    max_tests: int,
-    executor: str | None,
-    workers: int | None,
-    device: str,
-    as_json: bool,
+@command(place=10)
+def simulate(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="INSTANCE|FILE", help="A built-in instance (exp1-a, drug, …) or a study file with means."
+        ),
+    ],
+    policy: PolicyName = None,
+    bound: BoundName = None,
+    delta: Delta = None,
+    runs: Runs = 1000,
+    seed: Seed = 0,
+    max_tests: MaxTests = 10**9,
+    executor: Executor = None,
+    workers: Workers = None,
+    device: Device = "cpu",
+    as_json: AsJson = False,
 ) -> None:
+    """Simulate many studies and count tests and errors."""
+    from bestarm.cli.shared.progress import progress_bar, runs_progress
+    from bestarm.simulation import simulate as simulator
+
+    plan = load_plan(source)
     with progress_bar() as bar:
-        result = simulate(
+        result = simulator.simulate(
             plan,
             policy=policy,
             bound=bound,

@@ -1,26 +1,26 @@
-"""`bestarm status` and `log`."""
+"""`bestarm status`: where a study stands."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from bestarm.analysis.standing import MetricStanding
-from bestarm.answer import feasible_words, left_words, names_in_words, promised
-from bestarm.cli.app import print_json
-from bestarm.cli.opening import open_study
-from bestarm.cli.show import counted, figures, moment, new_table, percent, plain_console, shown, state_words
-from bestarm.plan import Plan
-from bestarm.problem import Constraint, Objective
-from bestarm.storage.base import Event
-from bestarm.storage.errors import making_sense
-from bestarm.study import Status, Study
-from bestarm.study.continuations import Outlook
-from bestarm.study.exchange import iso_time
-from bestarm.validation import exact
+from bestarm.cli.shared.arguments import AsJson, Database, StudyName
+from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.opening import open_study
+from bestarm.cli.shared.show import counted, figures, new_table, percent, plain_console, print_json, shown, state_words
+
+if TYPE_CHECKING:
+    from bestarm.analysis.standing import MetricStanding
+    from bestarm.plan import Plan
+    from bestarm.problem import Constraint, Objective
+    from bestarm.study import Status, Study
+    from bestarm.study.continuations import Outlook
 
 MOST_ARMS = 50
 """Arms that `status` shows unless it is asked for all."""
@@ -32,7 +32,15 @@ _STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open":
 _CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
 
 
-def status(name: str, forecast: bool, show_all: bool, db: str | None, as_json: bool) -> None:
+@study_command(place=180)
+def status(
+    name: StudyName,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Where a study stands: every arm and metric, the leader, what is pending."""
     study = open_study(name, db)
     now = study.status()
     left = study.forecast() if forecast else None
@@ -51,6 +59,8 @@ def status(name: str, forecast: bool, show_all: bool, db: str | None, as_json: b
 
 
 def _headlines(study: Study, now: Status) -> Iterable[str]:
+    from bestarm.answer import promised
+
     answer = study.answer
     archived = "" if study.record.archived is None else " (archived)"
     if answer is not None:
@@ -76,6 +86,8 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
 
 def _certain(now: Status) -> str:
     """What is known while there is no answer."""
+    from bestarm.answer import feasible_words, left_words, names_in_words
+
     facts = [left_words(len(now.arms), now.candidates)] if len(now.candidates) < len(now.arms) else []
     if now.feasible and len(now.arms[0].metrics) > 1:
         facts.append(f"{feasible_words(now.slack)}: {names_in_words(now.feasible)}")
@@ -103,6 +115,9 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
 
 
 def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
+    from bestarm.problem import Objective
+    from bestarm.validation import exact
+
     if isinstance(part, Objective):
         wanted: str = part.goal
     else:
@@ -128,36 +143,3 @@ def _remaining(now: Status, left: Outlook | None) -> str:
         )
     ]
     return f"Of {left.runs:,} simulated continuations {' and '.join(parts)} end."
-
-
-def log(name: str, last: int, db: str | None, as_json: bool) -> None:
-    study = open_study(name, db)
-    events = study.log(last)
-    with making_sense(study.storage.url):
-        _print_events(study.plan, events, as_json)
-
-
-def _print_events(plan: Plan, events: Iterable[Event], as_json: bool) -> None:
-    if as_json:
-        print_json([_event(plan, event) for event in events])
-        return
-    table = new_table("time", "what", "test", "arm", "metric", "value", "who", "detail", right=("test", "value"))
-    for event in events:
-        row = _event(plan, event)
-        value = "" if event.value is None else f"{event.value:.6g}"
-        words = ["" if row[field] is None else shown(str(row[field])) for field in ("event", "test", "arm", "metric")]
-        table.add_row(moment(event.time), *words, value, shown(event.holder), shown(event.detail))
-    plain_console().print(table)
-
-
-def _event(plan: Plan, event: Event) -> dict[str, object]:
-    return {
-        "time": iso_time(event.time),
-        "event": event.kind,
-        "test": event.test,
-        "arm": None if event.arm is None else plan.arm_names[event.arm],
-        "metric": None if event.metric is None else plan.metrics[event.metric],
-        "value": event.value,
-        "who": event.holder,
-        "detail": event.detail,
-    }

@@ -1,30 +1,40 @@
-"""`bestarm theory`."""
+"""`bestarm theory`: how hard a problem is."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from bestarm.cli.app import print_json
-from bestarm.cli.show import literal
-from bestarm.plan import Plan
-from bestarm.theory import Theory, analyze
+from bestarm.cli.shared.arguments import AsJson, Delta, Source
+from bestarm.cli.shared.command import command
+from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.show import literal, print_json
+
+if TYPE_CHECKING:
+    from bestarm.plan import Plan
+    from bestarm.theory import Theory
 
 
-def run(plan: Plan, delta: float | None, as_json: bool) -> None:
+@command(place=20)
+def theory(source: Source, delta: Delta = None, as_json: AsJson = False) -> None:
+    """How hard a problem is: complexity terms, lower and upper bounds, the best allocation of tests."""
+    from bestarm.theory import analyze
+
+    plan = load_plan(source)
     if delta is not None:
         plan = dataclasses.replace(plan, delta=delta)
-    theory = analyze(plan, plan.delta)
+    result = analyze(plan, plan.delta)
     if as_json:
-        print_json(theory.summary())
+        print_json(result.summary())
     else:
         console = Console()
-        console.print(_overall(plan, theory))
-        console.print(_arms(theory))
-        console.print(_allocation(theory))
+        console.print(_overall(plan, result))
+        console.print(_arms(result))
+        console.print(_allocation(result))
 
 
 def _overall(plan: Plan, theory: Theory) -> Table:

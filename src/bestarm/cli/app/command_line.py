@@ -18,7 +18,7 @@ def number_kind(option: Any) -> str:
     return "integer" if words & {"integer", "int"} else "float" if "float" in words else ""
 
 
-class Command(TyperCommand):
+class OnceCommand(TyperCommand):
     """A command that refuses an option given twice, where the last would silently win.
 
     Options declared as lists may be repeated. So may a flag, but not together with its opposite. Numbers are read as
@@ -78,7 +78,7 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-class DashCommand(Command):
+class DashCommand(OnceCommand):
     """A command whose own options are options, wherever they stand; anything else is an argument, dash or not.
 
     After `--` everything is an argument.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
 import time
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -17,6 +19,7 @@ from bestarm.texts import shown
 
 __all__ = [
     "age",
+    "complain",
     "counted",
     "figures",
     "literal",
@@ -24,11 +27,22 @@ __all__ = [
     "new_table",
     "percent",
     "plain_console",
+    "print_json",
     "shown",
     "state_words",
 ]
 
 WIDE = 240
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def complain(error: object, kind: str = "error") -> None:
+    """Print an error. What others have named cannot steer the terminal; lists of lines stay lists of lines."""
+    lines = [shown(line) for line in str(error).split("\n  ")]
+    print(f"{kind}:", "\n  ".join(lines), file=sys.stderr)
 
 
 def plain_console() -> Console:

@@ -1,23 +1,19 @@
-"""`bestarm export` and `import`, and the files that `tell` reads."""
+"""Files that commands read results from, and write."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
-from bestarm.cli.app import print_json
-from bestarm.cli.opening import open_study, repeatable_with_key
-from bestarm.cli.show import counted, plain_console, shown
-from bestarm.study import Study
-from bestarm.study.exchange import Recorded, import_results, write_csv, write_json
-from bestarm.validation import InvalidInput
+from bestarm.cli.shared.show import counted
 
-_WRITERS = {"csv": write_csv, "json": write_json}
+if TYPE_CHECKING:
+    from bestarm.study import Study
+    from bestarm.study.exchange import Recorded
 
 
 @contextlib.contextmanager
@@ -26,6 +22,8 @@ def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
     if path == "-":
         yield sys.stdin.buffer, "standard input"
         return
+    from bestarm.validation import InvalidInput
+
     try:
         file = Path(path).open("rb")  # noqa: SIM115 (closed below)
     except (OSError, ValueError) as error:
@@ -45,34 +43,11 @@ def recorded_words(study: Study, recorded: Recorded) -> str:
     return f"Recorded {counted(recorded.results, 'result')}{ids} of {study.name}{left_out}."
 
 
-def import_(
-    name: str, path: str, again: bool, key: str | None, worker: str | None, db: str | None, as_json: bool
-) -> None:
-    study = open_study(name, db, worker)
-    with results_file(path) as (file, called), repeatable_with_key():
-        recorded = import_results(study, file, called, once=not again, key=key)
-    if as_json:
-        print_json(dataclasses.asdict(recorded))
-    else:
-        plain_console().print(shown(recorded_words(study, recorded)), soft_wrap=True)
-
-
-def export(name: str, form: str | None, out: Path | None, db: str | None) -> None:
-    chosen = form or ("json" if out is not None and out.suffix.lower() == ".json" else "csv")
-    if chosen not in _WRITERS:
-        raise InvalidInput("format", form, "must be csv or json", ("csv", "json"))
-    study = open_study(name, db)
-    if out is None or str(out) == "-":
-        _WRITERS[chosen](study, sys.stdout)
-        return
-    with written_whole(out) as file:
-        tests = _WRITERS[chosen](study, file)
-    plain_console().print(shown(f"{counted(tests, 'test')} of {study.name} written to {out}."), soft_wrap=True)
-
-
 @contextlib.contextmanager
 def written_whole(out: Path) -> Iterator[TextIO]:
     """A file to write that takes its name when it is complete: before that, the old one stays."""
+    from bestarm.validation import InvalidInput
+
     try:
         with _replacing(out) as file:
             yield file

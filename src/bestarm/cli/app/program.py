@@ -1,0 +1,107 @@
+"""The program: its options, its commands, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bestarm.cli.app.discovery import Commands, add_command, own_commands
+from bestarm.cli.shared.show import complain
+
+app = typer.Typer(
+    name="bestarm",
+    cls=Commands,
+    help="Find the best option that is also safe, with as few tests as possible, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import bestarm
+
+        print(f"bestarm {bestarm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Find the best option that is also safe, with as few tests as possible, and prove it."""
+
+
+for _name, _command in own_commands().items():
+    add_command(app, _name, _command)
+
+
+def main() -> None:
+    """Run the program. Exit status 0; 2 for a user's mistake; 1 for anything else."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Closed by whoever started the program: nobody wants to read it.
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (until the end)
+        elif isinstance(stream, io.TextIOWrapper):
+            # What a terminal cannot show is written out rather than an error.
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_written(_status()))
+
+
+def _status() -> int:
+    """The exit status, after the command has been run."""
+    # The error classes are looked up only when something went wrong: importing them here would slow every start.
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == 130:
+            print("interrupted", file=sys.stderr)
+        return int(end.code) if end.code in (0, 2) else 0 if end.code is None else 1
+    except KeyboardInterrupt:
+        # Before or after the command itself, which handles it.
+        print("interrupted", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        from bestarm.validation import InvalidInput
+
+        if not isinstance(error, InvalidInput):
+            raise
+        complain(error)
+        return 2
+    except RuntimeError as error:
+        from bestarm.storage.errors import StorageError
+        from bestarm.study.failures import MeasurementFailed
+
+        if not isinstance(error, StorageError | MeasurementFailed):
+            raise
+        complain(error)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        return 1
+    return 0
+
+
+def _written(status: int) -> int:
+    """The exit status, once all output has gone out: 1 if it cannot."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Who stops reading, as `head` does, wants to hear no more.
+        if not isinstance(error, BrokenPipeError):
+            complain(f"output: {error.strerror or error}")
+        status = status or 1
+        # Else Python would try again when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status

@@ -1,0 +1,1 @@
+"""What several commands use. None of it is a command."""
