@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.web.service import TOKEN
 
 from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web.descriptors import RESERVE, room_for_clients
@@ -22,7 +23,6 @@ from bestarm.web.limits import Limits
 from bestarm.web.quiet import OnceAMinute
 from bestarm.web.server import running
 
-TOKEN = "correct-horse-battery-staple"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 PLAN = {"arms": ["a", "b"], "objective": {"metric": "gain", "goal": "maximize", "noise": {"gaussian": 0.3}}}
 
@@ -33,18 +33,6 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 sys.argv = ["bestarm", *sys.argv[2:]]
 runpy.run_module("bestarm", run_name="__main__")
 """
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(str(tmp_path_factory.mktemp("guarded") / "x.db"), token=TOKEN) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(str(tmp_path_factory.mktemp("unguarded") / "x.db")) as url:
-        yield url
 
 
 @contextlib.contextmanager
@@ -215,8 +203,8 @@ def test_one_address_cannot_use_all_the_room_for_bodies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://[::1", "http://[bad]", "http://a\u00ff:x", "null", "//", "http://]"])
-def test_an_origin_that_is_none_is_refused(unguarded: str, origin: str) -> None:
-    answer = httpx.get(f"{unguarded}/api/studies", headers=[(b"Origin", origin.encode("latin-1"))], timeout=PATIENCE)
+def test_an_origin_that_is_none_is_refused(service: httpx.Client, origin: str) -> None:
+    answer = service.get("/api/studies", headers=[(b"Origin", origin.encode("latin-1"))])
     assert answer.status_code == 403
     assert answer.json()["error"]["field"] == "Origin"
 
