@@ -19,13 +19,17 @@ def lengths(short: Any, long: Any) -> list[Any]:
     return [short, pytest.param(*(long if isinstance(long, tuple) else (long,)), marks=pytest.mark.torture)]
 
 
+def at_length() -> bool:
+    """Whether this is `make torture`."""
+    return settings.get_current_profile_name() == TORTURE
+
+
 def examples(short: int, long: int) -> Callable[[Test], Test]:
     """How many examples hypothesis tries, in `make test` and in `make torture`."""
-    at_length = settings.get_current_profile_name() == TORTURE
-    chosen = settings(max_examples=long if at_length else short)
+    chosen = settings(max_examples=long if at_length() else short)
 
     def decorate(test: Test) -> Test:
         limited: Test = chosen(test)
-        return pytest.mark.torture(limited) if at_length else limited
+        return pytest.mark.torture(limited) if at_length() else limited
 
     return decorate

@@ -42,4 +42,4 @@ def bestarm(*words: str, cwd: Path | None = None, stdin: bytes = b"", **environm
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-    return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+    return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

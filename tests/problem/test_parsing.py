@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.lengths import examples
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -125,11 +126,13 @@ def refused_in_one_line(read: Callable[[], object]) -> None:
         one_line(error)
 
 
+@examples(40, 300)
 @given(mutated(PLAN.to_toml()))
 def test_any_toml_is_a_plan_or_refused(text: str) -> None:
     refused_in_one_line(lambda: ba.Plan.from_toml(text))
 
 
+@examples(40, 300)
 @given(mutated(PLAN.to_json()))
 def test_any_json_is_a_plan_or_refused(text: str) -> None:
     refused_in_one_line(lambda: ba.Plan.from_json(text))
@@ -154,6 +157,7 @@ def changed(draw: Any, data: Any) -> Any:
     return draw(ANYTHING)
 
 
+@examples(40, 300)
 @given(changed(PLAN.to_data()))
 def test_any_data_is_a_plan_or_refused(data: Any) -> None:
     refused_in_one_line(lambda: ba.Plan.from_data(data))
@@ -164,7 +168,7 @@ CSV = "test,arm,metric,value\n1,a,p,0.5\n2,b,c,-1e3\n"
 
 @example(CSV.replace("0.5", "1_000"))
 @example(CSV.replace("0.5", "１"))
-@settings(max_examples=40)
+@examples(15, 100)
 @given(mutated(CSV))
 def test_any_csv_is_recorded_whole_or_refused(text: str) -> None:
     study = ba.Study.create(PLAN, storage=":memory:")
@@ -480,7 +484,7 @@ def test_a_cell_is_no_formula_and_can_be_read_back(text: str) -> None:
     assert len(cell(text)) - len(text) in (0, 1)
 
 
-@settings(max_examples=30)
+@examples(10, 50)
 @given(st.lists(NAMES, min_size=2, max_size=6, unique=True), st.lists(TEXTS, min_size=1, max_size=3), st.data())
 def test_an_export_with_names_like_formulas_reads_back_the_same(names: list[str], texts: list[str], data: Any) -> None:
     plan = dataclasses.replace(PLAN, arms=tuple(map(ba.Arm, names)))

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.storage.base import Entries, Storage, StudyRecord
@@ -88,7 +89,7 @@ def race(url: str, folder: str) -> None:
         os.waitpid(child, 0)
 
 
-@pytest.mark.parametrize("policy", ["certify", "feasible-lucb"])
+@pytest.mark.parametrize("policy", lengths("certify", "feasible-lucb"))
 def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: Path) -> None:
     created = ba.Study.create(problem(), name="raced", delta=DELTA, policy=policy, storage=database_url)
     created.storage.close()
@@ -276,25 +277,28 @@ if __name__ == "__main__":
 
 
 _JOIN = """
-import sys, time
+import sys
 import bestarm as ba
 problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(0.2)))
-while time.time() < float(sys.argv[2]):
-    pass
+print("ready", flush=True)
+sys.stdin.read()  # until all are
 answer = ba.identify(problem, lambda arm, metric: 1.0 if arm == "b" else 0.0, name="shared", storage=sys.argv[1])
 print(answer.arm)
 """
 
 
 def test_many_who_start_the_same_study_at_once_join_it(database_url: str) -> None:
-    begin = str(time.time() + 5.0)
-    programs = [
-        subprocess.Popen([sys.executable, "-c", _JOIN, database_url, begin], stdout=subprocess.PIPE, text=True)
-        for _ in range(6)
-    ]
-    said = [program.communicate(timeout=PATIENCE)[0] for program in programs]
-    assert [program.returncode for program in programs] == [0] * 6
-    assert said == ["b\n"] * 6
+    command = [sys.executable, "-c", _JOIN, database_url]
+    programs = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    for program in programs:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.close()
+    said = [program.stdout.read() for program in programs if program.stdout is not None]
+    assert [program.wait(PATIENCE) for program in programs] == [0] * 4
+    assert said == ["b\n"] * 4
     storage = open_storage(database_url)
     assert [record.name for record in storage.studies()] == ["shared"]
     storage.close()

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.analysis.intervals import interval_chart
@@ -466,10 +467,11 @@ SEVERE = {
 
 
 @example(data=SEVERE, policy="certify", seed=0)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(40, 300)
+@settings(suppress_health_check=list(HealthCheck))
 @given(data=descriptions(), policy=st.sampled_from(sorted(all_policies())), seed=st.integers(0, 1000))
 def test_any_plan_is_refused_by_name_or_can_be_run(data: dict[str, Any], policy: str, seed: int) -> None:
-    """A wrong certificate has probability delta at most: looked for where that is 1e-6 or less, in 150 examples."""
+    """A wrong certificate has probability delta at most: looked for where that is 1e-6 or less (300 examples)."""
     try:
         plan = ba.Plan.from_data(data | {"policy": policy})
     except ba.InvalidInput as error:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.cli import theory as command
@@ -251,7 +252,7 @@ tables = st.integers(1, 4).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 60)
 @given(tables, st.sampled_from([0.001, 0.1, 0.3]))
 def test_units_and_directions_do_not_matter(table: list[list[float]], delta: float) -> None:
     plain = numbers(analyze(problem_of(table), delta))
@@ -264,7 +265,7 @@ def test_units_and_directions_do_not_matter(table: list[list[float]], delta: flo
     assert numbers(analyze(mirrored, delta)) == pytest.approx(plain, rel=1e-7, abs=1e-9, nan_ok=True)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(15, 40)
 @given(tables)
 def test_rates_can_be_told_by_their_complement(table: list[list[float]]) -> None:
     rates = np.clip(np.array(table), 0.0, 1.0)
@@ -274,7 +275,7 @@ def test_rates_can_be_told_by_their_complement(table: list[list[float]]) -> None
     assert numbers(analyze(mirrored, 0.1)) == pytest.approx(plain, rel=1e-6, abs=1e-8, nan_ok=True)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(15, 40)
 @given(tables)
 def test_costs_scale_the_characteristic_time_and_nothing_else(table: list[list[float]]) -> None:
     plain, dear = analyze(problem_of(table), 0.1), analyze(problem_of(table, costs=[2.0] * 3), 0.1)
@@ -283,7 +284,7 @@ def test_costs_scale_the_characteristic_time_and_nothing_else(table: list[list[f
     assert (dear.H, dear.lower_bound, dear.upper_bound) == (plain.H, plain.lower_bound, plain.upper_bound)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(20, 60)
 @given(tables, st.booleans())
 def test_t_star_is_at_least_twice_h(table: list[list[float]], coins: bool) -> None:
     rates = np.clip(np.array(table), 0.0, 1.0)
