@@ -24,8 +24,9 @@ docs: .venv/installed-dev        ## Build the documentation site into build/site
 bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
 
-torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times; MINUTES=2 for a part of it.
-	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),30) $(TORTURE)
+torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times, and the long tests; MINUTES=2 for a part of it.
+	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),25) $(TORTURE)
+	$(BIN)/pytest -m torture --numprocesses auto --dist worksteal
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

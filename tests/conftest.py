@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from bestarm.testing.patience import wait_until
 from bestarm.testing.postgres import PostgresServer, find_postgres
+from tests.lengths import TORTURE
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -22,8 +23,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # How long an example takes says how busy the machine is, and nothing about what is tested.
-settings.register_profile("bestarm", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("bestarm")
+settings.register_profile("bestarm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(TORTURE, settings.get_profile("bestarm"), derandomize=False, print_blob=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Before any test is imported: how many examples there are is settled there.
+    settings.load_profile(TORTURE if config.option.markexpr == TORTURE else "bestarm")
 
 
 def _missing(part: str, what: str) -> None:

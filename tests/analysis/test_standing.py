@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
@@ -87,7 +88,7 @@ def check(plan: ba.Plan, policy: Policy, rows: list[ArmStanding]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(all_policies()))
-@settings(max_examples=40, deadline=None)
+@examples(15, 100)
 @given(plan=plans(), seed=st.integers(0, 2**32), share=st.floats(0.0, 1.0), tests=st.integers(0, 40))
 def test_any_part_of_the_streams_may_be_tested(name: str, plan: ba.Plan, seed: int, share: float, tests: int) -> None:
     policy = new_policy(plan, name)
@@ -167,7 +168,7 @@ streams_of = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 1000)
 @given(s=streams_of, level=st.floats(0.05, 60.0))
 def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, level: float) -> None:
     low, high = interval_end(s, ABOVE, level), interval_end(s, BELOW, level)
@@ -182,7 +183,7 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
     assert high >= top - near or evidence_below(s, high + near) >= level
 
 
-@settings(max_examples=200, deadline=None)
+@examples(100, 1000)
 @example(s=summed_stream(SMALL, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
 @example(s=summed_stream(SMALL, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
 @given(s=streams_of, ahead=st.floats(1e-3, 1.0), n=st.integers(1, 10**5), tolerance=st.sampled_from([0.0, 0.01, 0.3]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -12,20 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lengths import lengths
+from tests.program import bestarm
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from bestarm.cli.app import app
 from bestarm.cli.app.command_line import OnceCommand
 from bestarm.testing.patience import PATIENCE
-
-
-def bestarm(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "bestarm", *arguments]
-    environment = {**os.environ, "COLUMNS": "120"}
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=PATIENCE, check=False
-    )
 
 
 def test_help_needs_no_heavy_module() -> None:
@@ -95,17 +88,17 @@ def test_what_may_be_given_twice(tmp_path: Path) -> None:
         *(("serve", name) for name in ("--allow-host", "--proxy")),
     ]
     # A flag, a list, a word that only looks like an option, and help whatever else is said.
-    assert bestarm("theory", "exp1-a", "--json", "--json").returncode == 0
+    assert bestarm("theory", "exp1-a", "--json", "--json").code == 0
     result = bestarm(
         *("campaign", "exp1-a", "--out", str(tmp_path), "--policy", "racing", "--policy", "tf-lucb"),
         *("--delta", "0.1", "--delta", "0.2", "--runs", "1", "--json"),
     )
-    assert [(row["policy"], row["delta"]) for row in json.loads(result.stdout)] == [
+    assert [(row["policy"], row["delta"]) for row in json.loads(result.out)] == [
         *(("racing", 0.1), ("racing", 0.2), ("tf-lucb", 0.1), ("tf-lucb", 0.2))
     ]
     asked = bestarm("status", "--db", "nowhere.db", "--", "--db", cwd=tmp_path)
-    assert "is given twice" not in asked.stderr
-    assert bestarm("simulate", "--policy", "a", "--policy", "b", "--help").returncode == 0
+    assert "is given twice" not in asked.err
+    assert bestarm("simulate", "--policy", "a", "--policy", "b", "--help").code == 0
 
 
 def test_policies_load_without_numba() -> None:
@@ -118,8 +111,8 @@ def test_simulate_json() -> None:
         *("simulate", "exp1-a", "--policy", "feasibility-first", "--bound", "mixture"),
         *("--runs", "30", "--delta", "0.2", "--seed", "3", "--json"),
     )
-    assert result.returncode == 0, result.stderr
-    data = json.loads(result.stdout)
+    assert result.code == 0, result.err
+    data = json.loads(result.out)
     assert list(data) == [
         *("instance", "policy", "bound", "delta", "runs", "seed", "mean_tests", "sd_tests", "se_tests"),
         *("mean_cost", "error_rate", "unfinished", "answers", "tests_per_second"),
@@ -133,13 +126,13 @@ def test_simulate_json() -> None:
 
 
 def test_theory_and_forecast_json() -> None:
-    theory = json.loads(bestarm("theory", "exp1-a", "--delta", "0.1", "--json").stdout)
+    theory = json.loads(bestarm("theory", "exp1-a", "--delta", "0.1", "--json").out)
     assert list(theory) == [
         *("answer", "H", "lower_bound", "upper_bound", "characteristic_time", "kl_bound", "arms", "allocation"),
     ]
     assert theory["lower_bound"] == pytest.approx(319.7, rel=1e-3)
     assert theory["arms"][0]["phi"] is None
-    forecast = json.loads(bestarm("forecast", "exp1-a", "--runs", "50", "--json").stdout)
+    forecast = json.loads(bestarm("forecast", "exp1-a", "--runs", "50", "--json").out)
     assert {"mean_tests", "median_tests", "p90_tests", "mean_cost", "lower_bound", "per_metric"} <= set(forecast)
     assert forecast["median_tests"] <= forecast["p90_tests"]
     assert sum(forecast["per_metric"].values()) == pytest.approx(forecast["mean_tests"])
@@ -147,9 +140,9 @@ def test_theory_and_forecast_json() -> None:
 
 def test_simulate_table_and_unfinished_runs() -> None:
     result = bestarm("simulate", "drug", "--runs", "3", "--max-tests", "1000")
-    assert result.returncode == 0, result.stderr
-    assert "certify" in result.stdout
-    assert "stopped at 1,000 tests" in result.stdout
+    assert result.code == 0, result.err
+    assert "certify" in result.out
+    assert "stopped at 1,000 tests" in result.out
 
 
 def test_simulate_a_file_where_no_arm_is_feasible(tmp_path: Path) -> None:
@@ -159,7 +152,7 @@ def test_simulate_a_file_where_no_arm_is_feasible(tmp_path: Path) -> None:
         '[[arms]]\nname = "x"\nmeans = { yield = 0, heat = 0 }\n'
     )
     result = bestarm("simulate", "study.toml", "--runs", "5", "--json", cwd=tmp_path)
-    data = json.loads(result.stdout)
+    data = json.loads(result.out)
     assert data["answers"] == {"none": 5}
     assert data["error_rate"] == 0
     assert data["delta"] == 0.05
@@ -187,10 +180,10 @@ def test_simulate_a_file_where_no_arm_is_feasible(tmp_path: Path) -> None:
 )
 def test_a_users_mistake_is_one_clear_line_and_status_2(arguments: tuple[str, ...], message: str) -> None:
     result = bestarm(*arguments)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
 
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
@@ -198,17 +191,18 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
         '[objective]\nmetric = "m"\ngoal = "maximize"\nnoise = "bernoulli"\n[[arms]]\nname = ""\n'
     )
     result = bestarm("simulate", "study.toml", cwd=tmp_path)
-    assert result.returncode == 2
-    assert result.stderr == "error: study.toml: arms[0].name = '': must not be empty\n"
+    assert result.code == 2
+    assert result.err == "error: study.toml: arms[0].name = '': must not be empty\n"
 
 
-def test_demo_ends_certified_with_a_report(tmp_path: Path) -> None:
-    result = bestarm("demo", "--report", "report.html", "--db", "demo.db", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "150 mg: feasible and best, with 95 % confidence, after" in result.stdout
-    assert result.stdout.endswith("Report: report.html\nDashboard: bestarm serve --db demo.db\n")
+@pytest.mark.parametrize(("delta", "confidence"), lengths(("0.4", 60), ("0.05", 95)))
+def test_demo_ends_certified_with_a_report(tmp_path: Path, delta: str, confidence: int) -> None:
+    result = bestarm("demo", "--report", "report.html", "--db", "demo.db", "--delta", delta, cwd=tmp_path)
+    assert result.code == 0, result.err
+    assert f"150 mg: feasible and best, with {confidence} % confidence, after" in result.out
+    assert result.out.endswith("Report: report.html\nDashboard: bestarm serve --db demo.db\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "150 mg: feasible and best, with 95 % confidence" in page
+    assert f"150 mg: feasible and best, with {confidence} % confidence" in page
     assert all(f"<tr><td>{dose}</td>" in page for dose in ("25 mg", "75 mg", "150 mg", "300 mg", "placebo"))
     assert "<svg" in page
     assert "src=" not in page
@@ -218,7 +212,7 @@ def test_demo_ends_certified_with_a_report(tmp_path: Path) -> None:
 def test_version() -> None:
     import bestarm as package
 
-    assert bestarm("--version").stdout == f"bestarm {package.__version__}\n"
+    assert bestarm("--version").out == f"bestarm {package.__version__}\n"
 
 
 def test_ctrl_c_ends_a_long_simulation() -> None:

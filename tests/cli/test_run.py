@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.program import Ended, bestarm
 
 import bestarm as ba
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -52,59 +53,59 @@ def command(*more: str, pause: float = 0.0, hang_after: int = 10**9) -> list[str
     """Tests take `pause` seconds; those with a higher number than `hang_after` last as long as the run."""
     measure = f"{sys.executable} measure.py {{arm}} {{metric}} {pause} {hang_after}"
     measuring = () if "--command" in more else ("--command", measure)
-    return [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", *measuring, *more]
+    return ["run", "bench", "--db", "s.db", *measuring, *more]
+
+
+def process(*more: str, pause: float = 0.0, hang_after: int = 10**9) -> list[str]:
+    """The same, in a process of its own."""
+    return [sys.executable, "-m", "bestarm", *command(*more, pause=pause, hang_after=hang_after)]
 
 
 def test_run_to_the_answer(folder: Path) -> None:
-    ended = subprocess.run(command("--workers", "3"), cwd=folder, capture_output=True, text=True, check=False)
+    ended = subprocess.run(process("--workers", "3"), cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert re.fullmatch(r"b: feasible and best, with 99.9999 % confidence, after \d+ tests\n", ended.stdout)
     # Done is done.
-    again = subprocess.run(command("--json"), cwd=folder, capture_output=True, text=True, check=True)
-    status = json.loads(again.stdout)
+    status = json.loads(bestarm(*command("--json"), cwd=folder).out)
     assert (status["state"], status["answer"]) == ("certified", "b")
-    report = [sys.executable, "-m", "bestarm", "report", "bench", "--db", "s.db"]
-    assert (
-        subprocess.run(report, cwd=folder, capture_output=True, text=True, check=True).stdout == "Report: bench.html\n"
-    )
+    assert bestarm("report", "bench", "--db", "s.db", cwd=folder).out == "Report: bench.html\n"
     assert "b: feasible and best" in (folder / "bench.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: int) -> None:
-    process = subprocess.Popen(
-        command("--workers", "2", hang_after=4), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+    stopped = subprocess.Popen(
+        process("--workers", "2", hang_after=4), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     study = ba.Study.open("bench", storage=folder / "s.db")
     wait_until(lambda: study.status().tests == 4 and len(study.pending()) == 2)
-    os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
+    os.killpg(stopped.pid, number)
+    _, errors = stopped.communicate(timeout=PATIENCE)
+    assert stopped.returncode == 1
     assert "stopped; the tests under way were given back, and the same command goes on" in errors
     assert "Traceback" not in errors
     told = study.status().tests
     assert all(row.expires == 0.0 for _, row in study.pending())
-    subprocess.run(command("--workers", "2"), cwd=folder, capture_output=True, check=True)
+    assert bestarm(*command("--workers", "2"), cwd=folder).code == 0
     assert study.status().state == "certified"
     assert study.status().tests > told
 
 
 def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
-    dying = subprocess.Popen(command(hang_after=0), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
+    dying = subprocess.Popen(process(hang_after=0), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
     study = ba.Study.open("bench", storage=folder / "s.db")
     wait_until(study.pending)
     dying.kill()
     dying.wait()
     others = [
         subprocess.Popen(
-            command("--workers", "2"), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            process("--workers", "2"), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         for _ in range(2)
     ]
     # Half a minute of silence would do as well.
-    release = [sys.executable, "-m", "bestarm", "release", "bench", "1", "--db", "s.db"]
-    freed = subprocess.run(release, cwd=folder, capture_output=True, text=True, check=False)
-    assert "will be handed out again" in freed.stdout + freed.stderr or "is not waited for" in freed.stderr
+    freed = bestarm("release", "bench", "1", "--db", "s.db", cwd=folder)
+    assert "will be handed out again" in freed.out + freed.err or "is not waited for" in freed.err
     said = {other.communicate(timeout=PATIENCE)[0] for other in others}
     assert len(said) == 1
     assert said.pop().startswith("b: feasible and best")
@@ -114,29 +115,24 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
 
 def test_a_run_says_what_it_waits_for(folder: Path) -> None:
     """Tests asked for by hand and forgotten: which, by whom, and the command that frees them, which works."""
-    ask = [sys.executable, "-m", "bestarm", "ask", "bench", "-n", "2", "--worker", "ann", "--db", "s.db"]
-    subprocess.run(ask, cwd=folder, capture_output=True, check=True)
-    run = subprocess.Popen(command(pause=0.05), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert bestarm("ask", "bench", "-n", "2", "--worker", "ann", "--db", "s.db", cwd=folder).code == 0
+    run = subprocess.Popen(process(pause=0.05), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None
     line = next(line for line in run.stderr if "waiting for" in line)
     assert "(not counting" in line
     found = re.search(r"waiting for test 1 \(latency of a\), which ann has held for .*: (bestarm release .*)", line)
     assert found is not None, line
-    status = [sys.executable, "-m", "bestarm", "status", "bench", "--db", "s.db"]
-    assert found[1] in subprocess.run(status, cwd=folder, capture_output=True, text=True, check=True).stdout
-    free = [sys.executable, "-m", *found[1].split()]
-    assert subprocess.run(free, cwd=folder, capture_output=True, text=True, check=True).stdout == (
-        "Test 1, which ann held, will be handed out again.\n"
-    )
-    free = [sys.executable, "-m", "bestarm", "release", "bench", "--held-by", "ann", "--db", "s.db"]
-    subprocess.run(free, cwd=folder, capture_output=True, check=True)
+    assert found[1] in bestarm("status", "bench", "--db", "s.db", cwd=folder).out
+    freed = bestarm(*found[1].split()[1:], cwd=folder)
+    assert freed.out == "Test 1, which ann held, will be handed out again.\n"
+    assert bestarm("release", "bench", "--held-by", "ann", "--db", "s.db", cwd=folder).code == 0
     assert run.communicate(timeout=PATIENCE)[0].startswith("b: feasible and best")
 
 
 def test_progress_on_a_terminal(folder: Path) -> None:
     main, side = pty.openpty()
-    process = subprocess.Popen(
-        command("--workers", "2", pause=0.1),
+    watched = subprocess.Popen(
+        process("--workers", "2", pause=0.1),
         cwd=folder,
         stderr=side,
         stdout=subprocess.PIPE,
@@ -145,14 +141,14 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     )
     os.close(side)
     shown = b""
-    while process.poll() is None or select.select([main], [], [], 0)[0]:
+    while watched.poll() is None or select.select([main], [], [], 0)[0]:
         if select.select([main], [], [], 0.1)[0]:
             try:
                 shown += os.read(main, 65536)
             except OSError:
                 break
     os.close(main)
-    assert process.communicate()[0].startswith("b: feasible and best")
+    assert watched.communicate()[0].startswith("b: feasible and best")
     text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
     assert "leads, confidence" in text
     assert re.search(r"\d+ of 3 arms undecided", text)
@@ -162,35 +158,34 @@ def test_progress_on_a_terminal(folder: Path) -> None:
 CRASH = "sh -c 'echo out of ink >&2; exit 7'"
 
 
-def run_with(folder: Path, measure: str, *more: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "bestarm", "run", "bench", "--db", "s.db", "--command", measure, *more]
-    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+def run_with(folder: Path, measure: str, *more: str) -> Ended:
+    return bestarm("run", "bench", "--db", "s.db", "--command", measure, *more, cwd=folder)
 
 
 def test_a_command_that_fails(folder: Path) -> None:
     ended = run_with(folder, CRASH)
-    assert ended.returncode == 1
-    assert ended.stderr.splitlines()[-1] == (
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1] == (
         "error: test 1 ('latency' of 'a') failed: the command ended with status 7; it said: out of ink. It is set "
         "aside, and no later result counts before it. Declare what it counts: --failed-as VALUE to record that value; "
         "or --retry N, if failures have nothing to do with results, to try again."
     )
     ended = run_with(folder, CRASH, "--retry", "2")
-    assert "failed 3 times, the last time: the command ended with status 7" in ended.stderr
+    assert "failed 3 times, the last time: the command ended with status 7" in ended.err
     log = ba.Study.open("bench", storage=folder / "s.db").log()
     kinds = [event.kind for event in log if event.kind in ("failed", "set aside")]
     assert kinds == ["set aside", "failed", "failed", "failed", "set aside"]
     # Counted, it decides: whatever crashes is not safe. The failure from before is counted too.
     ended = run_with(folder, CRASH, "--failed-as", "crash=1", "--failed-as", "latency=60")
-    assert ended.stdout.startswith("no arm is feasible"), ended.stderr
+    assert ended.out.startswith("no arm is feasible"), ended.err
 
 
 def test_a_command_that_times_out(folder: Path) -> None:
     ended = run_with(folder, "sleep 60", "--timeout", "0.2")
-    assert "timed out: the command took longer than 0.2 s and was stopped" in ended.stderr
-    assert "--timeout-as VALUE to record that value" in ended.stderr
+    assert "timed out: the command took longer than 0.2 s and was stopped" in ended.err
+    assert "--timeout-as VALUE to record that value" in ended.err
     ended = run_with(folder, "sleep 60", "--timeout", "0.05", "--timeout-as", "1", "--workers", "4")
-    assert ended.stdout.startswith("no arm is feasible"), ended.stderr
+    assert ended.out.startswith("no arm is feasible"), ended.err
 
 
 def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
@@ -198,11 +193,11 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     for measure in ("no-such-program-anywhere", "./no-such-program", "/etc/passwd"):
         for more in ((), ("--shell",)):
             ended = run_with(folder, measure, "--failed-as", "1", "--retry", "3", *more)
-            assert "was not made: the command" in ended.stderr, ended.stderr
+            assert "was not made: the command" in ended.err, ended.err
     study = ba.Study.open("bench", storage=folder / "s.db")
     assert [row.aside for _, row in study.pending()] == [None]
     ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
-    assert "gave a value that cannot be: the command must print one number, and printed 'fine" in ended.stderr
+    assert "gave a value that cannot be: the command must print one number, and printed 'fine" in ended.err
     assert [row.aside for _, row in study.pending()] == ["refused"]
 
 
@@ -221,7 +216,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     ],
 )
 def test_options_that_cannot_be(folder: Path, options: tuple[str, ...], words: str) -> None:
-    ended = subprocess.run(command(*options), cwd=folder, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
-    assert ended.stderr.startswith(words)
+    ended = bestarm(*command(*options), cwd=folder)
+    assert ended.code == 2
+    assert ended.err.startswith(words)
     assert ba.Study.open("bench", storage=folder / "s.db").status().pending == 0

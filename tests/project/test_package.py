@@ -89,12 +89,28 @@ def built(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str]
     return build(tmp_path_factory.mktemp("dist"))
 
 
-def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> None:
-    archive, wheel = built
+def files() -> set[str]:
+    """What the package consists of."""
+    source = ROOT / "src"
+    found = (source / "bestarm").rglob("*")
+    return {path.relative_to(source).as_posix() for path in found if path.is_file() and "__pycache__" not in path.parts}
 
-    with tarfile.open(archive) as tar:
-        sources = {name.partition("/")[2] for name in tar.getnames()}
-    wanted = {
+
+def test_a_wheel_would_hold_every_file(missing: Callable[[str, str], None]) -> None:
+    """The short form of building, installing and trying it."""
+    if importlib.util.find_spec("hatchling") is None:
+        missing("hatchling", "hatchling")
+    from hatchling.builders.sdist import SdistBuilder
+    from hatchling.builders.wheel import WheelBuilder
+
+    wheel = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert wheel == files()
+    sources = {file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
+    assert wanted() <= sources
+
+
+def wanted() -> set[str]:
+    return {
         "pyproject.toml",
         "README.md",
         "LICENSE",
@@ -102,15 +118,18 @@ def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> 
         "tests/project/test_package.py",
         "docs/studies.md",
     }
-    assert wanted <= sources
+
+
+@pytest.mark.torture
+def test_built_installed_and_tried(tmp_path: Path, built: tuple[Path, Path]) -> None:
+    archive, wheel = built
+
+    with tarfile.open(archive) as tar:
+        sources = {name.partition("/")[2] for name in tar.getnames()}
+    assert wanted() <= sources
     with zipfile.ZipFile(wheel) as zipped:
         shipped = {name for name in zipped.namelist() if not re.match(r"bestarm-[^/]*\.dist-info/", name)}
-    ours = {
-        path.relative_to(ROOT / "src").as_posix()
-        for path in (ROOT / "src" / "bestarm").rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    assert shipped == ours
+    assert shipped == files()
     assert {"bestarm/py.typed", "bestarm/web/static/index.html", "bestarm/web/static/js/main.js"} <= shipped
 
     home = install(wheel, tmp_path / "home")
@@ -148,6 +167,7 @@ def resolve(*wanted: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=600, check=False)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("left_out", ["cuda", "cuda12"])
 def test_extras_resolve_together_and_so_does_each_alone(
     left_out: str, built: tuple[Path, Path], tmp_path: Path, missing: Callable[[str, str], None]

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.program import bestarm
 
 import bestarm as ba
 from bestarm.simulation.campaign import COLUMNS, Campaign
 from bestarm.simulation.executors import open_workers
 from bestarm.simulation.record import new_results
 from bestarm.simulation.schedule import LostWorkers, Schedule
-from bestarm.testing.patience import wait_until
+from bestarm.testing.patience import PATIENCE, wait_until
 
 GRID = ("exp1-a", "exp2-k4", "--policy", "feasible-lucb", "--policy", "racing", "--delta", "0.1", "--delta", "0.01")
 
@@ -30,9 +31,10 @@ def small(runs: int = 12, seed: int = 0) -> Campaign:
     return Campaign.grid(plans, policies=["feasible-lucb", "racing"], deltas=[0.1, 0.01], runs=runs, seed=seed)
 
 
-def bestarm(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own, as whoever runs a cluster has it."""
     command = [sys.executable, "-m", "bestarm", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def dask_cluster(needs: Callable[[str], None], tmp_path: Path) -> Iterator[str]:
 
 def test_a_dask_cluster(dask_cluster: str, reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = bestarm("campaign", *GRID, "--runs", "12", "--out", str(out), "--executor", f"dask:{dask_cluster}")
+    result = in_a_process("campaign", *GRID, "--runs", "12", "--out", str(out), "--executor", f"dask:{dask_cluster}")
     assert result.returncode == 0, result.stderr
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
@@ -111,7 +113,7 @@ def test_a_dask_cluster(dask_cluster: str, reference: Path, tmp_path: Path) -> N
 def test_ray(reference: Path, needs: Callable[[str], None], tmp_path: Path) -> None:
     needs("ray")
     out = tmp_path / "out"
-    result = bestarm("campaign", *GRID, "--runs", "12", "--out", str(out), "--executor", "ray:")
+    result = in_a_process("campaign", *GRID, "--runs", "12", "--out", str(out), "--executor", "ray:")
     assert result.returncode == 0, result.stderr
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
@@ -123,11 +125,14 @@ LONG_GRID = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-
 def long_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign that is long enough to be killed, in one go."""
     folder = tmp_path_factory.mktemp("long")
-    assert bestarm("campaign", *LONG_GRID, "--out", str(folder)).returncode == 0
+    assert bestarm("campaign", *LONG_GRID, "--out", str(folder)).code == 0
     return folder
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes", "dask", "ray"])
+AT_LENGTH = [pytest.param(kind, marks=pytest.mark.torture) for kind in ("threads", "dask", "ray")]
+
+
+@pytest.mark.parametrize("kind", ["processes", *AT_LENGTH])
 def test_killed_half_way_and_resumed(
     tmp_path: Path,
     kind: str,
@@ -160,7 +165,7 @@ def test_killed_half_way_and_resumed(
         assert chunks.read_bytes().startswith(kept)
         kept = chunks.read_bytes()[: chunks.read_bytes().rfind(b"\n") + 1]
         assert not (broken / "runs.csv").exists()
-    result = bestarm(*command[3:])
+    result = in_a_process(*command[3:])
     assert result.returncode == 0, result.stderr
     assert chunks.read_bytes().startswith(kept)
     assert (broken / "runs.csv").read_text() == (long_reference / "runs.csv").read_text()
@@ -201,9 +206,9 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
     damaged = "".join([*lines[:4], lines[4].replace('"first"', '"fist"'), *lines[5:]])
     chunks.write_text(damaged)
     result = bestarm("campaign", *GRID, "--runs", "3", "--out", str(tmp_path))
-    assert result.returncode == 2
-    assert result.stderr.strip().endswith("(all other lines are kept)")
-    assert f"{chunks}, line 5, is damaged; delete that line" in result.stderr
+    assert result.code == 2
+    assert result.err.strip().endswith("(all other lines are kept)")
+    assert f"{chunks}, line 5, is damaged; delete that line" in result.err
     assert chunks.read_text() == damaged
     # Do as the message says.
     chunks.write_text("".join([*lines[:4], *lines[5:]]))
@@ -234,16 +239,16 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
         ((), "Missing option '--out'"),
     ]:
         result = bestarm("campaign", "exp1-a", *arguments)
-        assert result.returncode == 2, arguments
-        assert message in " ".join(result.stderr.split())
-        assert "Traceback" not in result.stderr
+        assert result.code == 2, arguments
+        assert message in " ".join(result.err.split())
+        assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("kind", ["dask", "ray"])
 def test_an_unreachable_scheduler_is_one_line(kind: str, needs: Callable[[str], None], tmp_path: Path) -> None:
     needs({"dask": "distributed"}.get(kind, kind))
     options = ("--runs", "1", "--out", str(tmp_path), "--executor", f"{kind}:127.0.0.1:1")
-    result = bestarm("campaign", "exp1-a", *options)
+    result = in_a_process("campaign", "exp1-a", *options)
     assert result.returncode == 2
     assert f"executor = '{kind}:127.0.0.1:1': nothing answers there" in result.stderr
     assert "Traceback" not in result.stderr

@@ -7,8 +7,9 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.evidence.bounds import bound_names
@@ -57,7 +58,7 @@ def problems(draw: st.DrawFn) -> ba.Problem:
 
 
 @pytest.mark.parametrize("policy", all_policies())
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@examples(8, 50)
 @given(problem=problems(), bound=st.sampled_from(bound_names()), run=st.integers(0, 2**40))
 def test_interpreted_and_compiled_agree_test_by_test(policy: str, problem: ba.Problem, bound: str, run: int) -> None:
     assert_engines_agree(Job(problem, all_policies()[policy], 0.1, bound, seed=3, max_tests=400), run)

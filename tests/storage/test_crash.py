@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.storage.errors import StorageError
@@ -15,13 +16,12 @@ from bestarm.testing.postgres import PostgresServer, StopMode
 from bestarm.testing.torture import disks, workers
 from bestarm.testing.torture.workers import DELTA, measure, problem
 
-KILLS = 200
 
-
-def test_killed_processes_lose_nothing(database_url: str, tmp_path: Path) -> None:
-    found = workers.run(database_url, tmp_path / "acknowledged", KILLS, patience=PATIENCE)
+@pytest.mark.parametrize("kills", lengths(10, 200))
+def test_killed_processes_lose_nothing(database_url: str, tmp_path: Path, kills: int) -> None:
+    found = workers.run(database_url, tmp_path / "acknowledged", kills, patience=PATIENCE)
     assert found.wrong == []
-    assert found.killed >= KILLS
+    assert found.killed >= kills
     assert found.finished >= found.studies
     assert found.acknowledged > 10 * found.studies
 

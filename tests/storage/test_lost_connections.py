@@ -4,17 +4,15 @@ that something was recorded, or was not, who cannot know it."""
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.program import Ended, bestarm
 
 import bestarm as ba
 from bestarm.storage.errors import HandedOn, OutcomeUnknown, StorageError, StudyArchived
-from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
 
@@ -186,10 +184,8 @@ def test_who_cannot_know_says_so_and_how_to_repeat(study: ba.Study, proxy: Proxy
     proxy.resume()
 
 
-def command(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "bestarm", *words], input=stdin, capture_output=True, text=True, timeout=PATIENCE
-    )
+def command(*words: str, stdin: str = "") -> Ended:
+    return bestarm(*words, stdin=stdin.encode())
 
 
 @pytest.mark.parametrize("how", ["names", "pipe"])
@@ -200,20 +196,20 @@ def test_a_command_is_repeated_with_its_key(how: str, study: ba.Study, proxy: Pr
     lines = "" if how == "names" else "arm,metric,value\na,gain,1\nb,gain,0\n"
     # Said twice, it is measured twice.
     for _ in range(2):
-        assert command(*words, stdin=lines).returncode == 0
+        assert command(*words, stdin=lines).code == 0
     once = len(values(address)) // 2
     happened = proxy.cut_after(b"COMMIT")
-    assert command(*words, stdin=lines).returncode == 0
+    assert command(*words, stdin=lines).code == 0
     assert happened.is_set()
     assert len(values(address)) == 3 * once
     proxy.cut_after(b"COMMIT", refuse=True)
     result = command(*words, stdin=lines)
     proxy.resume()
-    assert result.returncode == 1
-    assert "whether this was recorded is not known; repeat the command with --key " in result.stderr
-    key = result.stderr.partition("--key ")[2].partition(",")[0]
+    assert result.code == 1
+    assert "whether this was recorded is not known; repeat the command with --key " in result.err
+    key = result.err.partition("--key ")[2].partition(",")[0]
     repeated = command(*words, "--key", key, stdin=lines)
-    assert repeated.returncode == 0, repeated.stderr
+    assert repeated.code == 0, repeated.err
     assert len(values(address)) == 4 * once
 
 
@@ -232,13 +228,11 @@ def test_errors_reach_other_processes_whole() -> None:
 def test_commands_take_keys(tmp_path: Path) -> None:
     path = str(tmp_path / "studies.db")
     ba.Study.create(PROBLEM, name="mine", storage=path).storage.close()
-    asked = [
-        command("ask", "mine", "-n", "1", "--key", key, "--json", "--db", path).stdout for key in ("k1", "k1", "k2")
-    ]
+    asked = [command("ask", "mine", "-n", "1", "--key", key, "--json", "--db", path).out for key in ("k1", "k1", "k2")]
     assert asked[0] == asked[1] != asked[2]
     refused = command("tell", "mine", "1", "0.5", "--key", "k3", "--db", path)
-    assert refused.returncode == 2
-    assert "a test's number is key enough" in refused.stderr
+    assert refused.code == 2
+    assert "a test's number is key enough" in refused.err
     refused = command("tell", "mine", "--arm", "a", "--metric", "gain", "1", "--key", "", "--db", path)
-    assert refused.returncode == 2
-    assert "key = '': must be text of 1 to 200 printable characters" in refused.stderr
+    assert refused.code == 2
+    assert "key = '': must be text of 1 to 200 printable characters" in refused.err

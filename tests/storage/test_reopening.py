@@ -17,9 +17,13 @@ from bestarm.policies.racing import new_memory, update
 Measure = Callable[[ba.Test], float]
 
 
+SIGMA = 0.4
+"""So little noise that studies are short."""
+
+
 def plan_of(rows: Sequence[Sequence[float]], policy: str, budget: ba.Budget | None = None) -> ba.Plan:
     """Each row is an arm: its gain, then the means of its constraints, whose thresholds are 0."""
-    noise = ba.Gaussian(1.0)
+    noise = ba.Gaussian(SIGMA)
     metrics = ["gain", *(f"risk {k}" for k in range(1, len(rows[0])))]
     return ba.Plan(
         arms=tuple(ba.Arm(f"arm {k}", dict(zip(metrics, row, strict=True))) for k, row in enumerate(rows)),
@@ -41,7 +45,7 @@ ENDS = {
 def measuring(plan: ba.Plan, seed: int = 1) -> Measure:
     lots = np.random.default_rng(seed)
     means = dict(zip(plan.arm_names, plan.true_means(), strict=True))
-    return lambda test: float(lots.normal(means[test.arm][plan.metrics.index(test.metric)], 1.0))
+    return lambda test: float(lots.normal(means[test.arm][plan.metrics.index(test.metric)], SIGMA))
 
 
 def run(study: ba.Study, measure: Measure, at_most: int = 10**6) -> int:

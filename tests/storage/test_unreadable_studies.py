@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from tests import program
 
 import bestarm as ba
 from bestarm.client.client import Client
 from bestarm.storage.schema import studies
 from bestarm.storage.sql import SQLStorage
-from bestarm.testing.patience import PATIENCE
 from bestarm.web.server import running
 
 PLAN = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), name="good")
@@ -52,16 +50,10 @@ def damaged(database_url: str) -> str:
 
 
 def bestarm(*words: str, ends: int = 0) -> str:
-    run = subprocess.run(
-        [sys.executable, "-m", "bestarm", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-    )
-    assert run.returncode == ends, run.stdout + run.stderr
-    assert "Traceback" not in run.stderr
-    return run.stdout if not ends else run.stdout + run.stderr
+    run = program.bestarm(*words)
+    assert run.code == ends, run
+    assert "Traceback" not in run.err
+    return run.out if not ends else run.out + run.err
 
 
 def test_the_command_line(damaged: str) -> None:
@@ -94,13 +86,7 @@ def test_the_command_line(damaged: str) -> None:
 
 
 def _doctor(url: str) -> str:
-    run = subprocess.run(
-        [sys.executable, "-m", "bestarm", "doctor", "--json", "--db", url],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    return run.stdout
+    return program.bestarm("doctor", "--json", "--db", url).out
 
 
 def test_the_service(damaged: str) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.storage import bulk, leases
@@ -131,7 +132,7 @@ READER = ba.Study.create(PROBLEM, storage=":memory:")
     delimiter=st.sampled_from(",;\t"),
     is_export=st.booleans(),
 )
-@settings(max_examples=300, deadline=None)
+@examples(100, 1000)
 def test_the_quick_way_reads_what_the_careful_way_reads(
     lines: list[list[str]], delimiter: str, is_export: bool
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.policies import find_policy
@@ -136,9 +137,12 @@ def test_runs_must_be_a_number() -> None:
             outlook(plan, study, runs=runs)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("instance", "studies"), [("exp1-c", 60), ("drug-bernoulli", 25)])
+@pytest.mark.parametrize(
+    ("instance", "studies"),
+    [*lengths(("exp1-c", 12), ("exp1-c", 60)), pytest.param("drug-bernoulli", 25, marks=pytest.mark.torture)],
+)
 def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int) -> None:
-    """From half-way on. If 85 % do, this fails with probability 1e-5.
+    """From half-way on. If 85 % do, this fails with probability 1e-5, however many studies there are.
 
     That forecasts are not simply too long is asserted of their medians: typically at most five times too long.
     """

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.lengths import at_length
 
 import bestarm as ba
 from bestarm.storage.sql import SQLStorage
@@ -331,12 +332,11 @@ class ArrivalMachine(StudyMachine):
 
 
 _settings = settings(
-    max_examples=12,
+    max_examples=40 if at_length() else 5,
     stateful_step_count=30,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+pytestmark = [pytest.mark.torture] if at_length() else []
 
 TestStudy = StudyMachine.TestCase
 TestStudy.settings = _settings

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler, InstanceOf, PlainSer
 
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.registry import all_noises, find_noise
-from bestarm.validation import InvalidInput, parse
+from bestarm.validation import parse
 
 
 def _accepted() -> str:

@@ -200,6 +200,19 @@ def _release(place: Place, facts: Facts) -> object:
     return place.study.release([facts["test"]])
 
 
+def _prepare_release_all(place: Place, lots: random.Random, mark: int) -> Facts:
+    tests = place.other.ask(2, lease=LONG)
+    return {"tests": [test.id for test in tests], "held_by": place.other.holder, "holder": holder(mark)}
+
+
+def _release_all(place: Place, facts: Facts) -> object:
+    return place.study.release_held_by(facts["held_by"])
+
+
+def _found_released(seen: Seen, facts: Facts) -> int:
+    return _same([seen.noted["released", test, facts["holder"]] for test in facts["tests"]])
+
+
 def _renew(place: Place, facts: Facts) -> object:
     return place.study.renew([facts["test"]], lease=100 * LONG)
 
@@ -242,6 +255,7 @@ DEEDS = (
     Deed("set aside", _prepare_one, _set_aside, _noted("set aside"), has_own_key=True),
     Deed("fail", _prepare_one, _fail, _noted("failed"), has_own_key=True),
     Deed("release", _prepare_release, _release, _noted("released"), has_own_key=True),
+    Deed("release held by", _prepare_release_all, _release_all, _found_released, has_own_key=True),
     Deed("renew", _prepare_one, _renew, _found_renewed, lasts=False),
     Deed("archive", _prepare_archive, lambda place, facts: place.study.archive(), _found_since, lasts=False),
     Deed("restore", _prepare_restore, lambda place, facts: place.study.archive(undo=True), _found_since, lasts=False),

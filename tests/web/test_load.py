@@ -7,13 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bestarm.testing.patience import PATIENCE
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "web.py"
 ROUNDS = 4
 
 
+@pytest.mark.torture
 def test_no_result_of_50_clients_is_lost_or_doubled() -> None:
+    """With fewer clients, the same is in `test_neighbors.py` and in `test_torture.py`."""
     command = [sys.executable, str(BENCHMARK), "--rounds", str(ROUNDS), "--json"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=4 * PATIENCE)
     assert run.returncode == 0, run.stderr[-3000:]

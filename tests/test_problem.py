@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.validation import parse
+from tests.lengths import examples
 
 DOSE = """
 name = "dose"
@@ -244,7 +245,7 @@ def plans(draw: st.DrawFn) -> ba.Plan:
     )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@examples(100, 1000)
 @given(plans())
 def test_round_trips(plan: ba.Plan) -> None:
     assert ba.Plan.from_toml(plan.to_toml()) == plan

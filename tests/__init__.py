@@ -1,0 +1,1 @@
+"""Helper modules of tests are imported by name, as `tests.web.service`."""

@@ -1,0 +1,122 @@
+"""Options and files that cannot be read, and output that cannot be written."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.outside import DEEP, HUGE, PLAN, one_line
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import bestarm as ba
+from bestarm.cli.app import app
+from bestarm.cli.app.command_line import number_kind
+from bestarm.testing.patience import PATIENCE
+
+
+def _numbers() -> list[tuple[str, str]]:
+    group: Any = get_command(app)
+    return [
+        (command, max(option.opts, key=len))
+        for command, found in group.commands.items()
+        for option in found.params
+        if option.param_type_name == "option" and number_kind(option)
+    ]
+
+
+def _needed(command: str) -> list[str]:
+    """Arguments that the command cannot be called without."""
+    group: Any = get_command(app)
+    required = [param for param in group.commands[command].params if param.required]
+    names = [[] if param.param_type_name == "argument" else param.opts[:1] for param in required]
+    return [word for name in names for word in [*name, "x"]]
+
+
+@pytest.mark.parametrize(("command", "option"), _numbers())
+def test_a_number_that_python_alone_would_take_is_refused(command: str, option: str) -> None:
+    for value in ("1_000", "１", "0x10", "ten"):
+        ended = CliRunner().invoke(app, [command, *_needed(command), option, value])
+        assert ended.exit_code == 2, ended.output
+        assert "must be a" in re.sub(r"[\s│]+", " ", ended.output)
+
+
+@pytest.mark.parametrize(("command", "option"), _numbers())
+def test_a_number_of_any_size_gives_no_traceback(command: str, option: str, tmp_path: Path) -> None:
+    for value in ("-1", str(10**20), str(-(10**20)), "9" * 10_000):
+        if (command, option) == ("serve", "--rate") and value[0] != "-":
+            # So many requests may well be allowed; the service would start.
+            continue
+        words = [command, *_needed(command), option, value]
+        ended = CliRunner().invoke(app, words, env={"BESTARM_DB": str(tmp_path / "none.db")})
+        assert ended.exception is None or isinstance(ended.exception, SystemExit | ba.InvalidInput | ba.StorageError)
+        assert ended.exit_code != 0
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study whose tables are longer than what a pipe holds."""
+    path = tmp_path_factory.mktemp("database") / "s.db"
+    study = ba.Study.create(PLAN, storage=str(path))
+    study.add([("a", "p", float(k)) for k in range(3000)])
+    return path
+
+
+def bestarm(*words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "bestarm", *words]
+    return subprocess.run(command, stderr=subprocess.PIPE, timeout=PATIENCE, check=False, **options)
+
+
+WRITING = [
+    ["export", "s"],
+    ["status", "s"],
+    ["log", "s", "--last", "3000", "--json"],
+    ["--help"],
+]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_output_that_cannot_be_written_is_one_line(words: list[str], database: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = bestarm(*words, stdout=full, env=os.environ | {"BESTARM_DB": str(database)})
+    assert ended.returncode == 1
+    assert ended.stderr.decode() == "error: output: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", WRITING, ids=" ".join)
+def test_who_stops_reading_hears_no_more(words: list[str], database: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = bestarm(*words, stdout=writing, env=os.environ | {"BESTARM_DB": str(database)})
+    finally:
+        os.close(writing)
+    assert ended.stderr == b""
+    assert ended.returncode == 1
+
+
+def test_closed_output_is_nobodys_mistake(database: Path) -> None:
+    words = f"{sys.executable} -m bestarm status s --db {database} >&- 2>&-"
+    assert subprocess.run(words, shell=True, check=False, timeout=PATIENCE).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["deep.toml", "deep.json", "huge.toml", "huge.json", "zero.toml", "folder.toml"])
+@pytest.mark.parametrize("command", ["new", "simulate", "theory", "forecast"])
+def test_a_study_file_that_cannot_be_read_is_one_line(command: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    contents = {"deep.toml": "a = " + "[" * DEEP, "deep.json": "[" * DEEP, "huge.toml": f"delta = {HUGE}"}
+    contents |= {"huge.json": f'{{"delta": {HUGE}}}', "zero.toml": "\x00"}
+    if name == "folder.toml":
+        path.mkdir()
+    else:
+        path.write_text(contents[name])
+    ended = CliRunner().invoke(app, [command, str(path)], env={"BESTARM_DB": str(tmp_path / "x.db")})
+    assert isinstance(ended.exception, ba.InvalidInput)
+    one_line(ended.exception)
+    assert str(path) in str(ended.exception)

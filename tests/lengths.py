@@ -1,0 +1,35 @@
+"""Tests in two lengths: a short form for `make test`, and a long one, marked `torture`, for `make torture`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+
+TORTURE = "torture"
+"""The marker, and the profile of hypothesis that goes with it."""
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def lengths(short: Any, long: Any) -> list[Any]:
+    """Values of a parameter, or tuples of values of several: the second only in `make torture`."""
+    return [short, pytest.param(*(long if isinstance(long, tuple) else (long,)), marks=pytest.mark.torture)]
+
+
+def at_length() -> bool:
+    """Whether this is `make torture`."""
+    return settings.get_current_profile_name() == TORTURE
+
+
+def examples(short: int, long: int) -> Callable[[Test], Test]:
+    """How many examples hypothesis tries, in `make test` and in `make torture`."""
+    chosen = settings(max_examples=long if at_length() else short)
+
+    def decorate(test: Test) -> Test:
+        limited: Test = chosen(test)
+        return pytest.mark.torture(limited) if at_length() else limited
+
+    return decorate

@@ -1,0 +1,145 @@
+"""A service for a browser to look at, and somebody who looks."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import bestarm as ba
+from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.testing.ports import reserve_port
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+
+PHONE = {"width": 360, "height": 740}
+DESK = {"width": 1400, "height": 900}
+MEANS = {"25 mg": (0.2, 0.1), "150 mg": (0.6, 0.3), "300 mg": (0.9, 0.8)}
+"""Efficacy and adverse event; measured almost without noise, so that few tests are needed."""
+SERVE = """
+import sys, uvicorn
+from bestarm.web.app import create_app
+app = create_app(sys.argv[1], token=sys.argv[3] or None)
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error")
+"""
+
+
+class Server:
+    """The service in a process of its own, which can be stopped and started again at the same address."""
+
+    def __init__(self, database: Path, token: str = "", program: str = SERVE) -> None:
+        self.database = str(database)
+        self.token = token
+        self._program = program
+        self._reserved = reserve_port()
+        self.port = self._reserved.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self._program, self.database, str(self.port), self.token]
+        )
+        wait_until(self._answers, "the service does not answer")
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, "the service did not start"
+        try:
+            self.get("/api/health")
+        except OSError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait(PATIENCE)
+
+    def close(self) -> None:
+        self.stop()
+        self._reserved.close()
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    def key(self, name: str) -> int:
+        return next(int(study["id"]) for study in self.get("/api/studies") if study["name"] == name)
+
+
+class Visitor:
+    """Somebody with a browser, of which everything that goes wrong or leaves the host is noted."""
+
+    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
+        self.context: BrowserContext = browser.new_context(**{"viewport": DESK, "accept_downloads": True, **options})
+        self.context.set_default_timeout(1000 * PATIENCE)
+        self.page: Page = self.context.new_page()
+        self.server = server
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
+
+    def go(self, path: str) -> Page:
+        self.page.goto(self.server.url + path)
+        return self.page
+
+    def check(self, *expected: str) -> None:
+        """Nothing went wrong but what is expected, and nothing left the host."""
+        wrong = [error for error in self.errors if not any(part in error for part in expected)]
+        assert wrong == []
+        local = (self.server.url, "data:", f"blob:{self.server.url}")
+        assert [url for url in self.requests if not url.startswith(local)] == []
+
+
+Visit = Callable[..., Visitor]
+
+
+def doses(noise: float = 0.05) -> ba.Problem:
+    return ba.Problem(
+        arms=list(MEANS),
+        objective=ba.maximize("efficacy", noise=ba.Gaussian(noise)),
+        constraints=[ba.at_most("adverse event", 0.5, noise=ba.Gaussian(noise), cost=3.0)],
+    )
+
+
+def new_study(server: Server, name: str, problem: ba.Problem | None = None, **options: Any) -> tuple[ba.Study, str]:
+    study = ba.Study.create(problem or doses(), name=name, storage=server.database, holder="bench", **options)
+    return study, f"/studies/{server.key(name)}"
+
+
+def measure(study: ba.Study, most: int = 10**6) -> None:
+    """Ask and tell without noise until the study is done, or so many tests are made."""
+    made = 0
+    while made < most and (tests := study.ask(min(10, most - made))):
+        study.tell_many([(test, MEANS[test.arm][test.metric == "adverse event"]) for test in tests])
+        made += len(tests)
+
+
+def no_sideways_scrolling(page: Page) -> None:
+    width, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert width <= room
+
+
+def fill_in(page: Page, name: str) -> None:
+    """The form for the doses."""
+    page.get_by_label("Name of the study").fill(name)
+    page.get_by_label("Arms, one on a line").fill("\n".join(MEANS))
+    objective = page.get_by_role("group", name="What to make best")
+    objective.get_by_label("Metric").fill("efficacy")
+    objective.get_by_label("One result is").select_option("gaussian")
+    objective.get_by_label("Standard deviation").fill("0.05")
+    constraint = page.get_by_role("group", name="Constraint 1")
+    constraint.get_by_label("Metric").fill("adverse event")
+    constraint.get_by_label("Mean must be").fill("0.5")
+    constraint.get_by_label("One result is").select_option("gaussian")
+    constraint.get_by_label("Standard deviation").fill("0.05")
+    constraint.get_by_label("Cost of one test").fill("3")

@@ -1,0 +1,152 @@
+"""What the dashboard must be: harmless, accessible, and fit for a thousand arms."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from benchmarks.dashboard import large_problem, large_results
+from tests.web.browser import DESK, PHONE, Server, Visit, doses, measure, new_study, no_sideways_scrolling
+
+import bestarm as ba
+
+STATIC = Path(ba.__file__).parent / "web" / "static"
+AXE = Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js"
+HOSTILE = [
+    "<script>window.hacked = 1</script>",
+    '"><img src=x onerror="window.hacked = 2">',
+    "\u202egnp.esod\u2066",
+    "'; drop table studies; --",
+    "{{constructor.constructor('window.hacked = 3')()}}",
+    "w" * 200,
+]
+
+
+def hostile_study(server: Server) -> str:
+    problem = ba.Problem(
+        arms=HOSTILE,
+        objective=ba.maximize("<b>speed</b> \u202e", noise=ba.Gaussian(1.0)),
+        constraints=[ba.at_most('limit "><i>', 0.5, noise=ba.Gaussian(1.0))],
+    )
+    study, path = new_study(server, "<img src=x onerror='window.hacked = 4'> \u202estudy", problem)
+    tests = study.ask(40)
+    study.tell_many([(test, 0.1 * (test.id % 7)) for test in tests[:38]])
+    return path
+
+
+def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server) -> None:
+    path = hostile_study(server)
+    for viewport in (DESK, PHONE):
+        visitor = visit(viewport=viewport)
+        page = visitor.go(path)
+        page.locator("#log tbody tr").first.wait_for()
+        page.locator("#progress").scroll_into_view_if_needed()
+        page.locator(".history canvas").wait_for()
+        names = page.locator("table.arms tbody th bdi").all_inner_texts()
+        assert sorted(names) == sorted(HOSTILE)
+        isolated = "[...document.querySelectorAll('.name')].every((e) => getComputedStyle(e).unicodeBidi === 'isolate')"
+        assert page.evaluate(isolated)
+        no_sideways_scrolling(page)
+        visitor.go("/")
+        page.get_by_role("link", name="<img src=x onerror=").wait_for()
+        assert page.evaluate("typeof window.hacked") == "undefined"
+        assert page.locator("main img, main script, main b, main i").count() == 0
+        no_sideways_scrolling(page)
+        visitor.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_accessibility(visit: Visit, server: Server, scheme: str, viewport: dict[str, int]) -> None:
+    name = f"seen {scheme} {viewport['width']}"
+    study, path = new_study(server, name, doses(0.5))
+    measure(study, 40)
+    study.ask(3)
+    done, done_path = new_study(server, f"{name}, done")
+    measure(done)
+    visitor = visit(viewport=viewport, color_scheme=scheme)
+    found: list[str] = []
+
+    def audit(where: str) -> None:
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        for violation in page.evaluate("axe.run(document).then((result) => result.violations)"):
+            if violation["impact"] in ("serious", "critical"):
+                places = [node["target"] for node in violation["nodes"][:3]]
+                found.append(f"{where}: {violation['id']}: {violation['help']} at {places}")
+
+    page = visitor.go("/")
+    page.get_by_role("link", name=name).first.wait_for()
+    audit("list")
+    visitor.go("/new")
+    page.get_by_role("button", name="Create the study").click()
+    page.get_by_role("heading", name="The study was not created").wait_for()
+    audit("form with complaints")
+    for where in (path, done_path):
+        visitor.go(where)
+        page.locator("#log tbody tr").first.wait_for()
+        page.locator("#progress").scroll_into_view_if_needed()
+        page.locator(".history canvas").wait_for()
+        page.get_by_text("The same as a table").click()
+        audit(f"study {where}")
+    page.get_by_role("button", name=re.compile("Correct test")).first.click()
+    page.get_by_role("dialog").wait_for()
+    audit("dialog")
+    assert found == []
+    visitor.check("422")
+
+
+def test_the_theme_can_be_chosen_and_is_kept(visit: Visit) -> None:
+    visitor = visit(color_scheme="light")
+    page = visitor.go("/")
+    shade = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3).map(Number)"
+    page.get_by_role("heading", name="Studies", level=1).wait_for()
+    assert min(page.evaluate(shade)) > 200
+    page.get_by_label("Colors").select_option("dark")
+    assert max(page.evaluate(shade)) < 60
+    visitor.go("/new")
+    page.get_by_role("heading", name="New study").wait_for()
+    assert max(page.evaluate(shade)) < 60
+    visitor.check()
+
+
+def test_a_thousand_arms_by_five_metrics(visit: Visit, server: Server) -> None:
+    """They can be filtered, sorted and scrolled, and only what is in view is drawn: that keeps it quick. How quick is
+    measured by `python -m benchmarks.dashboard`."""
+    study, path = new_study(server, "large", large_problem())
+    study.add(large_results(study.plan))
+    visitor = visit()
+    page = visitor.go(path)
+    page.locator("table.arms tbody tr").nth(49).wait_for()
+    page.get_by_label("Find arms").fill("configuration 777")
+    page.locator("table.arms tbody tr").nth(1).wait_for(state="detached")
+    page.locator(".chart").nth(4).locator("text.arm-name", has_text="777").wait_for()
+    page.get_by_label("Find arms").fill("")
+    page.get_by_role("button", name="throughput").click()
+    page.get_by_role("button", name="Next").click()
+    page.get_by_text("51 to 100 of 1,000 arms").wait_for()
+    elements = page.evaluate("document.querySelectorAll('*').length")
+    assert elements < 6000, "not only what is in view is drawn"
+    scroller = page.locator(".rows").first
+    scroller.evaluate("(element) => { element.scrollTop = element.scrollHeight; }")
+    page.locator(".chart").nth(4).locator("svg[data-from='978']").wait_for()  # all charts show the same arms
+    assert scroller.locator("g.arm").count() < 40
+    visitor.check()
+
+
+def test_nothing_is_inserted_as_markup_and_nothing_comes_from_elsewhere() -> None:
+    ours = [
+        path for path in STATIC.rglob("*") if path.suffix in (".js", ".html", ".css") and "vendor" not in path.parts
+    ]
+    assert len(ours) > 15
+    markup = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|srcdoc")
+    elsewhere = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z0-9.-]+\.[a-z]{2,}|@import")
+    for path in ours:
+        text = path.read_text(encoding="utf-8")
+        assert not markup.search(text), path
+        assert not elsewhere.search(text), path
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=|<script>", page)
+    scripts = {path.relative_to(STATIC / "js").as_posix() for path in (STATIC / "js").rglob("*.js")}
+    assert set(re.findall(r"/static/js/([a-z/]+\.js)", page)) == scripts, "every module is announced in the page's head"
+    assert "MIT" in (STATIC / "vendor" / "uplot" / "LICENSE").read_text(encoding="utf-8")

@@ -1,0 +1,73 @@
+"""The form for a new study is made from what the service says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from tests.web.browser import SERVE, Server, Visit, fill_in
+
+import bestarm as ba
+
+_MORE = """
+import bestarm.web.choices as choices
+from bestarm.policies.racing import Racing
+known, policies = choices.noise_choices, choices.all_policies
+scale = {"name": "scale", "label": "scale", "default": 2.0}
+heavy = {"name": "heavy", "label": "heavy tails", "sentence": "Results may be far out.",
+         "numbers": [scale, {"name": "tail", "label": "tail index"}]}
+choices.noise_choices = lambda: [*known(), heavy]
+choices.all_policies = lambda: policies() | {"on-a-whim": Racing}
+"""
+
+
+def test_the_form_offers_what_the_service_says(visit: Visit, tmp_path: Path) -> None:
+    """Also what is not built in; what is chosen reaches the service in the form that its description states."""
+    server = Server(tmp_path / "form.db", program=_MORE + SERVE)
+    try:
+        visitor = visit(server)
+        page = visitor.go("/new")
+        fill_in(page, "chosen")
+        choices = server.get("/api/choices")
+
+        def offered(label: str) -> list[str]:
+            return [
+                option.get_attribute("value") or "" for option in page.get_by_label(label).first.locator("option").all()
+            ]
+
+        assert offered("One result is") == [one["name"] for one in choices["noises"]]
+        assert "heavy" in offered("One result is")
+        assert offered("Policy") == [one["name"] for one in choices["policies"]]
+        assert "on-a-whim" in offered("Policy")
+        assert offered("Results count") == ["issue", "arrival"]
+        assert page.get_by_label("Policy").input_value() == choices["defaults"]["policy"]
+        page.get_by_label("Policy").select_option("racing")
+        page.get_by_text(next(one["sentence"] for one in choices["policies"] if one["name"] == "racing")).wait_for()
+        page.get_by_label("Results count").select_option("arrival")
+        objective = page.get_by_role("group", name="What to make best")
+        objective.get_by_label("One result is").select_option("heavy")
+        objective.get_by_text("Results may be far out.").wait_for()
+        assert objective.get_by_label("Scale").get_attribute("placeholder") == "2"
+        objective.get_by_label("Scale").fill("3")
+        objective.get_by_label("Tail index").fill("1.5")
+        with page.expect_request("**/api/studies") as sent:
+            page.get_by_role("button", name="Create the study").click()
+        plan = json.loads(sent.value.post_data or "")["plan"]
+        assert (plan["policy"], plan["order"]) == ("racing", "arrival")
+        assert plan["objective"]["noise"] == {"heavy": [3, 1.5]}
+        # Only the form knows of that noise here: the service refuses it, and the form says so at its field.
+        page.get_by_role("heading", name="The study was not created").wait_for()
+        assert objective.get_by_label("One result is").get_attribute("aria-invalid") == "true"
+        objective.get_by_label("One result is").select_option("gaussian")
+        objective.get_by_label("Standard deviation").fill("-1")
+        page.get_by_role("button", name="Create the study").click()
+        page.locator(".summary-errors", has_text="must be a positive number").wait_for()
+        assert objective.get_by_label("Standard deviation").get_attribute("aria-invalid") == "true"
+        objective.get_by_label("Standard deviation").fill("0.05")
+        page.get_by_role("button", name="Create the study").click()
+        page.wait_for_url(re.compile(r"/studies/\d+$"))
+        assert ba.Study.open("chosen", storage=server.database).plan.order == "arrival"
+        visitor.check("422")
+    finally:
+        server.close()

@@ -1,0 +1,65 @@
+"""Everything the description of the service allows, and what it does not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from tests.lengths import lengths
+from tests.web.service import PLAN
+
+import bestarm as ba
+from bestarm.study.study import Study
+from bestarm.testing.patience import PATIENCE
+
+CONFIGURATION = """
+[checks]
+# A body that breaks the description may also be too large.
+negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429]
+"""
+
+
+@pytest.mark.parametrize(
+    ("phases", "examples", "least"), lengths(("examples,fuzzing", 3, 50), ("examples,coverage,fuzzing", 15, 300))
+)
+def test_schemathesis_finds_no_failure(tmp_path: Path, phases: str, examples: int, least: int) -> None:
+    """Everything the description allows, and what it does not, is answered as it says; seeded.
+
+    Not checked is that all data of the right form is accepted: names that are taken, tests that do not exist and values
+    outside a metric's range are of the right form too.
+    """
+    path = str(tmp_path / "x.db")
+    one = Study.create(ba.Plan.from_data(PLAN), storage=path)
+    for test in one.ask(4):
+        one.tell(test, 1.0)
+    one.ask(4)
+    (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
+    serve = [sys.executable, "-m", "bestarm", "serve", "--db", path, "--port", "0"]
+    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            url = re.search(r"http://[\d.:]+", process.stderr.readline())
+            assert url
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            program = str(Path(sys.executable).with_name("schemathesis"))
+            checked = subprocess.run(
+                [
+                    *(program, "--config-file", str(tmp_path / "schemathesis.toml"), "run", f"{url[0]}/openapi.json"),
+                    *("--exclude-path-regex", "events$", "--exclude-checks", "positive_data_acceptance"),
+                    *("--phases", phases, "--max-examples", str(examples), "--seed", "1", "--no-color"),
+                    *("--generation-database", "none", "--request-timeout", str(PATIENCE)),
+                ],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+            )
+        finally:
+            process.terminate()
+    assert checked.returncode == 0, checked.stdout[-5000:] + checked.stderr[-2000:]
+    cases = re.search(r"(\d+) generated", checked.stdout)
+    assert cases
+    assert int(cases[1]) > least, checked.stdout[-2000:]
