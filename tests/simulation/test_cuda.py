@@ -171,7 +171,7 @@ def test_ctrl_c_is_heard_and_what_has_ended_is_kept(
         _PRELUDE
         + """
 cuda.FIRST_ROUNDS, cuda.LAUNCH_SECONDS, cuda.THREADS_PER_MULTIPROCESSOR = 5, 0.05, 4  # many launches
-from bestarm.cli.app import main
+from bestarm.cli import main
 main()
 """
     )
@@ -259,7 +259,7 @@ def every_third(numbers):
     for k in range(10, 0, -3):
         numbers[k] = k
 
-assert "st." in compile_ptx(_helper(every_third, False).py_func, (typeof(np.zeros(11)),), device=True, cc=(9, 0))[0]
+assert "st." in compile_ptx(_helper(every_third, False, 0).py_func, (typeof(np.zeros(11)),), device=True, cc=(9, 0))[0]
 """,
         simulated=False,
     )
@@ -271,7 +271,7 @@ def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., N
         """
 job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
 shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
-assert cuda._kernel(job.policy, shapes, (), True, 128).targetoptions["lto"] is False
+assert cuda._kernel(job.policy, shapes, (), True, 128, 0).targetoptions["lto"] is False
 """,
         simulated=False,
     )

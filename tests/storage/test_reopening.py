@@ -11,7 +11,7 @@ import pytest
 import bestarm as ba
 from bestarm.kernel.compile import kernel
 from bestarm.policies import all_policies
-from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, no_lots
+from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, no_choices
 from bestarm.policies.racing import new_memory, update
 
 Measure = Callable[[ba.Test], float]
@@ -126,7 +126,7 @@ class IdleKernel(KernelPolicy):
     """The same, compiled."""
 
     name = "idle-kernel"
-    kernels = Kernels(new_memory, update, propose_nothing, no_lots)
+    kernels = Kernels(new_memory, update, propose_nothing, no_choices)
 
 
 @pytest.mark.parametrize("policy", [Idle, IdleKernel])

@@ -110,9 +110,9 @@ def _view(plan: Plan, status: Status, seconds: float) -> Group:
     return Group(table, _summary(status, seconds))
 
 
-def _patient(lots: random.Random, rate: float) -> float:
+def _patient(patients: random.Random, rate: float) -> float:
     """One simulated patient: 1 if the event happened."""
-    return 1.0 if lots.random() < rate else 0.0
+    return 1.0 if patients.random() < rate else 0.0
 
 
 def _free_name(storage: Storage, name: str) -> str:
@@ -129,7 +129,7 @@ def _program() -> str:
     return os.path.relpath(called)
 
 
-def _study(console: Console, study: Study, lots: random.Random, rate: int) -> Answer:
+def _study(console: Console, study: Study, patients: random.Random, rate: int) -> Answer:
     from rich.live import Live
 
     plan = study.plan
@@ -140,7 +140,7 @@ def _study(console: Console, study: Study, lots: random.Random, rate: int) -> An
     with Live(console=console, auto_refresh=False) as live:
         while (asked := study.ask(_AT_ONCE)) or not study.done:
             for test in asked:
-                study.tell(test, _patient(lots, means[test.arm][test.metric]))
+                study.tell(test, _patient(patients, means[test.arm][test.metric]))
             tests += len(asked)
             now = time.monotonic() - start
             if now - shown > every:

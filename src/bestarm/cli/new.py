@@ -19,7 +19,7 @@ def new(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; the file's own by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed, for policies that draw lots.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed, for policies that make random choices.")] = 0,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:

@@ -252,7 +252,7 @@ class Policy(abc.ABC):
 
 
 @kernel
-def no_lots(memory: Any, seed: int, run: int) -> None:
+def no_choices(memory: Any, seed: int, run: int) -> None:
     """What a policy without random choices does with its seed."""
 
 
@@ -271,7 +271,7 @@ class Kernels(NamedTuple):
     new_memory: Callable[[int, int], Any]
     update: Callable[..., None]
     propose: Callable[..., int]
-    start: Callable[[Any, int, int], None] = no_lots
+    start: Callable[[Any, int, int], None] = no_choices
     large: bool = False
 
 

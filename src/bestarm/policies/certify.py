@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bestarm.answer import odds
-from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
-from bestarm.evidence.pairs import evidence_between, pair_evidence
+from bestarm.evidence.reaching import below_reaches, infeasibility_reaches, infeasibility_up_to, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
 from bestarm.kernel.state import (
@@ -30,9 +27,8 @@ from bestarm.kernel.state import (
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, new_tournament
-from bestarm.noises.base import BELOW
-from bestarm.noises.dispatch import ceiling, evidence_below, scatter, stream_of
-from bestarm.noises.mixture import ROUNDING
+from bestarm.kernel.words import whole
+from bestarm.noises.dispatch import scatter, stream_of
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
@@ -47,6 +43,7 @@ from bestarm.policies.confidence import (
     upper_end_of,
 )
 from bestarm.policies.findings import Findings, judged
+from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.reasons import Reasons, survey
 
 # Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
@@ -82,8 +79,8 @@ class Memory(NamedTuple):
     """[0]: how many they are; [1]: the leader they are open against, -2 before the first."""
     told: Ints
     """[0]: how many results have come in."""
-    lots: Generator
-    """[0]: what the lots are drawn with."""
+    seed: Generator
+    """[0]: what random choices are seeded with, together with the number of results."""
     generator: Generator
     ziggurat: Ziggurat
 
@@ -99,7 +96,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
         open_arms=np.arange(arms, dtype=np.uint32),
         open_count=np.array([arms, -2]),
         told=np.zeros(1, np.int64),
-        lots=np.zeros(1, np.uint64),
+        seed=np.zeros(1, np.uint64),
         generator=np.zeros(4, np.uint64),
         ziggurat=ZIGGURAT,
     )
@@ -108,7 +105,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
 @kernel
 def start(memory: Memory, seed: int, run: int) -> None:
     seed_generator(memory.generator, seed, run, CHOICE)
-    memory.lots[0] = next_word(memory.generator) >> np.uint64(1)
+    memory.seed[0] = next_word(memory.generator) >> np.uint64(1)
 
 
 @kernel
@@ -116,12 +113,12 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
     """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
     memory.told[0] += 1
     if metric > 0:
-        s = stream_of(setting, streams, arm, metric)
         limit = setting.threshold[metric] + setting.slack[metric]
-        level = setting.level[arm]
-        # The ceiling is cheap and tells when the evidence cannot suffice yet. A certificate could be kept for good, but
-        # one of a constraint that is tested again has to hold: a lucky one would else be paid for dearly.
-        memory.certified[arm, metric] = ceiling(s, BELOW, limit) >= level and suffices(evidence_below(s, limit), level)
+        # A certificate could be kept for good, but that of a constraint which is tested again has to hold: a lucky one
+        # would else be paid for dearly.
+        memory.certified[arm, metric] = below_reaches(
+            stream_of(setting, streams, arm, metric), limit, setting.level[arm]
+        )
         looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
         suspicious = not looks_fine and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
@@ -143,7 +140,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
                 open_count[0] += 1
     kept = 0
     for place in range(open_count[0]):
-        arm = int(np.int64(open_arms[place]))
+        arm = whole(open_arms[place])
         if not closes(setting, streams, memory, leader, arm):
             open_arms[kept] = arm
             kept += 1
@@ -153,32 +150,13 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
-    # Each step costs more than the one before and is taken only if that leaves the matter open. A number that is none
-    # fails every one of them.
     level = setting.level[arm]
-    infeasible_limit = infeasible_ceiling(setting, streams, arm)
-    is_exact = infeasible_limit >= level
-    if is_exact:
-        infeasible_limit = infeasible_evidence(setting, streams, arm)
-        if suffices(infeasible_limit, level):
-            memory.rejected[arm] = 1
-            enter(memory.candidates, arm, -math.inf)
-            return True
-    if leader == NOBODY:
-        return False
-    level = setting.level[leader]
-    constraints = streams.counts.shape[1] - 1
-    worse_limit = pair_ceiling(setting, streams, leader, arm)
-    if not rival_ceiling(constraints, infeasible_limit, worse_limit) >= level:
-        return False
-    infeasible = infeasible_limit if is_exact else infeasible_evidence(setting, streams, arm)
-    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
-        return False
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
-    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
-        return False
-    if not suffices(rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)), level):
+    infeasibility = infeasibility_up_to(setting, streams, arm, level)
+    if infeasibility_reaches(infeasibility, level):
+        memory.rejected[arm] = 1
+        enter(memory.candidates, arm, -math.inf)
+        return True
+    if leader == NOBODY or not rival_reaches(setting, streams, leader, arm, infeasibility, setting.level[leader]):
         return False
     memory.beaten[arm] = leader
     return True
@@ -259,8 +237,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader == NOBODY and memory.open_count[0] == 0:
         return conclude(NONE)
 
-    # The lots depend on what is known and on nothing else, so that asking twice gives the same tests.
-    seed_generator(memory.generator, int(np.int64(memory.lots[0])), memory.told[0], CHOICE)
+    # Random choices depend on what is known and on nothing else, so that asking twice gives the same tests.
+    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
         noise = objective_scatter(setting, streams.means[leader, 0])
@@ -271,7 +249,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     size = 0
     leader_tested = False
     for place in range(memory.open_count[0]):
-        arm = int(np.int64(memory.open_arms[place]))
+        arm = whole(memory.open_arms[place])
         metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
         if metric != LEADER:
             size = add_test(batch, size, arm, metric)
@@ -350,32 +328,7 @@ class Certify(KernelPolicy):
 
         That affects which tests are proposed and nothing else: certificates rest on results in the order of issue.
         """
-        imagined = copy.copy(self)
-        imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
-        imagined._batch = self._batch.copy()
-        imagined._imagine(waiting)
-        if imagined.untested:
-            # Nothing to plan by yet: each stream once more.
-            again = [(arm, metric) for arm in range(self.arms) for metric in range(self.metrics)]
-            return [again] * -(-count // len(again))
-        now = imagined.propose()
-        if isinstance(now, Stop):
-            return []
-        imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in pending])
-        rounds: list[list[tuple[int, int]]] = []
-        while sum(map(len, rounds)) < count:
-            proposal = imagined.propose() if pending or rounds else now
-            if isinstance(proposal, Stop):
-                # What is out would settle everything; the rest is spent where it is most useful as things stand.
-                proposal = now
-            rounds.append(proposal)
-            imagined._imagine([(arm, metric, imagined.mean(arm, metric)) for arm, metric in proposal])
-        return rounds
-
-    def _imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
-        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
-        values = np.array([value for _, _, value in results], np.float64)
-        self.advance(tests, values, np.zeros(len(results), np.int8))
+        return rounds_ahead(self, count, pending, waiting)
 
     @property
     def leader(self) -> int:
@@ -438,10 +391,3 @@ class Certify(KernelPolicy):
     def upper(self, arm: int, metric: int) -> float:
         """Upper end of a stream's interval: the evidence that the mean lies below it has reached the arm's level."""
         return float(upper_end_of(self.setting, self.streams, arm, metric))
-
-
-def _copied(memory: Any) -> Any:
-    """A nested named tuple of arrays of its own."""
-    if isinstance(memory, np.ndarray):
-        return memory.copy()
-    return type(memory)(*(_copied(part) for part in memory))

@@ -21,6 +21,7 @@ from bestarm.kernel.state import (
     half_width,
 )
 from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.words import whole
 from bestarm.policies.base import Kernels
 from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, SafetyPolicy, judge_constraint, new_safety
 
@@ -54,14 +55,14 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     bar = -math.inf
     champion = NOBODY
     for place in range(alive[0]):
-        arm = int(np.int64(survivors[place]))
+        arm = whole(survivors[place])
         lower = streams.means[arm, 0] - half_width(setting, streams, arm, 0)
         if safety.verdict[arm] == FEASIBLE and bar < lower < math.inf:
             bar = lower
             champion = arm
     kept = 0
     for place in range(alive[0]):
-        arm = int(np.int64(survivors[place]))
+        arm = whole(survivors[place])
         upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
         # So written that a number that is none beats nobody, and that nobody beats itself by rounding.
         is_beaten = -math.inf < upper <= bar and arm != champion
@@ -72,12 +73,12 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     if kept == 0:
         return conclude(NONE)
-    first = int(np.int64(survivors[0]))
+    first = whole(survivors[0])
     if kept == 1 and safety.verdict[first] == FEASIBLE:
         return conclude(first)
     size = 0
     for place in range(kept):
-        size = every_metric(streams, batch, size, int(np.int64(survivors[place])))
+        size = every_metric(streams, batch, size, whole(survivors[place]))
     return size
 
 

@@ -30,9 +30,10 @@ class Safety(NamedTuple):
 
     verdict: Flags
     """By arm: OPEN, FEASIBLE (the paper's F) or INFEASIBLE (the paper's I)."""
-    excess: npt.NDArray[np.complex64]
-    """[arm, constraint]: the mean over its threshold in units of sigma, minus infinity once the constraint has left
-    H_i; as the imaginary part 1 / sqrt(number of tests), so that both are read in one go."""
+    packed: npt.NDArray[np.complex64]
+    """[arm, constraint]: the excess, which is the mean over its threshold in units of sigma, and minus infinity once
+    the constraint has left H_i; and 1 / sqrt(number of tests). As the two parts of one number both are read in one go:
+    `unpacked` and `pack` are the way to them."""
     left: Ints
     """By arm: the size of H_i."""
     tests: Ints
@@ -43,8 +44,26 @@ def new_safety(arms: int, metrics: int) -> Safety:
     constraints = metrics - 1
     # Without constraints every arm is feasible from the start.
     verdict = np.full(arms, OPEN if constraints else FEASIBLE, np.int8)
-    excess = np.zeros((arms, constraints), np.complex64)
-    return Safety(verdict, excess, np.full(arms, constraints), np.zeros(arms, np.int64))
+    packed = np.zeros((arms, constraints), np.complex64)
+    return Safety(verdict, packed, np.full(arms, constraints), np.zeros(arms, np.int64))
+
+
+@kernel
+def unpacked(safety: Safety, arm: int, metric: int) -> tuple[float, float]:
+    """A constraint's excess, and 1 / sqrt(number of its tests)."""
+    both = safety.packed[arm, metric - 1]
+    return float(both.real), float(both.imag)
+
+
+@kernel
+def pack(safety: Safety, arm: int, metric: int, excess: float, inverse_root: float) -> None:
+    safety.packed[arm, metric - 1] = complex(excess, inverse_root)
+
+
+def has_left(safety: Safety) -> npt.NDArray[np.bool_]:
+    """[arm, constraint]: whether the constraint has left H_i."""
+    left: npt.NDArray[np.bool_] = safety.packed.real == -math.inf
+    return left
 
 
 @kernel
@@ -56,12 +75,12 @@ def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
     root_log_tests = setting.root_log[slot(safety.tests[arm])]
     chosen = 0
     largest = -math.inf
-    for k in range(safety.excess.shape[1]):
-        excess = safety.excess[arm, k]
-        optimistic = float(excess.real) + root_log_tests * float(excess.imag)
+    for metric in range(1, safety.packed.shape[1] + 1):
+        excess, inverse_root = unpacked(safety, arm, metric)
+        optimistic = excess + root_log_tests * inverse_root
         if optimistic > largest:
             largest = optimistic
-            chosen = k + 1
+            chosen = metric
     return chosen
 
 
@@ -69,7 +88,7 @@ def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
 def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: int, metric: int) -> int:
     """Take in a test of a constraint; returns the arm's verdict. The initial test decides nothing."""
     safety.tests[arm] += 1
-    if safety.excess[arm, metric - 1].real == -math.inf or safety.verdict[arm] != OPEN:
+    if unpacked(safety, arm, metric)[0] == -math.inf or safety.verdict[arm] != OPEN:
         return int(safety.verdict[arm])
     n = streams.counts[arm, metric]
     mean = streams.means[arm, metric]
@@ -88,7 +107,7 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
                 safety.verdict[arm] = FEASIBLE
     # One too large for half a word is as good as the largest.
     excess = min(max(excess, -_MOST), _MOST) if excess > -math.inf else excess
-    safety.excess[arm, metric - 1] = complex(excess, setting.inverse_root[slot(n)])
+    pack(safety, arm, metric, excess, setting.inverse_root[slot(n)])
     return int(safety.verdict[arm])
 
 
@@ -99,7 +118,7 @@ class SafetyPolicy(KernelPolicy):
         """What the present intervals say, and what earlier ones, which hold together with them, have said before."""
         safety: Safety = self.memory.safety
         earlier = nothing_earlier(self.arms, self.metrics)
-        earlier.holds[:, 1:] = safety.excess.real == -math.inf
+        earlier.holds[:, 1:] = has_left(safety)
         earlier.infeasible[:] = safety.verdict == INFEASIBLE
         earlier.beaten[:] = self.eliminated()
         return by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)

@@ -29,6 +29,7 @@ from bestarm.kernel.state import (
     new_streams,
     total_cost,
 )
+from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw, most_kept, record
 from bestarm.plan import Plan
@@ -114,8 +115,8 @@ def simulate_runs(
                 break
             size = min(size, max_tests - tests)
             for row in range(size):
-                arm = int(np.int64(batch[row, 0]))
-                metric = int(np.int64(batch[row, 1]))
+                arm = whole(batch[row, 0])
+                metric = whole(batch[row, 1])
                 value = draw(nature, generator, arm, metric)
                 if tests < trace.values.shape[0]:
                     trace.streams[tests, 0] = arm

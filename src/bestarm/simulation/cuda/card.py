@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
+from bestarm.kernel.compile import generation
 from bestarm.kernel.state import EMPTY, Setting, new_streams
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept
@@ -24,25 +25,16 @@ from bestarm.simulation.cuda.runs import (
     Far,
     Fresh,
     Threads,
-    advance,
     any_of_block_goes_on,
     any_of_warp_goes_on,
     closed_shared,
+    continue_runs,
     may_start_with_warp,
     opened_shared,
     pause_block,
 )
-from bestarm.simulation.cuda.tiles import (
-    LANES,
-    Same,
-    Shape,
-    renew,
-    same_throughout,
-    state_shapes,
-    state_words,
-    tables,
-    view,
-)
+from bestarm.simulation.cuda.tile_views import renew, tables, view
+from bestarm.simulation.cuda.tiles import LANES, Same, Shape, same_throughout, state_shapes, state_words
 from bestarm.simulation.engine import Chunk, Job, Outcomes
 from bestarm.simulation.schedule import Done, Piece, Span
 from bestarm.validation import InvalidInput
@@ -160,7 +152,12 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
 
 @functools.cache
 def _kernel(
-    policy: type[Policy], shapes: tuple[tuple[Shape, ...], ...], same: tuple[Same, ...], shared: bool, registers: int
+    policy: type[Policy],
+    shapes: tuple[tuple[Shape, ...], ...],
+    same: tuple[Same, ...],
+    shared: bool,
+    registers: int,
+    generation: int,
 ) -> Any:
     """The loop compiled for a policy, for states of these shapes and for what is the same in all of a table."""
     assert issubclass(policy, KernelPolicy)
@@ -177,7 +174,7 @@ def _kernel(
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
     label = f"{policy.name} {shapes} {same} {shared}"
-    return compiled_for_card(advance, label, replaced, bound, registers=registers, in_parts=kernels.large)
+    return compiled_for_card(continue_runs, label, replaced, bound, registers=registers, in_parts=kernels.large)
 
 
 def on_card(value: Any) -> Any:
@@ -210,7 +207,7 @@ class CardJob:
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
         same = same_throughout(job.setting, job.nature)
-        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers)
+        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers, generation())
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import config, cuda
 
-from bestarm.kernel.compile import called_kernels, clone, fingerprint, is_large
+from bestarm.kernel.compile import called_kernels, clone, fingerprint, generation, is_large
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
@@ -36,8 +36,8 @@ def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: st
 
 
 @functools.cache
-def _helper(function: types.FunctionType, in_parts: bool) -> Any:
-    bindings = {name: _helper(callee, in_parts) for name, callee in called_kernels(function, {}).items()}
+def _helper(function: types.FunctionType, in_parts: bool, generation: int) -> Any:
+    bindings = {name: _helper(callee, in_parts, generation) for name, callee in called_kernels(function, {}).items()}
     helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
     return _kept_whole(helper) if in_parts and is_large(function) else helper
 
@@ -76,7 +76,7 @@ def compiled_for_card(
             if callee.__module__ == root.__module__:
                 copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
         return cuda.jit(copy)
-    bindings = {**{name: _helper(callee, in_parts) for name, callee in called.items()}, **bound}
+    bindings = {**{name: _helper(callee, in_parts, generation()) for name, callee in called.items()}, **bound}
     # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
     digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers} {in_parts}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):

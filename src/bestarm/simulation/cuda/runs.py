@@ -10,6 +10,7 @@ from numba import cuda, int64
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, concluded
+from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw, record
 from bestarm.policies.advance import propose, update
@@ -143,7 +144,7 @@ def may_start_with_warp(is_free: bool) -> bool:
 
 
 @kernel
-def advance(
+def continue_runs(
     setting: Setting,
     nature: Nature,
     fresh: Fresh,
@@ -202,8 +203,8 @@ def advance(
         if runs_on:
             last = min(size, row + BURST)
             while row < last:
-                arm = int(np.int64(batch[row, 0]))
-                metric = int(np.int64(batch[row, 1]))
+                arm = whole(batch[row, 0])
+                metric = whole(batch[row, 1])
                 record(setting, streams, arm, metric, draw(nature, generator, arm, metric))
                 update(setting, streams, memory, arm, metric)
                 row += 1

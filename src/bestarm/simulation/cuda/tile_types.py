@@ -1,4 +1,4 @@
-"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.tiles` for a card.
+"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.tile_views` for a card.
 
 numba has no words for "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
 A stride that is a constant makes an address a shift and a sum; a shape that is one lets short loops be unrolled.
@@ -209,6 +209,6 @@ def _keep_out_of_line(_: Any) -> Any:
 
 
 renew = intrinsic(_renew)
-"""`renew` of `bestarm.simulation.cuda.tiles`."""
+"""`renew` of `bestarm.simulation.cuda.tile_views`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)
 """Called in a function, keeps the compiler from copying that function into its callers."""

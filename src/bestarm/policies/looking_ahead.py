@@ -1,0 +1,61 @@
+"""Looking ahead: planning further rounds while results are still out, as if each came out at its stream's mean.
+
+That affects which tests are proposed and nothing else: what is concluded rests on results in the order of issue.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bestarm.policies.base import KernelPolicy, Stop
+
+Result = tuple[int, int, float]
+
+
+def rounds_ahead(
+    policy: KernelPolicy, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[Result]
+) -> list[list[tuple[int, int]]]:
+    """Rounds of `count` tests or more in all, while the tests `pending` are out and the results `waiting` are known
+    without having entered. The policy stays as it is."""
+    imagined = copy.copy(policy)
+    imagined.streams, imagined.memory = _copied(policy.streams), _copied(policy.memory)
+    imagined._batch = policy._batch.copy()
+    _imagine(imagined, waiting)
+    if imagined.untested:
+        # Nothing to plan by yet: each stream once more.
+        again = [(arm, metric) for arm in range(policy.arms) for metric in range(policy.metrics)]
+        return [again] * -(-count // len(again))
+    now = imagined.propose()
+    if isinstance(now, Stop):
+        return []
+    _imagine(imagined, _at_their_means(imagined, pending))
+    rounds: list[list[tuple[int, int]]] = []
+    while sum(map(len, rounds)) < count:
+        proposal = imagined.propose() if pending or rounds else now
+        if isinstance(proposal, Stop):
+            # What is out would settle everything; the rest is spent where it is most useful as things stand.
+            proposal = now
+        rounds.append(proposal)
+        _imagine(imagined, _at_their_means(imagined, proposal))
+    return rounds
+
+
+def _at_their_means(policy: KernelPolicy, tests: Sequence[tuple[int, int]]) -> list[Result]:
+    return [(arm, metric, policy.mean(arm, metric)) for arm, metric in tests]
+
+
+def _imagine(policy: KernelPolicy, results: Sequence[Result]) -> None:
+    tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
+    values = np.array([value for _, _, value in results], np.float64)
+    policy.advance(tests, values, np.zeros(len(results), np.int8))
+
+
+def _copied(memory: Any) -> Any:
+    """A nested named tuple of arrays of its own."""
+    if isinstance(memory, np.ndarray):
+        return memory.copy()
+    return type(memory)(*(_copied(part) for part in memory))
