@@ -77,9 +77,9 @@ def from_ax(
     """A problem: which of the `top` best candidates of an Ax client is really the best one, and feasible?
 
     Metrics have the same names as in Ax. `objective` and `constraints` add how single measurements scatter, and the
-    thresholds to certify. What Ax was told of these metrics decides which candidates are taken. A constraint on a metric
-    that Ax does not know is certified as well. If the experiment has outcome constraints, `constraints` must be given,
-    if only as [].
+    thresholds to certify. What Ax was told of these metrics decides which candidates are taken. A constraint on a
+    metric that Ax does not know is certified as well. If the experiment has outcome constraints, `constraints` must be
+    given, if only as [].
 
     Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without a tolerance a study
     goes on until it can tell them apart.

@@ -126,8 +126,8 @@ def shortlist(
 
     Trials with equal parameters are one candidate, judged by their means. As two arms they would be exactly equally
     good, and no number of tests could tell which is better. First come candidates that looked feasible, the best first.
-    If there are too few, those follow that missed their constraints by least. Last come those whose constraints were not
-    measured: that must not count as safe.
+    If there are too few, those follow that missed their constraints by least. Last come those whose constraints were
+    not measured: that must not count as safe.
     """
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_CANDIDATES:
         raise InvalidInput(f"top = {quoted(top)}: must be a whole number from 1 to {MOST_CANDIDATES:,}")

@@ -72,8 +72,8 @@ def nothing_earlier(arms: int, metrics: int) -> Earlier:
 def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
     """The same, with a verdict on every single constraint.
 
-    `findings.holds` says which constraints are known to hold. With slack, an arm whose mean lies above a threshold may be
-    a right answer. Then the constraint does not count as violated.
+    `findings.holds` says which constraints are known to hold. With slack, an arm whose mean lies above a threshold may
+    be a right answer. Then the constraint does not count as violated.
     """
     decided = (counts > 1) & (np.arange(counts.shape[1]) > 0)
     is_out = (findings.infeasible | findings.excluded)[:, np.newaxis]

@@ -1,9 +1,9 @@
 """Telling worse arms from the best one by their objective: what tests of both of them are worth together.
 
-With x tests of the best arm and w of a rival, s = w / (w + x) is the rival's share. The closest world in which the rival
-is as good gives both the mean m = μ + s (μ_rival - μ) of all their tests. So the information is
-x kl(μ, m) + w kl(μ_rival, m). Per test of the best arm, x = 1, it is a function of s alone, and increasing. What one more
-test of the rival adds, kl(μ_rival, m), is decreasing in s.
+With x tests of the best arm and w of a rival, s = w / (w + x) is the rival's share. The closest world in which the
+rival is as good gives both the mean m = μ + s (μ_rival - μ) of all their tests. So the information is
+x kl(μ, m) + w kl(μ_rival, m). Per test of the best arm, x = 1, it is a function of s alone, and increasing. What one
+more test of the rival adds, kl(μ_rival, m), is decreasing in s.
 """
 
 from __future__ import annotations
