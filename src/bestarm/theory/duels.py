@@ -44,7 +44,7 @@ def duels(noise: Noise, best: float, rivals: Floats) -> Duels:
 
 
 class _GaussianDuels:
-    """Gaussian noise, and noise of which only the scale is known: everything has a closed form."""
+    """Gaussian noise, and all noise of which only the scale is known: everything is in closed form."""
 
     def __init__(self, gap: Floats) -> None:
         self._gap = gap
