@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -43,6 +44,14 @@ def test_conformance(policy: type[Policy], check: Check) -> None:
 
 def test_all_of_the_papers_policies_are_found() -> None:
     assert {"feasible-lucb", "feasibility-first", "performance-first", "tf-lucb", "racing"} <= set(all_policies())
+
+
+@pytest.mark.parametrize("policy", all_policies().values(), ids=lambda policy: policy.name)
+def test_a_docstring_has_parameters_an_example_and_a_reference(policy: type[Policy]) -> None:
+    text = policy.__doc__ or ""
+    assert "Parameters\n" in text
+    assert ">>> " in text
+    assert re.search(r"Reference: .*\b(19|20)\d\d\b", text, flags=re.DOTALL)
 
 
 def test_unknown_policy_is_refused_with_the_known_ones() -> None:

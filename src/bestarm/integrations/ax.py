@@ -25,7 +25,7 @@ ATTRIBUTE = "bestarm"
 
 
 def _experiment(client: Any) -> Any:
-    """The experiment of a `Client` or an `AxClient`; or it may be given itself."""
+    """The experiment of a `Client` or an `AxClient`, or the experiment itself if that is given."""
     try:
         kind = importlib.import_module("ax.core.experiment").Experiment
     except ImportError:
@@ -33,7 +33,7 @@ def _experiment(client: Any) -> Any:
     if isinstance(client, kind):
         return client
     # `Client` shows its experiment only as a table for people to look at, whose shape Ax does not promise.
-    # Looked up past the properties, for that of a client without an experiment raises.
+    # Not through the property, which raises if the client has no experiment.
     inside = getattr(client, "__dict__", {})
     experiment = inside.get("_maybe_experiment") or inside.get("_experiment")
     if isinstance(experiment, kind):
@@ -74,15 +74,15 @@ def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> I
 def from_ax(
     client: Any, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
 ) -> Shortlist:
-    """The problem which of the `top` best candidates of an Ax client is really the best one, and feasible.
+    """A problem: which of the `top` best candidates of an Ax client is really the best one, and feasible?
 
-    Metrics go by the names that they have in Ax; `objective` and `constraints` add how single measurements scatter, and
-    the thresholds to certify. Which candidates are taken depends on what Ax was told of these metrics; a constraint on
-    a metric that Ax does not know is certified all the same. `constraints` must be given, be it as [], if the
-    experiment has outcome constraints.
+    Metrics have the same names as in Ax. `objective` and `constraints` add how single measurements scatter, and the
+    thresholds to certify. What Ax was told of these metrics decides which candidates are taken. A constraint on a
+    metric that Ax does not know is certified as well. If the experiment has outcome constraints, `constraints` must be
+    given, if only as [].
 
-    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without one a study goes on
-    until it can tell them apart.
+    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without a tolerance a study
+    goes on until it can tell them apart.
     """
     experiment = _experiment(client)
     config = experiment.optimization_config
@@ -114,9 +114,9 @@ def ax_params(client: Any, arm: str) -> dict[str, Any]:
 def to_ax(client: Any, answer: Answer) -> None:
     """Write the verdict back: `bestarm` in the run metadata of every candidate, with the reason that concerns it.
 
-    It is saved with the experiment, by `client.save_to_json_file(...)` for one. It takes the place of an earlier
-    verdict: a trial that had one and is no candidate any more has None. Nothing is written if the answer is about other
-    trials than this experiment's.
+    It is saved with the experiment, for example by `client.save_to_json_file(...)`. It replaces an earlier verdict: a
+    trial that had one and is no longer a candidate gets None. If the answer is about trials of another experiment,
+    nothing is written.
     """
     trials = _finished(_experiment(client))
     whole, lines = verdicts(answer, {index: dict(trial.arms[0].parameters) for index, trial in trials.items()})

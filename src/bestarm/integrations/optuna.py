@@ -60,14 +60,14 @@ def _tried(trials: Sequence[optuna.trial.FrozenTrial]) -> Iterator[Tried]:
 def from_optuna(
     study: optuna.Study, objective: Objective, constraints: Iterable[Constraint] | None = None, *, top: int = 8
 ) -> Shortlist:
-    """The problem which of the `top` best candidates of an Optuna study is really the best one, and feasible.
+    """A problem: which of the `top` best candidates of an Optuna study is really the best one, and feasible?
 
-    Optuna knows neither how its values scatter nor what they are called, so `objective` and `constraints` say it, as
-    for any `Problem`. Which candidates are taken depends on what the trials found of Optuna's own constraints; which
-    thresholds are certified is up to `constraints`, which must be given, be it as [], if the study is constrained.
+    Optuna knows neither how its values scatter nor what they are called. `objective` and `constraints` say so, as for
+    any `Problem`. What the trials found of Optuna's own constraints decides which candidates are taken. `constraints`
+    decides which thresholds are certified. If the study has constraints, it must be given, if only as [].
 
-    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without one a study goes on
-    until it can tell them apart.
+    Give the objective a `tolerance`: a tuner's best candidates tend to be almost equal, and without a tolerance a study
+    goes on until it can tell them apart.
     """
     _check(study)
     if len(study.directions) > 1:
@@ -95,9 +95,9 @@ def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
 def to_optuna(study: optuna.Study, answer: Answer) -> None:
     """Write the verdict back, as user attributes of the Optuna study: `bestarm`, and `bestarm:trial NUMBER` for each.
 
-    Optuna lets nobody change a trial that is finished, so what is said of a trial is an attribute of the study too. It
-    takes the place of an earlier verdict: a trial that had one and is no candidate any more has None. Nothing is
-    written if the answer is about other trials than this study's.
+    Optuna lets nobody change a finished trial, so what is said of a trial is an attribute of the study too. It replaces
+    an earlier verdict: a trial that had one and is no longer a candidate gets None. If the answer is about trials of
+    another study, nothing is written.
     """
     _check(study)
     whole, lines = verdicts(answer, {trial.number: trial.params for trial in _finished(study)})

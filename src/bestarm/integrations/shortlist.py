@@ -37,8 +37,8 @@ class Candidate:
     """Parameters that a tuner tried, and the arm that they became.
 
     `trials` are the numbers of all trials with these parameters, `value` is the mean of what the tuner measured in
-    them, and `looked_feasible` whether it found every constraint that it knew of to hold. Neither is evidence, for the
-    candidate was picked because of them.
+    them, and `looked_feasible` says whether every constraint that it knew of held. Neither is evidence, because the
+    candidate was picked for them.
     """
 
     arm: str
@@ -87,7 +87,7 @@ class Shortlist(Problem):
 
 
 def arm_name(number: int, params: Mapping[str, Any]) -> str:
-    """A name that says the parameters, and is unique by the number of the trial.
+    """A name with the parameters; the number of the trial makes it unique.
 
     >>> arm_name(17, {"rate": 0.0123456, "depth": 6})
     'trial 17: rate=0.01235, depth=6'
@@ -124,12 +124,12 @@ def shortlist(
     constrained: bool,
     source: str = "study",
 ) -> Shortlist:
-    """The `top` candidates as a problem; `source` is what the user calls what they come from.
+    """The `top` candidates as a problem; `source` is the user's name for where they come from.
 
-    Trials with equal parameters are one candidate, judged by the means over them: as two arms they would be exactly as
-    good as each other, and no number of tests could tell which is better. First come those that looked feasible, the
-    best first; then, if there are too few, those that missed their constraints by least; last those of which it is not
-    known, for what was not measured must not count as safe.
+    Trials with equal parameters are one candidate, judged by their means. As two arms they would be exactly equally
+    good, and no number of tests could tell which is better. First come candidates that looked feasible, the best first.
+    If there are too few, those follow that missed their constraints by least. Last come those whose constraints were
+    not measured: that must not count as safe.
     """
     if isinstance(top, bool) or not isinstance(top, int) or not 1 <= top <= MOST_CANDIDATES:
         raise InvalidInput("top", top, f"must be a whole number from 1 to {MOST_CANDIDATES:,}", shown=quoted(top))
@@ -173,7 +173,7 @@ def _judge(trials: Sequence[Tried], sign: float, constrained: bool) -> tuple[tup
 
 
 def check_goal(objective: Objective, minimizes: bool) -> None:
-    """Complain if the tuner went the other way."""
+    """Raise `InvalidInput` if the tuner optimized in the other direction."""
     goal = "minimize" if minimizes else "maximize"
     if not isinstance(objective, Objective):
         raise InvalidInput("objective", objective, f"must be made with bestarm.{goal}(...)")
@@ -182,7 +182,7 @@ def check_goal(objective: Objective, minimizes: bool) -> None:
 
 
 def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: bool) -> tuple[Constraint, ...]:
-    """The constraints to certify; that there are none must be said if the tuner had some."""
+    """The constraints to certify. If the tuner had some, none must be stated explicitly, as []."""
     if constraints is None:
         if constrained:
             raise InvalidInput(
@@ -205,7 +205,7 @@ def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: 
 def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[int, str]]:
     """What to write back: the verdict on the whole, and a line for each candidate by the number of its trial.
 
-    `known` has the parameters of the tuner's trials: an answer about other trials than its own is refused.
+    `known` has the parameters of the tuner's trials. An answer about other trials is refused.
     """
     if not isinstance(answer, Answer):
         raise InvalidInput("answer", answer, "must be the answer of a study; a study that is still running has none")

@@ -1,4 +1,4 @@
-"""Figures printed in the paper, to be set beside ours, and the points on which we read it in our own way."""
+"""Figures printed in the paper, for comparison with ours, and where we had to interpret the paper."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Stop(NamedTuple):
 
 
 class EmptyProposal(RuntimeError):
-    """A policy proposed no test and gave no answer: a mistake in the policy, by which a study would never end."""
+    """A policy proposed no test and gave no answer. This is a mistake in the policy: the study would never end."""
 
     def __init__(self, policy: str) -> None:
         super().__init__(

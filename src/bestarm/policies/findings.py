@@ -29,17 +29,17 @@ class Findings(NamedTuple):
     holds: Bools
     """[arm, metric], with the objective's entries False."""
     violated: Bools
-    """[arm, metric]: never so for an arm that may still be the answer, unless it misses the slack too."""
+    """[arm, metric]: False for an arm that may still be the answer, unless it misses the slack too."""
     infeasible: Bools
     excluded: Bools
     beaten_by: Ints
     """By arm: the arm that is shown as the better one, or `NOBODY`."""
     worst: Ints
-    """By arm: of an infeasible one the constraint that is most clearly violated."""
+    """By arm: the constraint that an infeasible arm most clearly violates."""
     evidence: Floats
     """By arm: the log-evidence behind the verdict that it is out; NaN where that rests on intervals."""
     lead: Floats
-    """By arm: by how much a beaten one is at least worse; NaN if performance alone does not show it."""
+    """By arm: the least by which a beaten arm is worse; NaN if performance alone does not show it."""
     tested: Bools
     """By arm: whether there is any result."""
 
@@ -70,10 +70,10 @@ def nothing_earlier(arms: int, metrics: int) -> Earlier:
 
 
 def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
-    """The same, with what there is to say of every single constraint.
+    """The same, with a verdict on every single constraint.
 
-    `findings.holds` says which are known to hold. With slack a mean may lie above its threshold and the arm be a right
-    answer: then the constraint is not called violated.
+    `findings.holds` says which constraints are known to hold. With slack, an arm whose mean lies above a threshold may
+    be a right answer. Then the constraint does not count as violated.
     """
     decided = (counts > 1) & (np.arange(counts.shape[1]) > 0)
     is_out = (findings.infeasible | findings.excluded)[:, np.newaxis]
@@ -84,10 +84,10 @@ def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
 
 
 def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None) -> Findings:
-    """What intervals say that hold together, at all times, with probability 1 - delta, and what they said `earlier`.
+    """What follows from intervals that all hold at once, at all times, with probability 1 - delta; now and `earlier`.
 
-    An interval with an end that is no number says nothing, and the initial test of a stream decides nothing. Policies
-    that decide by intervals know no slack, so it takes an arm that meets every threshold to exclude another.
+    An interval with an end that is NaN says nothing, and the first test of a stream decides nothing. Policies that
+    decide by intervals ignore slack, so only an arm that meets every threshold can exclude another.
     """
     arms, metrics = counts.shape
     earlier = nothing_earlier(arms, metrics) if earlier is None else earlier
@@ -116,7 +116,7 @@ def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earl
 
 
 def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | None) -> Findings:
-    """What is known once the policy has stopped with `answer`: that this is one, and why no other arm need be.
+    """What is known once the policy has stopped with `answer`: that it is right, and why the other arms are out.
 
     An arm that was rejected or beaten stays out, though the evidence may have fallen back since.
     """

@@ -66,7 +66,7 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
 
 
 def _contested(facts: Truth, cost: float, price: Floats) -> Flags:
-    """The arms on whose performance the first test is worth more, per cost, than one on a violated constraint."""
+    """The arms whose first test of performance is worth more, per cost, than one of a violated constraint."""
     objective, best = facts.means[:, 0], facts.means[facts.best, 0]
     # Gaps too small for floating point count as none.
     can_be_told = facts.worse & (facts.objective_divergence(best, objective) > 0.0)
@@ -94,7 +94,7 @@ class _Contest:
         if x == 0.0:
             return self._limit, np.zeros(len(self._limit), dtype=bool)
         enough: Flags = x * self._at_limit >= 1.0
-        # The information wanted from the others is out of reach; any that is not serves as a stand-in.
+        # The information wanted from the others is out of reach. Any value within reach does for them.
         wanted = np.where(enough, 1.0 / x, 0.5 * np.minimum(self._at_limit, 1.0))
         return np.where(enough, self._duels.share_with_information(wanted), self._limit), enough
 

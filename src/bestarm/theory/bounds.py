@@ -27,7 +27,7 @@ def lower_bound(H: float, delta: float) -> float:  # noqa: N803 (the paper's let
 def divergence_bound(characteristic_time: float, delta: float) -> float:
     """T* · kl(δ, 1 - δ): the expected cost of any algorithm that errs with probability at most delta.
 
-    From δ = ½ on a guess will do, and the bound is 0.
+    From δ = ½ on, a guess is good enough, and the bound is 0.
     """
     return characteristic_time * (1.0 - 2.0 * delta) * math.log((1.0 - delta) / delta) if delta < 0.5 else 0.0
 

@@ -12,7 +12,7 @@ Way = Literal["best", "I", "W"]
 
 
 class Complexity(NamedTuple):
-    """By arm: how hard its feasibility (θ) and its performance (φ) are to tell, and the easier way to be done with it.
+    """By arm: how hard it is to tell its feasibility (θ) and its performance (φ), and which way is easier.
 
     `sets` says "best" for i*, "I" for arms to be found infeasible and "W" for arms to be found worse.
     """
@@ -47,7 +47,7 @@ def complexity(truth: Truth) -> Complexity:
 
 
 def _feasibility(truth: Truth) -> Floats:
-    """θ: every constraint of a feasible arm must be checked, but one violated constraint condemns an arm."""
+    """θ: every constraint of a feasible arm must be checked, but one violated constraint excludes an arm."""
     every = _inverse(truth.margin)
     easiest = np.where(truth.violated, every, np.inf).min(axis=1, initial=np.inf)
     theta: Floats = np.where(truth.feasible, every.sum(axis=1), easiest)

@@ -1,9 +1,9 @@
 """Telling worse arms from the best one by their objective: what tests of both of them are worth together.
 
-With x tests of the best arm and w of a rival, s = w / (w + x) is the rival's share. The easiest way for the rival to be
-as good is that both have the mean m = μ + s (μ_rival - μ) of all their tests, so the information is
-x kl(μ, m) + w kl(μ_rival, m). Per test of the best arm, x = 1, it is a function of s alone: increasing, and what one
-more test of the rival adds, kl(μ_rival, m), is decreasing.
+With x tests of the best arm and w of a rival, s = w / (w + x) is the rival's share. The closest world in which the
+rival is as good gives both the mean m = μ + s (μ_rival - μ) of all their tests. So the information is
+x kl(μ, m) + w kl(μ_rival, m). Per test of the best arm, x = 1, it is a function of s alone, and increasing. What one
+more test of the rival adds, kl(μ_rival, m), is decreasing in s.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _SearchedDuels:
         return divergence(self._noise, mean, self._best * (1.0 - share) + self._rivals * share)
 
     def information(self, share: Floats) -> Floats:
-        # With the share at 1 the rival's tests are countless and teach nothing more.
+        # At a share of 1 the rival has infinitely many tests, and one more adds nothing.
         with np.errstate(divide="ignore", invalid="ignore"):
             of_rival = np.where(share < 1.0, share / (1.0 - share) * self._kl(self._rivals, share), 0.0)
         return self._kl(self._best, share) + of_rival

@@ -22,7 +22,7 @@ def divergence(noise: NoiseModel, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
     0.5
     """
     p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-    # A hopeless gap gives 0 and an overwhelming one infinity; neither is worth a warning.
+    # A gap too small gives 0, and one too large infinity. Neither is worth a warning.
     with np.errstate(all="ignore"):
         return noise.divergence(p, q)
 
@@ -32,7 +32,7 @@ class Truth(NamedTuple):
 
     `best` is the best feasible arm, the first of them when tied, or None. `score` is the objective in normal form.
     `margin` [arm, constraint] is the information per test against the mean being on the other side of its threshold;
-    `violated` [arm, constraint] tells on which side it is. A mean at its threshold is not allowed, nor is it violated.
+    `violated` [arm, constraint] says on which side it is. A mean at its threshold is neither allowed nor violated.
     """
 
     means: Floats
@@ -56,7 +56,7 @@ class Truth(NamedTuple):
 
 
 def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
-    """The truth about a problem; if `sub_gaussian`, as seen by one who knows only the streams' scales."""
+    """The truth about a problem; with `sub_gaussian`, for somebody who knows only the streams' scales."""
     form, means = problem.normal_form(), problem.true_means()
     noises = problem.noises
     if sub_gaussian:
@@ -68,7 +68,7 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]
     score = means[:, 0] * form.sign[0]
     feasible = np.logical_and.reduce(excess < 0.0, axis=1)
-    # Tolerance and slack are left aside: the theory is about finding the best arm itself.
+    # Tolerance and slack are ignored: the theory is about finding the best arm itself.
     best = int(np.argmax(np.where(feasible, score, -np.inf))) if feasible.any() else None
     return Truth(
         means=means,

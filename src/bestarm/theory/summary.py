@@ -1,4 +1,4 @@
-"""All that theory says of one problem, in one value."""
+"""Everything that the theory says about one problem, in one value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bestarm.theory.information import Floats, truth
 
 @dataclasses.dataclass(frozen=True)
 class ArmTheory:
-    """How hard one arm is: `theta` to tell its feasibility, `phi` its performance, `H` in the way that `set` names."""
+    """How hard one arm is: `theta` for its feasibility, `phi` for its performance, `H` for what its `set` asks for."""
 
     name: str
     feasible: bool
