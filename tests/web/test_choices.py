@@ -75,7 +75,9 @@ def test_what_is_not_built_in_is_offered(tmp_path: Path, monkeypatch: pytest.Mon
     install_policy(tmp_path, "on-a-whim")
     monkeypatch.syspath_prepend(tmp_path)
     policies = choices.all_choices()["policies"]
-    assert {"name": "on-a-whim", "sentence": "Test whatever comes to mind."} in policies
+    assert {"name": "on-a-whim", "label": "on-a-whim", "sentence": "Test whatever comes to mind."} in policies
+    assert policies[0]["label"] == "certify (recommended)"
+    assert "feasible-lucb (Algorithm 1 of the paper)" in [one["label"] for one in policies]
 
 
 def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,11 +176,14 @@ def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
 
 def _plugins() -> Iterator[Finding]:
     """What other installed packages add."""
+    from bestarm.noises.registry import noise_plugins
     from bestarm.plugins import GROUPS, plugins
     from bestarm.policies import policy_plugins
 
+    # These two also check that it is a policy or a noise.
+    checked = {"bestarm.policies": policy_plugins, "bestarm.noises": noise_plugins}
     for group, kind in GROUPS.items():
-        found = policy_plugins() if group == "bestarm.policies" else plugins(group)
+        found = checked[group]() if group in checked else plugins(group)
         for name, plugin in found.items():
             if error := plugin.error:
                 remedy = f"install or mend what has {plugin.entry.value}, or uninstall it; the rest is not affected"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bestarm.kernel.compile import forget_alternatives
 from bestarm.noises.base import NoiseModel
-from bestarm.plugins import plugins
+from bestarm.plugins import Plugin, plugins
 
 
 @functools.cache
@@ -35,10 +35,14 @@ def _complaint(loaded: object) -> str | None:
     return "it is not a subclass of bestarm.noises.base.NoiseModel"
 
 
+def noise_plugins() -> dict[str, Plugin]:
+    """The noises of installed packages, broken ones too."""
+    return plugins("bestarm.noises", _complaint)
+
+
 def all_noises() -> dict[str, type[NoiseModel]]:
     """Every noise that a study file can name, those that few numbers state first. Broken plug-ins are left out."""
-    installed = plugins("bestarm.noises", _complaint).items()
-    working = {name: found.load() for name, found in installed if found.error is None}
+    working = {name: found.load() for name, found in noise_plugins().items() if found.error is None}
     return dict(sorted({**working, **built_in()}.items(), key=lambda item: (len(item[1].stated), item[0])))
 
 
@@ -48,7 +52,7 @@ def find_noise(name: str) -> type[NoiseModel] | None:
     known = built_in()
     if name in known:
         return known[name]
-    installed = plugins("bestarm.noises", _complaint)
+    installed = noise_plugins()
     found: type[NoiseModel] | None = installed[name].load() if name in installed else None
     return found
 

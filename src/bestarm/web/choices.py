@@ -10,6 +10,7 @@ from bestarm.evidence.bounds import bound_names, find_bound
 from bestarm.noises import noise_choices
 from bestarm.plan import DEFAULT_BOUND, DEFAULT_POLICY, Order, Plan
 from bestarm.policies import all_policies
+from bestarm.policies.base import Policy
 from bestarm.validation import LEAST_PROBABILITY, LONGEST_NAME, MOST, MOST_TESTS
 
 _ORDERS: dict[Order, tuple[str, str]] = {
@@ -30,7 +31,10 @@ def all_choices() -> dict[str, Any]:
     first = [DEFAULT_POLICY, *sorted(policies.keys() - {DEFAULT_POLICY})]
     return {
         "noises": noise_choices(),
-        "policies": [{"name": name, "sentence": _first_sentence(policies[name])} for name in first],
+        "policies": [
+            {"name": name, "label": _label(policies[name], name), "sentence": _first_sentence(policies[name])}
+            for name in first
+        ],
         "bounds": [{"name": name, "sentence": _first_sentence(find_bound(name))} for name in bound_names()],
         "orders": [{"name": name, "label": _ORDERS[name][0], "sentence": _ORDERS[name][1]} for name in get_args(Order)],
         "defaults": {"delta": Plan.delta, "policy": DEFAULT_POLICY, "bound": DEFAULT_BOUND, "order": Plan.order},
@@ -41,6 +45,12 @@ def all_choices() -> dict[str, Any]:
             "largest_number": MOST,
         },
     }
+
+
+def _label(policy: type[Policy], name: str) -> str:
+    # Its own: a subclass of the policy that we recommend is another policy.
+    remark = vars(policy).get("remark")
+    return f"{name} ({remark})" if remark else name
 
 
 def _first_sentence(what: object) -> str:

@@ -217,14 +217,14 @@ class NoiseChoice(BaseModel):
 
 
 class NamedChoice(BaseModel):
-    """A policy or a confidence bound, and the first sentence about it."""
+    """A confidence bound, and the first sentence about it."""
 
     name: str
     sentence: str
 
 
-class OrderChoice(NamedChoice):
-    """An order in which results count."""
+class LabeledChoice(NamedChoice):
+    """A policy, or an order in which results count, with what forms call it."""
 
     label: str
 
@@ -251,9 +251,9 @@ class Choices(BaseModel):
     """What a plan can be made of here, with what installed packages add."""
 
     noises: list[NoiseChoice]
-    policies: list[NamedChoice]
+    policies: list[LabeledChoice]
     bounds: list[NamedChoice]
-    orders: list[OrderChoice]
+    orders: list[LabeledChoice]
     defaults: Defaults
     limits: PlanLimits
 

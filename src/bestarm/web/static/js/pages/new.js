@@ -102,7 +102,7 @@ export async function show(main) {
   delta.addEventListener("input", showSure);
   showSure();
   const { control: policy, hint: aboutPolicy } = explainedChoice(choices.policies, choices.defaults.policy,
-    ({ name: title }) => (title === choices.defaults.policy ? `${title} (recommended)` : title));
+    ({ label }) => label);
   const { control: order, hint: aboutOrder } = explainedChoice(choices.orders, choices.defaults.order,
     ({ label }) => capital(label));
   const budgetTests = decimal({ placeholder: "no limit" });
