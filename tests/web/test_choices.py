@@ -7,8 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.noises.bernstein import Bernstein
 
 from bestarm.noises import noise_choices
+from bestarm.noises.registry import all_noises
 from bestarm.policies import all_policies
 from bestarm.testing.patience import PATIENCE
 from bestarm.web import choices
@@ -16,13 +18,6 @@ from bestarm.web.app import create_app
 from bestarm.web.description import describe
 from bestarm.web.models import Choices
 from bestarm.web.server import running
-
-ANOTHER = {
-    "name": "heavy",
-    "label": "heavy tails",
-    "sentence": "Results may be far out.",
-    "numbers": [{"name": "scale", "label": "scale", "default": 2.0}, {"name": "tail", "label": "tail index"}],
-}
 
 
 def install_policy(folder: Path, name: str) -> None:
@@ -81,10 +76,12 @@ def test_what_is_not_built_in_is_offered(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bestarm.web.description.noise_choices", lambda: [*noise_choices(), ANOTHER])
+    known = all_noises()
+    monkeypatch.setattr("bestarm.noises.all_noises", lambda: {**known, "bernstein": Bernstein})
     noise = describe(create_app(":memory:"))["components"]["schemas"]["PlanNoise"]
     numbers = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-    another = {"type": "object", "properties": {"heavy": numbers}, "required": ["heavy"], "additionalProperties": False}
+    another = {"type": "object", "properties": {"bernstein": numbers}, "required": ["bernstein"]}
+    another["additionalProperties"] = False
     assert another in noise["anyOf"]
     assert {"type": "string", "enum": ["bernoulli"]} in noise["anyOf"]
     sigma = {"type": "number", "exclusiveMinimum": 0}

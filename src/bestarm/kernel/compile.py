@@ -35,8 +35,11 @@ def kernel(function: F) -> F:
 
 
 def large(function: F) -> F:
-    """Mark a kernel that is large and rarely needed or called in many places. A card, whose cache of instructions is
-    small, keeps it as one function for policies whose program is large; else it is copied into its callers."""
+    """Mark a kernel that is large, and rarely needed or called in many places.
+
+    An engine with little room for instructions keeps it as one function where the policy's program is large; elsewhere
+    it is copied into its callers.
+    """
     setattr(function, _LARGE, True)
     return function
 

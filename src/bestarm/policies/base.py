@@ -263,9 +263,8 @@ class Kernels(NamedTuple):
     `start(memory, seed, run)` seeds policies that make random choices; `update(setting, streams, memory, arm, metric)`
     follows each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or
     returns `conclude(answer)`. It never writes into `streams`. It may write into `memory` what follows from the results
-    so far, if a second call then proposes the same. `large` says that together they are larger than a card's caches of
-    instructions: there, helpers marked `large` stay functions of their own, and threads wait for one another after each
-    round.
+    so far, if a second call then proposes the same. `large` says that together they are a large program: an engine with
+    little room for instructions then keeps helpers marked `large` as functions of their own.
     """
 
     new_memory: Callable[[int, int], Any]
