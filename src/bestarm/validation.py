@@ -36,6 +36,9 @@ class Unstated(enum.Enum):
 
     UNSTATED = "unstated"
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 UNSTATED = Unstated.UNSTATED
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 import bestarm as ba
-from bestarm.client.client import Client
+from bestarm.client import Client
 from bestarm.storage.schema import studies
 from bestarm.storage.sql import SQLStorage
 from bestarm.testing.patience import PATIENCE

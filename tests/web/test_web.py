@@ -259,6 +259,7 @@ def test_the_description_has_every_route(service: httpx.Client) -> None:
     looks = ["pending", "history", "forecast", "done", "log", "export", "report", "events"]
     assert found == {
         "get /health",
+        "get /choices",
         "get /events",
         "get /studies",
         "post /studies",
