@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import bestarm as ba
-from bestarm.client.client import Client
+from bestarm.client import Client
 from bestarm.storage.columns import Columns
 from bestarm.storage.sql import SQLStorage
 from bestarm.study.study import Study
@@ -26,7 +26,7 @@ PATIENCE = 300.0
 # A process of its own: a client that shares a processor lock with the disturbance would measure itself.
 _NEIGHBOR = """
 import sys, time
-from bestarm.client.client import Client
+from bestarm.client import Client
 study = Client(sys.argv[1], timeout=600.0).open("unrelated")
 print("ready", flush=True)
 while True:

@@ -35,7 +35,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import bestarm as ba
-from bestarm.client.client import Client
+from bestarm.client import Client
 from bestarm.study.study import Study
 
 CLIENTS = 50

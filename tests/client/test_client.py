@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import bestarm as ba
-from bestarm.client.client import Client, RemoteStudy
+from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import StorageError
 from bestarm.study.failures import MeasurementFailed
 from bestarm.study.study import AlreadyTold, Study, Test

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import bestarm as ba
 from bestarm.cli.app import app
 from bestarm.cli.doctor import _database
-from bestarm.client.client import Client
+from bestarm.client import Client
 from bestarm.storage.address import read_address, shown_address
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests import program
 
 import bestarm as ba
-from bestarm.client.client import Client
+from bestarm.client import Client
 from bestarm.storage.schema import studies
 from bestarm.storage.sql import SQLStorage
 from bestarm.web.server import running

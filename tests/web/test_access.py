@@ -27,6 +27,7 @@ def test_the_description_has_every_route(service: httpx.Client) -> None:
     assert found == {
         "get /health",
         "get /events",
+        "get /choices",
         "get /studies",
         "post /studies",
         "get /studies/{study}",

@@ -80,8 +80,12 @@ def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.Mon
     monkeypatch.setattr("bestarm.noises.all_noises", lambda: {**known, "bernstein": Bernstein})
     noise = describe(create_app(":memory:"))["components"]["schemas"]["PlanNoise"]
     numbers = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-    another = {"type": "object", "properties": {"bernstein": numbers}, "required": ["bernstein"]}
-    another["additionalProperties"] = False
+    another: dict[str, Any] = {
+        "type": "object",
+        "properties": {"bernstein": numbers},
+        "required": ["bernstein"],
+        "additionalProperties": False,
+    }
     assert another in noise["anyOf"]
     assert {"type": "string", "enum": ["bernoulli"]} in noise["anyOf"]
     sigma = {"type": "number", "exclusiveMinimum": 0}

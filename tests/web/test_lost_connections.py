@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import bestarm as ba
-from bestarm.client.client import Client, RemoteStudy
+from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import OutcomeUnknown, StorageError
 from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy

@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 import bestarm as ba
+from bestarm.client import Client
 from bestarm.client import client as client_module
-from bestarm.client.client import Client
 from bestarm.storage import database
 from bestarm.storage.base import Rounds, Storage
 from bestarm.storage.errors import StorageError

@@ -256,8 +256,8 @@ class Storage(abc.ABC):
 
         They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
         does. What is planned but not handed out is withdrawn, so that these results need not wait for it. A
-        `source` other than "" is taken once only. The same results again under the same `request` are not recorded
-        again; other results under it are `InvalidInput`.
+        `source` other than "" is taken once only; again it is `SourceTaken`. The same results again under the same
+        `request` are not recorded again; other results under it are `InvalidInput`.
         """
 
     @abc.abstractmethod

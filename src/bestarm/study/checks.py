@@ -104,6 +104,18 @@ def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
     )
 
 
+def check_seed(seed: object) -> None:
+    """Complain of a seed that no database can keep."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise InvalidInput("seed", seed, "must be a whole number from 0 to 2^63 - 1", shown=quoted(seed))
+
+
+def check_aside(kind: object) -> None:
+    """Complain of a way in which no attempt ends."""
+    if kind not in ASIDES:
+        raise InvalidInput("kind", kind, f"must be one of {', '.join(map(repr, ASIDES))}", ASIDES)
+
+
 def check_last(last: object) -> None:
     """Complain of a number of events that no database can be asked for."""
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or not 1 <= last < 2**63):

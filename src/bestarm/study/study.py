@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import itertools
 import math
 import os
-import socket
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.analysis.notebook import html_view
@@ -19,11 +16,12 @@ from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, Storag
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
 from bestarm.study.checks import (
-    ASIDES,
+    check_aside,
     check_ask,
     check_can_be_decided,
     check_last,
     check_lease,
+    check_seed,
     find_record,
     holds_enough,
     most_held,
@@ -31,8 +29,9 @@ from bestarm.study.checks import (
 )
 from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
+from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.values import check_value
-from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, NotFound
 
 
@@ -40,25 +39,6 @@ class AlreadyTold(InvalidInput):
     """The test has another outcome, which `Study.correct` replaces if it was wrong, or is somebody else's by now."""
 
     kind = "already told"
-
-
-@dataclasses.dataclass(frozen=True)
-class Test:
-    """A test to make: measure `metric` of `arm` once, and tell the result under this `id`."""
-
-    __test__ = False  # not a class of tests, whatever pytest thinks of the name
-
-    id: int
-    arm: str
-    metric: str
-
-
-_serial = itertools.count(1)
-
-
-def _new_holder() -> str:
-    user = os.environ.get("USER") or os.environ.get("USERNAME") or "somebody"
-    return f"{user}@{socket.gethostname()}/{os.getpid()}-{next(_serial)}"
 
 
 class Study(Follower):
@@ -77,14 +57,13 @@ class Study(Follower):
 
     def __init__(self, storage: Storage, record: StudyRecord, *, holder: str | None = None) -> None:
         super().__init__(storage, record)
-        self._holder = holder
-        self._holder_process = os.getpid()
+        user = os.environ.get("USER") or os.environ.get("USERNAME") or "somebody"
+        self._held_as = HolderName(holder, user)
         self._handed: dict[int, Issued] = {}
         self._unanswered: str | None = None
         """The key of an ask of which it is not known whether tests were handed out."""
         self._holds = Holds(self)
-        self._arms = {name: k for k, name in enumerate(self.plan.arm_names)}
-        self._metrics = {name: k for k, name in enumerate(self.plan.metrics)}
+        self._numbering = Numbering(self.plan)
 
     # ---------------------------------------------------------------------------------------- create and open
 
@@ -106,8 +85,7 @@ class Study(Follower):
         otherwise; `name` is what to open it by, and defaults to the plan's own; `seed` is for policies that draw lots.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise InvalidInput("seed", seed, "must be a whole number from 0 to 2^63 - 1", shown=quoted(seed))
+        check_seed(seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
         return cls(kept, new_record(kept, plan, seed), holder=holder)
@@ -124,9 +102,7 @@ class Study(Follower):
     def holder(self) -> str:
         """In whose name tests are held: this object's, in this process."""
         with self._lock:
-            if self._holder is None or self._holder_process != os.getpid():
-                self._holder, self._holder_process = _new_holder(), os.getpid()
-            return self._holder
+            return self._held_as.now()
 
     def __repr__(self) -> str:
         return f"<bestarm.Study {self.name!r} in {self._storage.url!r}>"
@@ -213,7 +189,7 @@ class Study(Follower):
     def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
         """Record several results, all or none."""
         results, checked = list(results), []
-        self._recall([_id(test) for test, _ in results])
+        self._recall([number_of(test) for test, _ in results])
         for test, value in results:
             issued = self._issued(test)
             checked.append((issued.id, check_value(self._part(issued.metric), value)))
@@ -278,8 +254,7 @@ class Study(Follower):
 
         The test is handed to nobody until somebody tells a value for it, fails, releases or abandons it.
         """
-        if kind not in ASIDES:
-            raise InvalidInput("kind", kind, f"must be one of {', '.join(map(repr, ASIDES))}", ASIDES)
+        check_aside(kind)
         issued = self._issued(test)
         self._storage.set_aside(self._record.key, issued.id, self.holder, kind, reason, request=self._new_request())
         self._let_go([issued.id])
@@ -305,7 +280,7 @@ class Study(Follower):
         To free what somebody else holds is fair only if you know that their result will not come, and that this has
         nothing to do with what it would have been.
         """
-        numbers = [_id(test) for test in ([tests] if isinstance(tests, Test | int) else tests)]
+        numbers = numbers_of(tests)
         self._storage.release(self._record.key, numbers, self.holder, request=self._new_request())
         self._let_go(numbers)
 
@@ -318,7 +293,7 @@ class Study(Follower):
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
         check_lease(lease)
-        self._storage.renew(self._record.key, [_id(test) for test in tests], self.holder, lease)
+        self._storage.renew(self._record.key, numbers_of(tests), self.holder, lease)
 
     def archive(self, *, undo: bool = False) -> None:
         """Put the study away: it can be read and not changed."""
@@ -339,14 +314,10 @@ class Study(Follower):
         return self._storage.log(self._record.key, last)
 
     def arm_number(self, name: str) -> int:
-        if name not in self._arms:
-            raise InvalidInput("arm", name, f"no such arm; {_listed(self.plan.arm_names)}", self.plan.arm_names)
-        return self._arms[name]
+        return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:
-        if name not in self._metrics:
-            raise InvalidInput("metric", name, f"no such metric; {_listed(self.plan.metrics)}", self.plan.metrics)
-        return self._metrics[name]
+        return self._numbering.metric(name)
 
     # ------------------------------------------------------------------------------------------------ inside
 
@@ -356,7 +327,7 @@ class Study(Follower):
 
     def _issued(self, test: Test | int) -> Issued:
         """The test as it was issued."""
-        number = _id(test)
+        number = number_of(test)
         issued = self._handed.get(number)
         if issued is None:
             found = self._storage.test(self._record.key, number)
@@ -417,15 +388,3 @@ def _repeatable() -> Iterator[None]:
         yield
     except OutcomeUnknown as error:
         raise error.advised("to repeat it is safe: it counts once") from error
-
-
-def _id(test: Test | int) -> int:
-    number = test.id if isinstance(test, Test) else test
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < 2**63:
-        raise InvalidInput("test", number, "must be a test, or the number of one", shown=quoted(number))
-    return number
-
-
-def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(map(repr, names[:10]))
-    return f"there are {listed}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"

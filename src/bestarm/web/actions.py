@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from bestarm.study.checks import UnreadableStudy
@@ -15,17 +16,20 @@ from bestarm.study.study import Test
 from bestarm.web import models
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.errors import Refusal, json_response
-from bestarm.web.events import Hub
+from bestarm.web.events import LiveUpdates
 from bestarm.web.limits import Limits
 from bestarm.web.shared import SharedStudy
-from bestarm.web.studies import Desk
+from bestarm.web.studies import ServedStudies
 
 T = TypeVar("T")
+Route = TypeVar("Route", bound=Callable[..., Any])
+
+_CSV = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
 
 Holder = Annotated[str | None, Query(max_length=200, description="In whose name; else the client's address.")]
 
 
-def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None:
+def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits) -> None:
     """Put the routes into the router."""
 
     async def change(
@@ -33,7 +37,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         request: Request,
         holder: str | None,
         act: Callable[[SharedStudy], T],
-        how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = desk.record,
+        how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = served.record,
     ) -> T:
         """Do something to a study in the name of whoever asks for it."""
         address = request.client.host if request.client else "nowhere"
@@ -44,24 +48,40 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
                 return act(study)
 
         result = await how(key, in_name)
-        hub.nudge(key)
+        live.nudge(key)
         return result
+
+    def action(
+        name: str,
+        answer: type[BaseModel],
+        *,
+        keyed: bool = False,
+        body: dict[str, Any] | None = None,
+        tag: str = "tests",
+    ) -> Callable[[Route], Route]:
+        """A route of that name under a study; `keyed` if a repeat under the same key must be known again."""
+        extra = (body or {}) | (takes_key() if keyed else {})
+        return router.post(
+            f"/studies/{{study}}/{name}",
+            response_model=answer,
+            responses=CHANGE,
+            openapi_extra=extra or None,
+            tags=[tag],
+        )
 
     def meant(one: SharedStudy, body: models.Correct | models.OneTest) -> Test | int:
         return one.meant(body.test, body.arm, body.metric)
 
-    @router.post(
-        "/studies/{study}/ask", response_model=models.Asked, responses=CHANGE, openapi_extra=takes_key(), tags=["tests"]
-    )
+    @action("ask", models.Asked, keyed=True)
     async def ask(study: Key, body: models.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
         tests, done = await change(
-            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease), desk.decide
+            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease), served.decide
         )
         made = [{"id": test.id, "arm": test.arm, "metric": test.metric} for test in tests]
         return json_response({"tests": made, "done": done})
 
-    @router.post("/studies/{study}/tell", response_model=models.Told, responses=CHANGE, tags=["tests"])
+    @action("tell", models.Told)
     async def tell(study: Key, body: models.Tell, request: Request) -> Response:
         """Record results of tests, all or none. The same value again has no effect."""
 
@@ -75,9 +95,7 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         await change(study, request, body.holder, act)
         return json_response({"told": len(body.results)})
 
-    @router.post(
-        "/studies/{study}/add", response_model=models.Added, responses=CHANGE, openapi_extra=takes_key(), tags=["tests"]
-    )
+    @action("add", models.Added, keyed=True)
     async def add(study: Key, body: models.Add, request: Request) -> Response:
         """Record results that were measured without asking, all or none."""
         results = [(result.arm, result.metric, result.value) for result in body.results]
@@ -86,50 +104,31 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         )
         return json_response({"ids": ids})
 
-    @router.post(
-        "/studies/{study}/csv",
-        response_model=models.Told,
-        responses=CHANGE,
-        openapi_extra={
-            "requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}},
-            **takes_key(),
-        },
-        tags=["tests"],
-    )
+    @action("csv", models.Told, body=_CSV, keyed=True)
     async def csv(study: Key, request: Request, holder: Holder = None) -> Response:
         """Record a CSV file of results, with the columns test,value or arm,metric,value; all or none."""
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
             raise Refusal(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
-        recorded = await change(study, request, holder, lambda one: tell_results(one, data, "the file"), desk.do_slowly)
+        recorded = await change(
+            study, request, holder, lambda one: tell_results(one, data, "the file"), served.do_slowly
+        )
         return json_response({"told": recorded.results})
 
-    @router.post("/studies/{study}/correct", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @action("correct", models.Nothing)
     async def correct(study: Key, body: models.Correct, request: Request) -> Response:
         """Replace a result that was told wrongly; the old one stays in the log."""
         await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 
-    @router.post(
-        "/studies/{study}/fail",
-        response_model=models.Nothing,
-        responses=CHANGE,
-        openapi_extra=takes_key(),
-        tags=["tests"],
-    )
+    @action("fail", models.Nothing, keyed=True)
     async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
         await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
         return json_response({})
 
-    @router.post(
-        "/studies/{study}/set-aside",
-        response_model=models.Nothing,
-        responses=CHANGE,
-        openapi_extra=takes_key(),
-        tags=["tests"],
-    )
+    @action("set-aside", models.Nothing, keyed=True)
     async def set_aside(study: Key, body: models.SetAside, request: Request) -> Response:
         """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
         await change(
@@ -137,19 +136,13 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
         )
         return json_response({})
 
-    @router.post("/studies/{study}/abandon", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @action("abandon", models.Nothing)
     async def abandon(study: Key, body: models.OneTest, request: Request) -> Response:
         """Give a test up, for a reason that has nothing to do with its result."""
         await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
         return json_response({})
 
-    @router.post(
-        "/studies/{study}/release",
-        response_model=models.Released,
-        responses=CHANGE,
-        openapi_extra=takes_key(),
-        tags=["tests"],
-    )
+    @action("release", models.Released, keyed=True)
     async def release(study: Key, body: models.FreedTests, request: Request) -> Response:
         """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
         held_by = body.held_by
@@ -164,20 +157,20 @@ def add_actions(router: APIRouter, desk: Desk, hub: Hub, limits: Limits) -> None
 
         return json_response({"released": await change(study, request, body.holder, act)})
 
-    @router.post("/studies/{study}/renew", response_model=models.Nothing, responses=CHANGE, tags=["tests"])
+    @action("renew", models.Nothing)
     async def renew(study: Key, body: models.HeldTests, request: Request) -> Response:
         """A heartbeat: the holder promises to be heard of again within `lease` seconds."""
         lease = LEASE if body.lease is None else body.lease
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
         return json_response({})
 
-    @router.post("/studies/{study}/archive", response_model=models.Nothing, responses=CHANGE, tags=["studies"])
+    @action("archive", models.Nothing, tag="studies")
     async def archive(study: Key, body: Annotated[models.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""
         try:
-            await change(study, request, None, lambda one: one.archive(undo=body.undo), desk.decide)
+            await change(study, request, None, lambda one: one.archive(undo=body.undo), served.decide)
         except UnreadableStudy:
             # It can be put away all the same.
-            await desk.do(lambda: desk.storage.archive(study, "service", undo=body.undo))
-            hub.nudge(study)
+            await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
+            live.nudge(study)
         return json_response({})

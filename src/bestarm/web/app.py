@@ -15,16 +15,16 @@ from bestarm import __version__
 from bestarm.storage.opening import open_storage
 from bestarm.web.description import describe
 from bestarm.web.errors import Refusal, handle_errors
-from bestarm.web.events import Hub
+from bestarm.web.events import LiveUpdates
 from bestarm.web.guard import Guard
 from bestarm.web.limits import Limits
 from bestarm.web.routes import make_router
-from bestarm.web.studies import Desk
+from bestarm.web.studies import ServedStudies
 
 STATIC = Path(__file__).parent / "static"
 _ABOUT = (
     "Find the best option that is also safe, with as few tests as possible, and prove it. Ask which tests to make, "
-    "tell their results, and read where the study stands. Errors are `{error: {field, reason}}`."
+    "tell their results, and read where the study stands. Errors are `{error: {field, reason, kind, complaints}}`."
 )
 
 
@@ -37,14 +37,14 @@ def create_app(
     machine, or one of `allowed_hosts`, as their host and come from no other site.
     """
     limits = (limits or Limits()).within_descriptors()
-    desk = Desk(open_storage(storage_url, create=True), storage_url)
-    hub = Hub(desk, limits.streams)
+    served = ServedStudies(open_storage(storage_url, create=True), storage_url)
+    live = LiveUpdates(served, limits.streams)
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         yield
-        hub.close()
-        desk.close()
+        live.close()
+        served.close()
 
     app = FastAPI(
         title="bestarm",
@@ -55,10 +55,10 @@ def create_app(
         lifespan=life,
         redirect_slashes=False,
     )
-    app.state.hub = hub
+    app.state.live = live
     app.state.limits = limits
-    handle_errors(app, desk.storage.url)
-    app.include_router(make_router(desk, hub, limits, needs_token=token is not None))
+    handle_errors(app, served.storage.url)
+    app.include_router(make_router(served, live, limits, needs_token=token is not None))
     _add_pages(app)
     app.add_middleware(Guard, token=token, allowed_hosts=allowed_hosts, limits=limits)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

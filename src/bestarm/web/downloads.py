@@ -14,13 +14,13 @@ from starlette.responses import Response
 from bestarm.analysis.report import study_report
 from bestarm.study.exchange import write_csv, write_json
 from bestarm.web.common import READ, Key
-from bestarm.web.sending import Spool
+from bestarm.web.sending import GrowingFile
 from bestarm.web.shared import SharedStudy
-from bestarm.web.studies import Desk
+from bestarm.web.studies import ServedStudies
 from bestarm.web.threads import unless_gone
 
 
-def add_downloads(router: APIRouter, desk: Desk) -> None:
+def add_downloads(router: APIRouter, served: ServedStudies) -> None:
     """Put the routes into the router."""
 
     @router.get(
@@ -43,13 +43,13 @@ def add_downloads(router: APIRouter, desk: Desk) -> None:
         form: Annotated[Literal["csv", "json"], Query(alias="format", description="Of the file.")] = "csv",
     ) -> Response:
         """Every test and result, as a file."""
-        shared = await desk.study(study)
+        shared = await served.study(study)
         write: Callable[[SharedStudy, TextIO], int] = write_csv if form == "csv" else write_json
-        spool = Spool()
-        desk.threads.start("files", lambda: spool.fill(lambda out: write(shared, out)))
-        await unless_gone(request, asyncio.ensure_future(spool.begin()), spool.leave)
+        growing = GrowingFile()
+        served.threads.start("files", lambda: growing.fill(lambda out: write(shared, out)))
+        await unless_gone(request, asyncio.ensure_future(growing.begin()), growing.leave)
         kind = "text/csv; charset=utf-8" if form == "csv" else "application/json"
-        return StreamingResponse(spool.pieces(), headers=_attached(shared, form), media_type=kind)
+        return StreamingResponse(growing.pieces(), headers=_attached(shared, form), media_type=kind)
 
     @router.get(
         "/studies/{study}/report",
@@ -59,8 +59,8 @@ def add_downloads(router: APIRouter, desk: Desk) -> None:
     )
     async def report(study: Key) -> Response:
         """The report, one self-contained HTML file."""
-        shared = await desk.study(study)
-        page = await desk.do_slowly(study, lambda one: study_report(one, forecast=False))
+        shared = await served.study(study)
+        page = await served.do_slowly(study, lambda one: study_report(one, forecast=False))
         kind = "text/html; charset=utf-8"
         return Response(page.encode("utf-8", "replace"), headers=_attached(shared, "html"), media_type=kind)
 

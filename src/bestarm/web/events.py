@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
 from bestarm.web.errors import Refusal
-from bestarm.web.studies import Desk
+from bestarm.web.studies import ServedStudies
 
 EVERY = 0.5
 """Seconds between two looks at a study: at most two events a second."""
@@ -41,7 +41,7 @@ WATCHED = 100
 """Studies of a list that are looked at for changes."""
 
 
-class List(NamedTuple):
+class ListPage(NamedTuple):
     """The studies older than one, or all; the newest of them are watched."""
 
     before: int | None
@@ -59,8 +59,8 @@ class Seen(NamedTuple):
 class Watch:
     """Follows something as long as somebody listens."""
 
-    def __init__(self, hub: Hub, look: Callable[[], Awaitable[Seen]]) -> None:
-        self._hub = hub
+    def __init__(self, live: LiveUpdates, look: Callable[[], Awaitable[Seen]]) -> None:
+        self._live = live
         self._look = look
         self.listeners = 0
         self.looks = 1
@@ -82,7 +82,7 @@ class Watch:
     async def _follow(self) -> None:
         while self.listeners:
             pause = EVERY
-            beat = await self._hub.beat()
+            beat = await self._live.beat()
             if beat is not None and beat == self._beat:
                 await asyncio.sleep(EVERY)
                 continue
@@ -91,7 +91,7 @@ class Watch:
                 # Read before the look: what was written after it makes another.
                 self._beat = beat
                 self.looks = seen.looks
-                pause = max(pause, self._hub.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
+                pause = max(pause, self._live.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
                 if self._latest is None or seen.version != self._latest.version:
                     self._latest = seen
                     self._news.set()
@@ -111,7 +111,7 @@ class Watch:
             self._task = asyncio.create_task(self._follow())
         sent = None
         try:
-            while not self._hub.closing:
+            while not self._live.closing:
                 news = self._news
                 if self._latest is not None and self._latest.version != sent:
                     sent = self._latest.version
@@ -126,16 +126,16 @@ class Watch:
             if not self.listeners:
                 self.end()
                 self._latest = self._beat = None
-                self._hub.forget(self)
+                self._live.forget(self)
 
 
-class Hub:
+class LiveUpdates:
     """All that is being watched in this process."""
 
-    def __init__(self, desk: Desk, most_streams: int) -> None:
-        self._desk = desk
+    def __init__(self, served: ServedStudies, most_streams: int) -> None:
+        self._served = served
         self._most_streams = most_streams
-        self._watches: dict[int | List, Watch] = {}
+        self._watches: dict[int | ListPage, Watch] = {}
         self._beat: tuple[float, object | None] = (-math.inf, None)
         self._streams = 0
         self.closing = False
@@ -150,8 +150,8 @@ class Hub:
         now = time.monotonic()
         if now - self._beat[0] > EVERY / 2:
             # Others may ask while this one waits; then each has its own, which does no harm.
-            self._beat = now, await self._desk.do(self._desk.pulse.read)
-        return None if self._beat[1] is None else (self._beat[1], self._desk.computed)
+            self._beat = now, await self._served.do(self._served.pulse.read)
+        return None if self._beat[1] is None else (self._beat[1], self._served.computed)
 
     def close(self) -> None:
         """End all streams, so that the server can stop."""
@@ -167,10 +167,10 @@ class Hub:
     def nudge(self, key: int) -> None:
         """A client of this process has recorded something in a study."""
         for watched, watch in self._watches.items():
-            if watched == key or isinstance(watched, List):
+            if watched == key or isinstance(watched, ListPage):
                 watch.nudge()
 
-    def open_stream(self, key: int | List) -> Response:
+    def open_stream(self, key: int | ListPage) -> Response:
         """The events of a study, or of all of them."""
         if self._streams >= self._most_streams:
             raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
@@ -180,30 +180,32 @@ class Hub:
     def _one_less(self) -> None:
         self._streams -= 1
 
-    def _watch(self, key: int | List) -> Watch:
+    def _watch(self, key: int | ListPage) -> Watch:
         """The watch over a study, or over all of them."""
         watch = self._watches.get(key)
         if watch is None:
             what = key
-            look = (lambda: self._look_at_list(what)) if isinstance(what, List) else lambda: self._look_at_study(what)
+            look = (
+                (lambda: self._look_at_list(what)) if isinstance(what, ListPage) else lambda: self._look_at_study(what)
+            )
             watch = self._watches[what] = Watch(self, look)
         return watch
 
     async def _look_at_study(self, key: int) -> Seen:
-        snapshot = await self._desk.snapshot(key)
+        snapshot = await self._served.snapshot(key)
         version = str(snapshot.version)
         data = {"version": version} | {name: snapshot.row[name] for name in ("state", "tests", "confidence")}
         return Seen(version, _event("change", data), 1, snapshot.seconds)
 
-    async def _look_at_list(self, page: List) -> Seen:
-        storage = self._desk.storage
-        versions = await self._desk.do(lambda: self._desk.versions(storage.newest(WATCHED, before=page.before)))
+    async def _look_at_list(self, page: ListPage) -> Seen:
+        storage = self._served.storage
+        versions = await self._served.do(lambda: self._served.versions(storage.newest(WATCHED, before=page.before)))
         for record, version in versions:
             if version is None and record.archived is None:
                 # From then on its changes are cheap to see.
-                self._desk.compute(record)
+                self._served.compute(record)
         parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
-        digest = hashlib.sha256(" ".join([*parts, str(self._desk.computed)]).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(" ".join([*parts, str(self._served.computed)]).encode()).hexdigest()[:16]
         return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
 
 

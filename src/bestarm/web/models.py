@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
-from bestarm.analysis.waiting import AwaitedState
+from bestarm.analysis.waiting import Awaited
 from bestarm.answer import State
+from bestarm.client import StudyLine
 from bestarm.storage.base import Aside
 from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
 from bestarm.validation import LONGEST_NAME
@@ -34,11 +35,11 @@ Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=Fal
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
-class _Taken(BaseModel):
+class _Input(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class NewStudy(_Taken):
+class NewStudy(_Input):
     """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own."""
 
     plan: dict[str, Any]
@@ -46,7 +47,7 @@ class NewStudy(_Taken):
     seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
 
 
-class Ask(_Taken):
+class Ask(_Input):
     """A wish for tests to make. They are the holder's until they are told, failed or released.
 
     With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
@@ -59,7 +60,7 @@ class Ask(_Taken):
     holder: Holder
 
 
-class _OfTest(_Taken):
+class _OfTest(_Input):
     """Says something of a test. Its arm and metric need not be given; if they are, they must be right."""
 
     test: TestId
@@ -73,14 +74,14 @@ class Result(_OfTest):
     value: Value
 
 
-class Tell(_Taken):
+class Tell(_Input):
     """Results of tests that were asked for; all are recorded, or none."""
 
     results: Annotated[list[Result], Field(max_length=MOST_RESULTS)]
     holder: Holder
 
 
-class NewResult(_Taken):
+class NewResult(_Input):
     """A result that was measured without asking."""
 
     arm: Name
@@ -88,7 +89,7 @@ class NewResult(_Taken):
     value: Value
 
 
-class Add(_Taken):
+class Add(_Input):
     """Results measured without asking, in order; all are recorded, or none. A `source` is accepted once.
 
     Nothing is decided before the last of them, unless `ends` has the places, from 0, of results that end a round.
@@ -121,7 +122,7 @@ class SetAside(OneTest):
     kind: Aside = "failed"
 
 
-class FreedTests(_Taken):
+class FreedTests(_Input):
     """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
@@ -129,7 +130,7 @@ class FreedTests(_Taken):
     holder: Annotated[str, Field(max_length=200)]
 
 
-class HeldTests(_Taken):
+class HeldTests(_Input):
     """Tests that `holder` holds for `lease` more seconds."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
@@ -137,7 +138,7 @@ class HeldTests(_Taken):
     lease: Lease | None = None
 
 
-class Archive(_Taken):
+class Archive(_Input):
     """Put the study away, or bring it back."""
 
     undo: Annotated[bool, Field(strict=True)] = False
@@ -258,33 +259,14 @@ class Choices(BaseModel):
     limits: PlanLimits
 
 
-class StudyRow(BaseModel):
-    """One line of the list of studies. What the results say is null while it is being computed.
+_ROW = """One line of the list of studies. What the results say is null while it is being computed.
 
-    `left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
-    study cannot be read; what its plan says is null then, if it is the plan that cannot be.
-    """
+`left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
+study cannot be read; what its plan says is null then, if it is the plan that cannot be."""
 
-    id: int
-    name: str
-    state: StudyState | None
-    answer: str | None
-    leader: str | None
-    confidence: float | None
-    tests: int | None
-    cost: float | None
-    pending: int | None
-    created: float
-    archived: float | None
-    delta: float | None
-    policy: str | None
-    objective: str | None
-    arms: int | None
-    metrics: int | None
-    tolerance: float | None
-    slack: bool | None
-    left: int | None
-    error: str | None
+# As the client has it, and every field of it is always there.
+_row_fields: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(StudyLine).items()}
+StudyRow: type[BaseModel] = create_model("StudyRow", __doc__=_ROW, **_row_fields)
 
 
 class Metric(BaseModel):
@@ -321,21 +303,6 @@ class Conclusion(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
-
-
-class Awaited(BaseModel):
-    """The test whose result counts next, who holds it, since when, and how to free it; times in epoch seconds."""
-
-    test: int
-    arm: str
-    metric: str
-    holder: str
-    since: float
-    due: float | None
-    state: AwaitedState
-    reason: str
-    command: str
-    count_command: str | None
 
 
 class StudyStatus(BaseModel):

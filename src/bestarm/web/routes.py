@@ -28,26 +28,26 @@ from bestarm.web.common import (
 )
 from bestarm.web.downloads import add_downloads
 from bestarm.web.errors import json_response, refused
-from bestarm.web.events import Hub, List
+from bestarm.web.events import ListPage, LiveUpdates
 from bestarm.web.limits import Limits
 from bestarm.web.shared import SharedStudy
-from bestarm.web.studies import Desk
+from bestarm.web.studies import ServedStudies
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
-def make_router(desk: Desk, hub: Hub, limits: Limits, *, needs_token: bool) -> APIRouter:
+def make_router(served: ServedStudies, live: LiveUpdates, limits: Limits, *, needs_token: bool) -> APIRouter:
     """All routes under /api."""
     router = APIRouter(prefix="/api", route_class=StrictRoute)
     # Routes are tried in order: those that are used most come first.
-    add_actions(router, desk, hub, limits)
-    _add_reading(router, desk, hub)
-    _add_service(router, desk, hub, needs_token)
-    add_downloads(router, desk)
+    add_actions(router, served, live, limits)
+    _add_reading(router, served, live)
+    _add_service(router, served, live, needs_token)
+    add_downloads(router, served)
     return router
 
 
-def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> None:
+def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, needs_token: bool) -> None:
     @router.get("/health", responses=errors(403, 429, 500), tags=["service"])
     async def health() -> models.Health:
         """That the service is there; needs no token."""
@@ -57,7 +57,7 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
     async def choices() -> Response:
         """What a plan can be made of here: noises, policies, bounds and orders, with what installed packages add."""
         # The first time, policies are imported.
-        return json_response(await desk.threads.run("slow", all_choices))
+        return json_response(await served.threads.run("slow", all_choices))
 
     @router.get(
         "/events",
@@ -71,7 +71,7 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
         ] = None,
     ) -> Response:
         """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
-        return hub.open_stream(List(before))
+        return live.open_stream(ListPage(before))
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def studies(
@@ -85,13 +85,13 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
 
         def wanted() -> list[StudyRecord]:
             if name is None:
-                return desk.storage.newest(limit, before=before, archived=archived, contains=contains)
-            found = desk.storage.find_study(name)
+                return served.storage.newest(limit, before=before, archived=archived, contains=contains)
+            found = served.storage.find_study(name)
             if found is None or (archived != "true" and (found.archived is None) != (archived == "false")):
                 return []
             return [found]
 
-        return json_response(await desk.rows(wanted))
+        return json_response(await served.rows(wanted))
 
     @router.post(
         "/studies",
@@ -106,14 +106,14 @@ def _add_service(router: APIRouter, desk: Desk, hub: Hub, needs_token: bool) -> 
         try:
             plan = Plan.from_data(body.plan)
         except InvalidInput as error:
-            raise refused(error, desk.storage.url, "plan.") from None
-        study = await desk.create(Plan.of(plan, name=body.name), body.seed, idempotency_key(request))
-        hub.nudge(study.record.key)
-        snapshot = await desk.snapshot(study.record.key)
+            raise refused(error, served.storage.url, "plan.") from None
+        study = await served.create(Plan.of(plan, name=body.name), body.seed, idempotency_key(request))
+        live.nudge(study.record.key)
+        snapshot = await served.snapshot(study.record.key)
         return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})
 
 
-def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
+def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) -> None:
     @router.get(
         "/studies/{study}",
         response_model=models.StudyStatus,
@@ -122,7 +122,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     )
     async def status(study: Key, request: Request) -> Response:
         """Where a study stands. Its version is the ETag."""
-        snapshot = await desk.snapshot(study)
+        snapshot = await served.snapshot(study)
         tag = f'W/"{snapshot.version}"'
         headers = {"ETag": tag, "Vary": "Accept-Encoding"}
         known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
@@ -140,7 +140,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
-        rows = await desk.record(study, lambda one: one.pending(after=after, limit=limit))
+        rows = await served.record(study, lambda one: one.pending(after=after, limit=limit))
         return json_response([row._asdict() | {"arm": test.arm, "metric": test.metric} for test, row in rows])
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
@@ -148,7 +148,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         study: Key, points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="At most so many.")] = 500
     ) -> Response:
         """How tests and cost have grown over time."""
-        progress = await desk.decide(study, SharedStudy.progress)
+        progress = await served.decide(study, SharedStudy.progress)
         kept = _spread(len(progress.time), points)
         columns: dict[str, list[Any]] = progress._asdict()
         return json_response({name: [column[k] for k in kept] for name, column in columns.items()})
@@ -164,8 +164,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
 
         Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long.
         """
-        shared = await desk.study(study)
-        outlook = await desk.threads.run_while_wanted(
+        shared = await served.study(study)
+        outlook = await served.threads.run_while_wanted(
             "forecasts",
             request,
             shared.usual_forecast if runs is None else lambda wanted: shared.forecast_while(wanted, runs, seed),
@@ -175,7 +175,7 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
     async def done(study: Key) -> Response:
         """Whether the study is done; much less work than its whole status."""
-        return json_response({"done": await desk.decide(study, lambda one: one.done)})
+        return json_response({"done": await served.decide(study, lambda one: one.done)})
 
     @router.get("/studies/{study}/log", response_model=list[models.LogEntry], responses=READ, tags=["studies"])
     async def log(
@@ -183,9 +183,9 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
         last: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100,
     ) -> Response:
         """What happened, the oldest first. Of a very long study it may be a few seconds old."""
-        shared = await desk.study(study)
-        events = await desk.together(
-            study, f"log {last}", lambda: desk.do_slowly(study, lambda one: one.recent_log(last))
+        shared = await served.study(study)
+        events = await served.together(
+            study, f"log {last}", lambda: served.do_slowly(study, lambda one: one.recent_log(last))
         )
         arms, metrics = shared.plan.arm_names, shared.plan.metrics
         return json_response(
@@ -207,8 +207,8 @@ def _add_reading(router: APIRouter, desk: Desk, hub: Hub) -> None:
     )
     async def events(study: Key) -> Response:
         """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
-        await desk.study(study)
-        return hub.open_stream(study)
+        await served.study(study)
+        return live.open_stream(study)
 
 
 def _spread(count: int, points: int) -> list[int]:

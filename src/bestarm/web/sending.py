@@ -21,7 +21,7 @@ class _Abandoned(Exception):
     """Nobody wants the file any more."""
 
 
-class Spool:
+class GrowingFile:
     """Made inside the event loop, filled in a thread, read in the event loop."""
 
     def __init__(self) -> None:
@@ -117,13 +117,13 @@ class Spool:
 class _Sink(io.RawIOBase):
     """Where the text ends up."""
 
-    def __init__(self, spool: Spool) -> None:
-        self._spool = spool
+    def __init__(self, growing: GrowingFile) -> None:
+        self._growing = growing
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: object) -> int:
         taken = bytes(data)  # type: ignore[call-overload] # whatever buffer a writer hands over
-        self._spool.append(taken)
+        self._growing.append(taken)
         return len(taken)

@@ -79,7 +79,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.app
         assert isinstance(app, FastAPI)
-        app.state.hub.close()
+        app.state.live.close()
         await super().shutdown(sockets)
 
 

@@ -36,7 +36,7 @@ LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
 
 
-class _Flight:
+class _SharedComputation:
     """Computes something for all who want it at the same time, and never hands out what was begun before they came."""
 
     def __init__(self, compute: Callable[[], Awaitable[Any]]) -> None:
@@ -60,7 +60,7 @@ class _Flight:
         return await self._compute()
 
 
-class Desk:
+class ServedStudies:
     """Where the routes find studies and have them do things."""
 
     def __init__(self, storage: Storage, url: str) -> None:
@@ -72,7 +72,7 @@ class Desk:
         self._recording: dict[int, asyncio.Semaphore] = {}
         self._deciding: dict[int, asyncio.Lock] = {}
         self._listing = asyncio.Semaphore(2)
-        self._flights: dict[tuple[int, str], _Flight] = {}
+        self._computations: dict[tuple[int, str], _SharedComputation] = {}
         self._rows: dict[int, tuple[Version, int, dict[str, Any]]] = {}
         self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
@@ -167,14 +167,14 @@ class Desk:
 
     async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
         """Something that all who ask for it at the same time can share."""
-        flight = self._flights.get((key, what))
-        if flight is None:
-            flight = self._flights[key, what] = _Flight(compute)
+        computation = self._computations.get((key, what))
+        if computation is None:
+            computation = self._computations[key, what] = _SharedComputation(compute)
         try:
-            result: T = await flight.join()
+            result: T = await computation.join()
         finally:
-            if flight.is_over and self._flights.get((key, what)) is flight:
-                del self._flights[key, what]
+            if computation.is_over and self._computations.get((key, what)) is computation:
+                del self._computations[key, what]
         return result
 
     # --------------------------------------------------------------------------------------- the list of studies

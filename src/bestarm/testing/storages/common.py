@@ -33,14 +33,15 @@ def new_study(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]
 
 
 @contextlib.contextmanager
-def must_refuse(*words: str) -> Iterator[None]:
-    """The block must raise `InvalidInput` in one line that has these words."""
+def must_refuse(*words: str, kind: type[InvalidInput] = InvalidInput) -> Iterator[None]:
+    """The block must raise `InvalidInput`, of that kind, in one line that has these words."""
     try:
         yield
     except InvalidInput as error:
-        said = str(error)
+        said, raised = str(error), type(error)
         assert "\n" not in said, f"an error is one line: {said!r}"
         assert all(word in said for word in words), f"expected {words} in {said!r}"
+        assert issubclass(raised, kind), f"expected {kind.__name__}, not {raised.__name__}: {said}"
     else:
         raise AssertionError(f"expected InvalidInput with {words}")
 

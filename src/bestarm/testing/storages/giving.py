@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bestarm.storage.errors import SourceTaken
 from bestarm.testing.storages.common import (
     ANN,
     BOB,
@@ -35,7 +36,7 @@ def check_given_results_withdraw_the_plan(make_storage: MakeStorage) -> None:
 def check_a_source_is_taken_once(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         storage.give(study.key, [(0, 0, 1.0)], ANN, "file.csv")
-        with must_refuse("file.csv", "already"):
+        with must_refuse("file.csv", "already", kind=SourceTaken):
             storage.give(study.key, [(0, 0, 2.0)], BOB, "file.csv")
         assert values(storage, study) == [1.0]
         storage.give(study.key, [(0, 0, 3.0)], BOB, "")

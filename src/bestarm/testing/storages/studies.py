@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from bestarm.storage.errors import NameTaken
 from bestarm.testing.storages.common import (
     ANN,
     BOB,
@@ -32,7 +33,7 @@ def check_studies_are_found_again(make_storage: MakeStorage) -> None:
         assert [record.name for record in storage.studies()][-2:] == [study.name, big.name]
         assert storage.find_study("no such study") is None
         assert storage.find_study(study.name.upper()) is None
-        with must_refuse(study.name, "exists already"):
+        with must_refuse(study.name, "exists already", kind=NameTaken):
             storage.create_study(study.name, "{}", seed=1)
         assert storage.find_study(study.name) == study
         assert storage.look(study) == study

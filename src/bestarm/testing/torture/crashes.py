@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from bestarm.client.client import Client, RemoteStudy
+from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.testing.postgres import PostgresServer

@@ -1,0 +1,89 @@
+"""The service's answers as what a local study returns."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from bestarm.analysis.standing import ArmStanding, MetricStanding
+from bestarm.analysis.status import Status, StudyState
+from bestarm.analysis.waiting import Awaited
+from bestarm.answer import Answer
+from bestarm.storage.base import Pending
+from bestarm.study.continuations import Outlook
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyLine:
+    """A study in the list of studies. What its results say is None while the server computes it.
+
+    `error` says why a study cannot be read; what its plan says is None then, if it is the plan that cannot be.
+    """
+
+    id: int
+    name: str
+    state: StudyState | None
+    answer: str | None
+    leader: str | None
+    confidence: float | None
+    tests: int | None
+    cost: float | None
+    pending: int | None
+    created: float
+    archived: float | None
+    delta: float | None
+    policy: str | None
+    objective: str | None
+    arms: int | None
+    metrics: int | None
+    tolerance: float | None = 0.0
+    slack: bool | None = False
+    left: int | None = None
+    error: str | None = None
+
+
+def read_status(data: dict[str, Any]) -> Status:
+    plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
+    awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
+    return Status(**_listed(plain) | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited})
+
+
+def read_answer(status: dict[str, Any]) -> Answer | None:
+    """What a study concludes, by its status; None while it is running."""
+    if status["conclusion"] is None:
+        return None
+    reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
+    return Answer(**_listed(_costed(status["conclusion"])), reasons=reasons)
+
+
+def read_forecast(data: dict[str, Any]) -> Outlook:
+    """What the simulation, or the budget, ended before it came comes as null."""
+    whole: dict[str, Any] = {key: math.inf if value is None else value for key, value in data.items()}
+    return Outlook(**whole)
+
+
+def read_pending(data: dict[str, Any], arm: int, metric: int) -> Pending:
+    """A test that is its holder's until they tell it expires at null."""
+    expires = math.inf if data["expires"] is None else data["expires"]
+    return Pending(**data | {"arm": arm, "metric": metric, "expires": expires})
+
+
+def _costed(data: dict[str, Any]) -> dict[str, Any]:
+    """A cost beyond all numbers comes as null."""
+    return data | {"cost": math.inf if data["cost"] is None else data["cost"]}
+
+
+def _listed(data: dict[str, Any]) -> dict[str, Any]:
+    """With names in tuples, as they are in a local study."""
+    return data | {name: tuple(data[name]) for name in ("candidates", "feasible")}
+
+
+def _arm(data: dict[str, Any]) -> ArmStanding:
+    return ArmStanding(data["name"], data["verdict"], data["reason"], tuple(map(_metric, data["metrics"])))
+
+
+def _metric(data: dict[str, Any]) -> MetricStanding:
+    """What JSON has no number for comes as null: a mean without results, and ends of intervals without bounds."""
+    absent = {"mean": math.nan, "low": -math.inf, "high": math.inf}
+    return MetricStanding(**data | {name: absent[name] for name in absent if data[name] is None})

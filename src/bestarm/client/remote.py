@@ -1,0 +1,309 @@
+"""A study on a server, with the methods and properties of `bestarm.Study`."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.status import Status
+from bestarm.analysis.timeline import Progress
+from bestarm.analysis.waiting import Awaited, is_unresolved
+from bestarm.answer import Answer
+from bestarm.client.answers import read_answer, read_forecast, read_pending, read_status
+from bestarm.client.connection import Connection, Unanswered
+from bestarm.plan import Plan
+from bestarm.storage.base import Aside, Event, Pending
+from bestarm.storage.errors import StorageError
+from bestarm.storage.opening import default_url
+from bestarm.storage.requests import check_key, new_key
+from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
+from bestarm.study.continuations import Outlook
+from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.names import HolderName, Numbering, Test, number_of, numbers_of
+from bestarm.study.study import AlreadyTold
+from bestarm.study.values import RefusedValue
+from bestarm.texts import quoted
+from bestarm.validation import UNSTATED, InvalidInput
+
+MOST_AT_ONCE = 10_000
+"""Tests or results that the service takes in one request."""
+
+
+class RemoteStudy:
+    """A study on a server, with the methods and properties of `bestarm.Study`."""
+
+    def __init__(self, connection: Connection, key: int, plan: Plan, *, holder: str | None = None) -> None:
+        self._connection = connection
+        self.id = key
+        """The study's number on the server."""
+        self.plan = plan
+        self._held_as = HolderName(holder)
+        self._numbering = Numbering(plan)
+        self._known: tuple[str, dict[str, Any]] | None = None
+        self._holds = Holds(self)
+        self._asking = threading.Lock()
+        self._unanswered: str | None = None
+        """The key of an ask of which it is not known whether tests were handed out."""
+
+    @property
+    def name(self) -> str:
+        return self.plan.name
+
+    @property
+    def holder(self) -> str:
+        """In whose name tests are held: this object's, in this process."""
+        return self._held_as.now()
+
+    def __repr__(self) -> str:
+        return f"<bestarm.client.RemoteStudy {self.name!r} at {self._connection.url!r}>"
+
+    def _get(self, what: str, query: dict[str, Any] | None = None) -> Any:
+        return self._connection.get(f"/api/studies/{self.id}/{what}", query)
+
+    def _post(self, what: str, body: dict[str, Any], *, key: str | None = None) -> Any:
+        """Have the service do something that is the same however often it is said."""
+        path = f"/api/studies/{self.id}/{what}"
+        try:
+            return self._connection.post(path, body | {"holder": self.holder}, key=key)
+        except Unanswered as error:
+            if key is None:
+                raise error.advised("to repeat it is safe: it counts once") from error
+            raise error.advised(f"repeat it with key={key!r}, under which it is done once", key) from error
+
+    # ------------------------------------------------------------------------------------------- ask and tell
+
+    def ask(
+        self, n: int = 1, *, days: float | None = None, lease: float | None = None, key: str | None = None
+    ) -> list[Test]:
+        """Up to `n` tests to make now, as `Study.ask` hands them out: by default with a heartbeat of this object.
+
+        Asked again with the same `key`, by the same holder, it is the same tests; at most 10,000 then.
+        """
+        check_ask(n, days, lease)
+        if key is not None and check_key(key) and n > MOST_AT_ONCE:
+            raise InvalidInput("n", n, f"with a key, at most {MOST_AT_ONCE:,} at a time", shown=f"{n:,}")
+        beats = days is None and lease is None
+        terms: dict[str, Any] = {"lease": LEASE} if beats else {}
+        if lease is not None:
+            terms["lease"] = lease
+        elif days is not None and days != math.inf:
+            terms["days"] = days
+        tests: list[Test] = []
+        while len(tests) < n:
+            wanted = min(n - len(tests), MOST_AT_ONCE)
+            request = key or self._take_unanswered() or new_key()
+            try:
+                asked = self._post("ask", {"n": wanted, **terms}, key=request)["tests"]
+            except StorageError:
+                self._unanswered = request
+                raise
+            tests += [Test(**test) for test in asked]
+            if beats:
+                self._holds.add(test["id"] for test in asked)
+            if len(asked) < wanted:
+                break
+        return tests
+
+    def _take_unanswered(self) -> str | None:
+        """The key of an ask that was not answered, for one thread to ask again."""
+        with self._asking:
+            taken, self._unanswered = self._unanswered, None
+            return taken
+
+    def tell(self, test: Test | int, value: float) -> None:
+        """Record the result of a test. Once it returns, the result is safe."""
+        self.tell_many([(test, value)])
+
+    def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
+        """Record several results, all or none; at most 10,000."""
+        rows = [_named(test) | {"value": _number(value)} for test, value in results]
+        try:
+            self._post("tell", {"results": _few(rows)})
+        except AlreadyTold:
+            self._holds.discard(row["test"] for row in rows[:1] if len(rows) == 1)
+            raise
+        self._holds.discard(row["test"] for row in rows)
+
+    def add(
+        self,
+        results: Iterable[tuple[str, str, float]],
+        *,
+        source: str = "",
+        ends: Collection[int] = (),
+        key: str | None = None,
+    ) -> list[int]:
+        """Record results (arm, metric, value) measured without asking, all or none; at most 10,000.
+
+        Under the same `key` the same results are recorded once, as in `Study.add`.
+        """
+        rows = [{"arm": arm, "metric": metric, "value": _number(value)} for arm, metric, value in results]
+        body = {"results": _few(rows), "source": source, "ends": sorted(ends)}
+        ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
+        return ids
+
+    def correct(self, test: Test | int, value: float, reason: str = "") -> None:
+        """Replace a result that was told wrongly; the old one stays in the log."""
+        self._post("correct", _named(test) | {"value": _number(value), "reason": reason})
+
+    def fail(self, test: Test | int, reason: str = "") -> None:
+        """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
+        self._end("fail", test, reason, key=new_key())
+
+    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
+        """Say that your attempt at a test failed, without saying what that counts."""
+        check_aside(kind)
+        self._end("set-aside", test, reason, key=new_key(), kind=kind)
+
+    def abandon(self, test: Test | int, reason: str = "") -> None:
+        """Give a test up: its result is no longer expected, and will be refused."""
+        self._end("abandon", test, reason)
+
+    def _end(self, how: str, test: Test | int, reason: str, *, key: str | None = None, **more: str) -> None:
+        named = _named(test)
+        self._post(how, named | {"reason": reason[:2000], **more}, key=key)
+        self._holds.discard([named["test"]])
+
+    def release(self, tests: Iterable[Test | int] | Test | int) -> None:
+        """Free tests unmeasured, whoever holds them, for anybody to be asked again at once."""
+        numbers = numbers_of(tests)
+        for part in _parts(numbers):
+            self._post("release", {"tests": part}, key=new_key())
+        self._holds.discard(numbers)
+
+    def release_held_by(self, name: str) -> list[int]:
+        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        freed: list[int] = self._post("release", {"held_by": name}, key=new_key())["released"]
+        self._holds.discard(freed)
+        return freed
+
+    def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
+        """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
+        check_lease(lease)
+        for part in _parts(numbers_of(tests)):
+            self._post("renew", {"tests": part, "lease": lease})
+
+    def archive(self, *, undo: bool = False) -> None:
+        """Put the study away: it can be read and not changed."""
+        self._connection.post(f"/api/studies/{self.id}/archive", {"undo": undo})
+
+    # ------------------------------------------------------------------------------------- where the study is
+
+    def _status(self) -> dict[str, Any]:
+        """The status as the service returns it; sent again only if it has changed."""
+        path, known = f"/api/studies/{self.id}", self._known
+        found = self._connection.get(path, tag=None if known is None else known[0])
+        if found is None:
+            assert known is not None
+            return known[1]
+        self._known = found["version"], found
+        status: dict[str, Any] = found
+        return status
+
+    @property
+    def done(self) -> bool:
+        """Whether the study has its answer, or has spent its budget."""
+        return bool(self._get("done")["done"])
+
+    @property
+    def answer(self) -> Answer | None:
+        """What the study concludes, with the reasons for every arm; None while it is running."""
+        return read_answer(self._status())
+
+    @property
+    def confidence(self) -> float:
+        """How sure the results make us of the present best answer, from 0 to 1."""
+        return float(self._status()["confidence"])
+
+    @property
+    def state(self) -> tuple[ArmStanding, ...]:
+        """Where every arm stands, metric by metric."""
+        return self.status().arms
+
+    def status(self) -> Status:
+        """Everything at a glance."""
+        return read_status(self._status())
+
+    def awaited(self) -> Awaited | None:
+        """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
+        return self.status().awaited
+
+    def unresolved(self) -> list[Awaited]:
+        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
+        it counts."""
+        return [
+            Awaited.of(row, test.arm, test.metric, study=self.name, url=default_url())
+            for test, row in self.pending()
+            if is_unresolved(row)
+        ]
+
+    def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
+        """How many more tests it will take, by simulation on the server; None when it cannot be said."""
+        found = self._get("forecast", {"runs": runs, "seed": seed})
+        return None if found is None else read_forecast(found)
+
+    def progress(self) -> Progress:
+        """How tests and cost have grown over time, in some hundred points."""
+        return Progress(**self._get("history", {"points": 5000}))
+
+    def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
+        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        found: list[dict[str, Any]] = []
+        while limit is None or len(found) < limit:
+            wanted = MOST_AT_ONCE if limit is None else min(limit - len(found), MOST_AT_ONCE)
+            page = self._get("pending", {"after": found[-1]["id"] if found else after, "limit": wanted})
+            found += page
+            if len(page) < wanted:
+                break
+        rows = []
+        for row in found:
+            test = Test(row["id"], row["arm"], row["metric"])
+            rows.append((test, read_pending(row, self.arm_number(test.arm), self.metric_number(test.metric))))
+        return rows
+
+    def log(self, last: int | None = None) -> list[Event]:
+        """What happened in this study, the oldest first; at most the newest 10,000 events."""
+        check_last(last)
+        events = []
+        for row in self._get("log", {"last": min(last or MOST_AT_ONCE, MOST_AT_ONCE)}):
+            row["arm"] = None if row["arm"] is None else self.arm_number(row["arm"])
+            row["metric"] = None if row["metric"] is None else self.metric_number(row["metric"])
+            events.append(Event(**row))
+        return events
+
+    def arm_number(self, name: str) -> int:
+        return self._numbering.arm(name)
+
+    def metric_number(self, name: str) -> int:
+        return self._numbering.metric(name)
+
+
+def _named(test: Test | int) -> dict[str, Any]:
+    """A test as requests name it. With its arm and metric, the service checks that it is the one meant."""
+    if isinstance(test, Test):
+        return {"test": test.id, "arm": test.arm, "metric": test.metric}
+    return {"test": number_of(test)}
+
+
+def _number(value: object) -> float | bool:
+    """A value as JSON can carry it. Whether the metric can take it is for the service to say."""
+    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    if not isinstance(value, numbers.Real):
+        raise RefusedValue("value", value, "must be a number", shown=quoted(value))
+    if not math.isfinite(value):
+        raise RefusedValue("value", value, "must be a finite number", shown=quoted(value))
+    return float(value)
+
+
+def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(rows) > MOST_AT_ONCE:
+        raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
+    return rows
+
+
+def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
+    return [ids[start : start + MOST_AT_ONCE] for start in range(0, len(ids), MOST_AT_ONCE)]
