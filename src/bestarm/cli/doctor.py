@@ -228,29 +228,24 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.storage.address import read_address, shown_address
-    from bestarm.storage.database import NoStudiesYet
-    from bestarm.storage.errors import StorageError
-    from bestarm.storage.opening import default_url, open_storage
+    from bestarm.storage.errors import NoStudiesYet, StorageError
+    from bestarm.storage.opening import default_url, missing_file, open_storage, shown_url
     from bestarm.study.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
     remedy = "see the message; --db or BESTARM_DB name another"
     try:
-        read_address(url)
-    except InvalidInput as error:
-        return Finding("database", "broken", str(error), remedy)
-    if "://" not in url and not Path(url).exists():
-        folder = Path(url).absolute().parent
-        if not os.access(folder, os.W_OK):
+        file = missing_file(url)
+        if file is not None:
+            folder = file.absolute().parent
+            if os.access(folder, os.W_OK):
+                return Finding("database", "ok", f"{url} will be made by the first study")
             path = "give --db or set BESTARM_DB to a path in a folder of yours"
             return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
-        return Finding("database", "ok", f"{url} will be made by the first study")
-    try:
         storage = open_storage(url)
     except NoStudiesYet:
-        return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
+        return Finding("database", "ok", f"{shown_url(url)} can be reached and holds no studies yet")
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     try:
@@ -259,7 +254,7 @@ def _database(db: str | None) -> Finding:
         return Finding("database", "broken", str(error), remedy)
     finally:
         storage.close()
-    holds = f"{shown_address(url)} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
+    holds = f"{storage.url} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
     # Those that are put away are in nobody's way.
     faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
     if faults:

@@ -368,6 +368,13 @@ class Storage(abc.ABC):
         In a study by arrival those with an outcome come first, in the order in which they arrived.
         """
 
+    def change_mark(self) -> object | None:
+        """Something to compare: as long as it is equal, nothing at all has been written to the database.
+
+        It may differ though nothing was written. None means that it cannot be told.
+        """
+        return None
+
     def close(self) -> None:
         """Let go of connections."""
         return

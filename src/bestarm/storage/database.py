@@ -20,16 +20,12 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.storage import schema
 from bestarm.storage.address import read_address, secrets_of, shown_address
-from bestarm.storage.errors import BUSY_SECONDS, busy, complaint, unknown_outcome
+from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, unknown_outcome
 from bestarm.storage.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
 """Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
-
-
-class NoStudiesYet(InvalidInput):
-    """A database that can be reached and in which no study was ever made."""
 
 
 class Database:
@@ -52,7 +48,8 @@ class Database:
         self.clock = time.time
         """What time it is, for SQLite; PostgreSQL's server has a clock of its own, one for all machines."""
         self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
-        self.engine = self._new_engine(address)
+        self._address = address
+        self.engine = self.new_engine()
         self._process = os.getpid()
         self._here = threading.local()
         # A database in memory has one connection, which threads take in turns.
@@ -83,10 +80,11 @@ class Database:
             return address.set(database=self._copy.path)
         return address
 
-    def _new_engine(self, address: sa.URL) -> sa.Engine:
+    def new_engine(self) -> sa.Engine:
+        """A pool of connections of its own."""
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         if not self.is_sqlite:
-            return self._new_server_engine(address, options)
+            return self._new_server_engine(self._address, options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
         if self.in_memory:
             options |= {"poolclass": StaticPool}
@@ -97,7 +95,7 @@ class Database:
             # Nothing that was read is kept from one time to the next.
             arguments, standing = options.pop("connect_args"), self._standing
             options |= {"poolclass": NullPool, "creator": lambda: standing.connect(**arguments)}
-        engine = sa.create_engine(address, **options)
+        engine = sa.create_engine(self._address, **options)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
 

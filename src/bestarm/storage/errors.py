@@ -43,6 +43,10 @@ class NameTaken(InvalidInput):
     """There is a study of that name already."""
 
 
+class NoStudiesYet(InvalidInput):
+    """A database that can be reached and in which no study was ever made."""
+
+
 class StudyArchived(InvalidInput):
     """The study has been put away: it can be read and not changed."""
 

@@ -243,3 +243,35 @@ class Plans:
             known = number, first, [(arm, metric, ends) for arm, metric, ends in json.loads(text)]
             self._read[key] = known
         return known[2]
+
+
+FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
+"""What the queue says of a test that nobody holds."""
+
+
+def _is_of(key: int, ids: Sequence[int]) -> tuple[Any, Any]:
+    return queue.c.study == key, queue.c.test.in_(ids)
+
+
+def of_tests(key: int, ids: Sequence[int]) -> sa.Update:
+    return sa.update(queue).where(*_is_of(key, ids))
+
+
+def not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
+    """Those of the tests that `holder` has not lost to somebody else."""
+    lost = sa.exists().where(
+        former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
+    )
+    return of_tests(key, ids).where(~lost)
+
+
+def free_tests(connection: sa.Connection, key: int, ids: Sequence[int], holder: str, now: float) -> None:
+    """Nobody holds these tests any more; whose they were is noted."""
+    for start in range(0, len(ids), 500):
+        part = ids[start : start + 500]
+        others = sa.select(queue.c.test, queue.c.holder).where(
+            *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
+        )
+        for test, other in connection.execute(others).all():
+            note(connection, key, "released", holder, f"held by {other}", now, test)
+        connection.execute(not_lost(key, part, holder).values(FREED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from bestarm.storage.base import Storage
 from bestarm.validation import InvalidInput
@@ -36,6 +37,27 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         if entry.name == scheme:
             made: Storage = entry.load()(url, create=create)
             return made
+    # SQLAlchemy takes its time to load, and not every storage needs it.
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
+
+
+def missing_file(url: str) -> Path | None:
+    """The file that a path names and that is not there yet; None if it is there, or if the URL is of no file.
+
+    `InvalidInput` if it is neither a path nor a URL.
+    """
+    from bestarm.storage.address import read_address
+
+    if "://" in url:
+        return None
+    read_address(url)
+    return None if Path(url).exists() else Path(url)
+
+
+def shown_url(url: str) -> str:
+    """The path or URL without anything secret."""
+    from bestarm.storage.address import shown_address
+
+    return shown_address(url)

@@ -68,6 +68,16 @@ def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) ->
     return found
 
 
+def count_pending(connection: sa.Connection, key: int, holder: str | None = None) -> int:
+    """How many tests have no outcome, or how many of those `holder` holds."""
+    query, whose = (_COUNT, {}) if holder is None else (_HELD, {"holder": holder})
+    return int(connection.execute(query, {"key": key, **whose}).scalar_one())
+
+
+_COUNT = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+_HELD = _COUNT.where(queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None))
+
+
 def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
     query = _PENDING if limit is None else _PENDING.limit(limit)
     # The driver's own rows: in the first round of a large problem there are hundreds of thousands.
