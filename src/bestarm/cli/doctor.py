@@ -21,8 +21,8 @@ from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
-State = Literal["ok", "absent", "broken"]
-_SIGNS: dict[State, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
+Health = Literal["ok", "absent", "broken"]
+_SIGNS: dict[Health, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
 _FOR_DEVELOPERS = ("dev", "docs")
 _IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
 """Distributions whose module is not their name with underscores."""
@@ -53,7 +53,7 @@ class Finding:
     """One part. Absent is what was never installed; broken is what is there and does not work."""
 
     part: str
-    state: State
+    state: Health
     detail: str
     remedy: str | None = None
 

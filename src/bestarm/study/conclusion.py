@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bestarm.analysis.standing import findings_of, named, standings_of
-from bestarm.answer import Answer, State
+from bestarm.answer import Answer, AnswerState
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
 
@@ -19,7 +19,7 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
     tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
-    state: State = "budget_spent"
+    state: AnswerState = "budget_spent"
     if stop is not None:
         state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)

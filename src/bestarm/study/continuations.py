@@ -30,7 +30,7 @@ SPREAD = 0.25
 """How far worlds scatter around the means measured, in standard deviations of these.
 
 With 1, as the posterior has it, nine in ten forecasts would say "perhaps for ever": the tests that remain grow with one
-over the square of a gap, and some worlds are almost ties. See `outlook` for how forecasts turn out with this.
+over the square of a gap, and some worlds are almost ties. `simulate_continuations` says how forecasts turn out.
 """
 MOST_TESTS = 300_000
 FORESIGHT = 50
@@ -83,7 +83,7 @@ class NotWanted(Exception):
     """Nobody waits for the forecast any more."""
 
 
-def outlook(
+def simulate_continuations(
     plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0, is_wanted: Callable[[], bool] = lambda: True
 ) -> Outlook:
     """Simulate `runs` continuations from where `policy` stands, within what is left of the budget; it stays as it is.

@@ -28,7 +28,7 @@ _DELIMITERS = ",;\t"
 _PIECE = 1 << 16
 
 
-class Complaints:
+class BadLines:
     """What is wrong with a file, line by line."""
 
     def __init__(self, name: str) -> None:
@@ -90,7 +90,7 @@ class _Bytes(io.BufferedIOBase):
             raise InvalidInput(f"{self.name}: cannot be read: {error.strerror or error}") from None
 
 
-class Sheet:
+class CsvFile:
     """A CSV file with a header: commas, semicolons or tabs; UTF-8; blank lines do not count."""
 
     def __init__(self, data: bytes | BinaryIO, name: str) -> None:
@@ -156,7 +156,7 @@ class Sheet:
                 f"must be there beside {', '.join(self.columns)}"
             )
 
-    def lines(self, complaints: Complaints) -> Iterator[tuple[int, list[str]]]:
+    def lines(self, bad_lines: BadLines) -> Iterator[tuple[int, list[str]]]:
         """The lines below the header that can be read, once, with their numbers. White space is as in the file."""
         rows = csv.reader(self._text, delimiter=self._delimiter, skipinitialspace=True, strict=True)
         width, below = len(self.columns), self._first + 1
@@ -169,12 +169,12 @@ class Sheet:
                         if not any(map(str.strip, fields)):
                             continue
                         if len(fields) < width or any(map(str.strip, fields[width:])):
-                            complaints.add(number, f"has {len(fields)} fields; the header has {width}")
+                            bad_lines.add(number, f"has {len(fields)} fields; the header has {width}")
                             continue
                     yield number, fields
             except csv.Error as error:
                 # What follows a broken quotation cannot be told apart from it.
-                complaints.add(following, f"cannot be read ({error})")
+                bad_lines.add(following, f"cannot be read ({error})")
 
     def named(self, fields: list[str]) -> dict[str, str]:
         """The fields of a line by column, without the white space around them."""

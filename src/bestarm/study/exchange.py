@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
 from bestarm.storage.errors import making_sense
-from bestarm.study.csv_reader import COLUMNS, Sheet
+from bestarm.study.csv_reader import COLUMNS, CsvFile
 from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.study import Study
 from bestarm.texts import cell
@@ -43,34 +43,34 @@ def import_results(
 
     Under the same `key` they are recorded once, as in `Study.add`.
     """
-    return _import(study, Sheet(data, name), once, key)
+    return _import(study, CsvFile(data, name), once, key)
 
 
 def tell_results(
     study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
 ) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
-    sheet = Sheet(data, name)
-    if "test" not in sheet.columns:
-        return _import(study, sheet, once, key)
-    results = read_told(study, sheet)
+    file = CsvFile(data, name)
+    if "test" not in file.columns:
+        return _import(study, file, once, key)
+    results = read_told(study, file)
     if not results:
         raise InvalidInput(f"{name}: has no results below its header")
     study.tell_many(results)
     return Recorded(len(results))
 
 
-def _import(study: Study, sheet: Sheet, once: bool, key: str | None) -> Recorded:
-    found = read_new_results(study, sheet)
+def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorded:
+    found = read_new_results(study, file)
     if not found.results:
-        raise InvalidInput(f"{sheet.name}: has no results below its header")
-    source = f"sha256:{sheet.digest}" if once else ""
+        raise InvalidInput(f"{file.name}: has no results below its header")
+    source = f"sha256:{file.digest}" if once else ""
     try:
         ids = study._add(found.results, source, found.ends, key)
     except InvalidInput as error:
         if source and str(error).startswith(source):
             raise InvalidInput(
-                f"{sheet.name}: is in this study already; `bestarm import --again` records the same results once more"
+                f"{file.name}: is in this study already; `bestarm import --again` records the same results once more"
             ) from None
         raise
     return Recorded(len(ids), ids[0], ids[-1], found.skipped)

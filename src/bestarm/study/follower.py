@@ -14,7 +14,7 @@ from bestarm.answer import Answer
 from bestarm.storage.base import Entries, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
-from bestarm.study.continuations import Outlook, outlook
+from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
 from bestarm.validation import InvalidInput
 
@@ -150,7 +150,7 @@ class Follower:
                 return None
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return outlook(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        return simulate_continuations(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in some hundred points."""

@@ -16,7 +16,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bestarm.simulation import campaign, simulate
+from bestarm.simulation.campaign import CampaignProgress
+from bestarm.simulation.simulate import RunsProgress
 
 
 class _TimeLeft(TimeRemainingColumn):
@@ -41,7 +42,7 @@ def progress_bar() -> Progress:
     )
 
 
-def runs_progress(bar: Progress, runs: int) -> simulate.Progress:
+def runs_progress(bar: Progress, runs: int) -> RunsProgress:
     """What a simulation or a forecast of so many runs calls, shown as one line of `bar`."""
     task = bar.add_task("compiling (the first time takes seconds)", total=runs)
 
@@ -51,7 +52,7 @@ def runs_progress(bar: Progress, runs: int) -> simulate.Progress:
     return show
 
 
-def campaign_progress(bar: Progress, label: str) -> campaign.Progress:
+def campaign_progress(bar: Progress, label: str) -> CampaignProgress:
     """What a campaign calls, shown as one line of `bar`."""
     task = bar.add_task(label, total=None)
 
