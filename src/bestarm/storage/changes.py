@@ -1,4 +1,4 @@
-"""Whether anything at all has been written to a database: one small question that spares many."""
+"""Whether anything at all has been written to a database: one small question that saves many larger ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from bestarm.storage.database import Database
 
 _QUESTIONS = {
-    # Changes with every commit of another connection, in whatever process.
+    # Changes with every commit of another connection, in any process.
     "sqlite": "PRAGMA data_version",
-    # Which transactions are visible: as long as these are the same, so is all that can be read.
+    # Which transactions are visible. While these are the same, everything that can be read is the same.
     "postgresql": "SELECT CAST(pg_current_snapshot() AS text)",
 }
 
 
 class ChangeWatch:
-    """Looks for changes through a connection of its own: SQLite tells each connection what the others did."""
+    """Looks for changes through a connection of its own, since SQLite tells each connection what the others did."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,7 +30,7 @@ class ChangeWatch:
         self._lock = threading.Lock()
 
     def mark(self) -> object | None:
-        """As `Storage.change_mark`. A database in memory cannot be told from outside."""
+        """As `Storage.change_mark`. A database in memory cannot tell."""
         if self._database.in_memory or self._process != os.getpid():
             return None
         with self._lock:

@@ -1,4 +1,4 @@
-"""Handing out tests: what nobody holds any more, what is planned, and what is planned when that is not enough."""
+"""Handing out tests: those nobody holds anymore, those already planned, and, if they run out, newly planned ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bestarm.storage.schema import queue
 
 _SOME_OVERDUE = sa.select(queue.c.test).where(queue.c.study == sa.bindparam("key"), OVERDUE).limit(1)
 _RACES = 5
-"""How often somebody else may plan first before what is next is decided inside the lock."""
+"""How often others may plan first before the next tests are decided inside the lock."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Wish:
 
 
 class HandingOut:
-    """Fulfils one wish. `handed` is what has been handed out so far."""
+    """Fulfills one wish. `handed` is what has been handed out so far."""
 
     def __init__(self, database: Database, plans: Plans, wish: Wish, plan_rounds: PlanRounds) -> None:
         self._database, self._plans = database, plans
@@ -55,12 +55,12 @@ class HandingOut:
         self.handed: list[Issued] = []
 
     def run(self) -> list[Issued]:
-        """Hand out what can be; if all of it was handed out under the same request before, it is that."""
+        """Hand out what there is. What the same request was handed before, and still holds, is returned again."""
         wish = self._wish
         repeated = wish.key, wish.request, wish.holder
         with self._database.connect() as connection:
             end = self._end_if_nothing_is_free(connection)
-            # Nothing is decided for who repeats themselves, or holds enough.
+            # Nothing needs deciding for a repeat, or for somebody who holds enough.
             if end is not None and (already := handed_under(connection, *repeated)):
                 return already
             if end is not None and wish.most is not None:
@@ -69,7 +69,7 @@ class HandingOut:
         for lost in itertools.count():
             planned: list[Planned] = []
             if end is not None:
-                # Deciding may take long. Nobody waits for it, unless others have been quicker again and again.
+                # Deciding may take long. Nobody waits for it, unless others keep being quicker.
                 planned = flat(self._plan_rounds(self._missing))
                 if not planned:
                     break
@@ -77,7 +77,7 @@ class HandingOut:
                 locked = lock_study(self._database, connection, wish.key)
                 locked.check_open()
                 if not self.handed:
-                    # Looked for again, for somebody may have asked under the same request meanwhile.
+                    # Look again, since somebody may have asked under the same request in the meantime.
                     if already := handed_under(connection, *repeated):
                         return already
                     self._check_holds_less(connection)

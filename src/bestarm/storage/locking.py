@@ -15,7 +15,7 @@ _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived).wher
     studies.c.study == sa.bindparam("key")
 )
 LOCK = _LOOK.with_for_update(key_share=True)
-# Keeps also those waiting who tell results.
+# Also makes those wait who tell results.
 LOCK_OUT = _LOOK.with_for_update()
 
 

@@ -14,7 +14,7 @@ _GROUP = "bestarm.storages"
 
 
 def default_url() -> str:
-    """Where studies are kept when nobody says: `BESTARM_DB`, or else `bestarm.db` in the present folder."""
+    """Where studies are kept by default: `BESTARM_DB`, or else `bestarm.db` in the current folder."""
     return os.environ.get("BESTARM_DB") or DEFAULT_URL
 
 
@@ -29,7 +29,7 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        # Of a URL nothing is repeated: it may hold a password.
+        # Do not repeat any part of a URL: it may hold a password.
         named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
         raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
@@ -37,14 +37,14 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         if entry.name == scheme:
             made: Storage = entry.load()(url, create=create)
             return made
-    # SQLAlchemy takes its time to load, and not every storage needs it.
+    # SQLAlchemy is slow to load, and not every storage needs it.
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
 
 
 def missing_file(url: str) -> Path | None:
-    """The file that a path names and that is not there yet; None if it is there, or if the URL is of no file.
+    """The file that a path names, if it does not exist yet. None if it exists, or for a URL.
 
     `InvalidInput` if it is neither a path nor a URL.
     """

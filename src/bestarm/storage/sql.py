@@ -69,7 +69,7 @@ class SQLStorage(SQLReader):
         return self._safely(create)
 
     def _created_under(self, name: str, request: str) -> StudyRecord | None:
-        """The study of that name, if it was made under that very request."""
+        """The study of that name, if it was made under that same request."""
         record = self.find_study(name)
         if record is None:
             return None
@@ -97,14 +97,14 @@ class SQLStorage(SQLReader):
         return lock_study(self._database, connection, key)
 
     def _safely(self, act: Callable[[], T]) -> T:
-        """Do it, and once more if the connection was lost: `act` knows itself again if it was done after all."""
+        """Do it, and once more if the connection was lost. `act` recognizes it if it was done after all."""
         try:
             return act()
         except ConnectionLost as lost:
             try:
                 return act()
             except StorageError as error:
-                # What happened first says most, unless only of the second time nobody knows what came of it.
+                # The first error says most, unless only the second leaves the outcome unknown.
                 if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
                     raise
                 raise lost from None
@@ -114,7 +114,7 @@ class SQLStorage(SQLReader):
     ) -> None:
         """Change an open study, once for each `request`; `act` takes the connection and the time.
 
-        What is repeated is known by its kind and the tests it is about, or by how it has `named` them.
+        A repeat is recognized by its kind and its tests, or by how it has `named` them.
         """
         request, named = request or new_key(), named or ",".join(map(str, tests[:100]))
 
@@ -153,7 +153,7 @@ class SQLStorage(SQLReader):
         try:
             return handing.run()
         except StorageError:
-            # Whoever asks again under the same request is handed what this one was.
+            # Whoever asks again under the same request is handed these tests.
             raise
         except BaseException:
             if handing.handed:

@@ -36,7 +36,7 @@ from bestarm.storage.queries import (
 )
 from bestarm.storage.schema import events, outcomes, studies, tests
 
-# The plan of a large study is megabytes of text, and whoever asks or tells looks first.
+# Leaves out the plan. For a large study it is megabytes of text, and every ask and tell looks here first.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
 ).where(studies.c.name == sa.bindparam("name"))
@@ -49,7 +49,7 @@ _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindpa
 def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
     columns: list[Any] = [studies.c["study" if name == "key" else name] for name in StudyRecord._fields]
     if is_sqlite:
-        # As bytes: where a damaged file holds what is no text, SQLite would refuse to read any study at all.
+        # As bytes: if a damaged file holds something that is not text, SQLite would refuse to read any study.
         columns = [sa.cast(each, sa.LargeBinary) if each.name in ("name", "plan") else each for each in columns]
     return sa.select(*columns)
 
