@@ -9,13 +9,13 @@ from bestarm.policies.base import Policy, Stop
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
-    """The answer of the study of `plan` that `policy` decides; None while it goes on within its budget."""
+    """The answer of the study of `plan` that `policy` decides. None while it is running within its budget."""
     proposal = policy.decide()
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
 def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
-    """The answer of a study whose policy has decided `stop`, or not stopped yet."""
+    """The answer of a study whose policy has decided on `stop`, or has not stopped yet."""
     tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None

@@ -1,8 +1,8 @@
 """Results in files: reading them from CSV, and writing a whole study as CSV or JSON.
 
-What is read is taken in whole or not at all, and every line that cannot be accepted is named. An export read into a new
-study of the same plan gives the same answer: results keep their order, and their rounds. Names that a spreadsheet would
-take for formulas are written with an apostrophe before them, and read back without.
+A file is accepted as a whole or not at all, and every bad line is named. An export read into a new study of the same
+plan gives the same answer: results keep their order and their rounds. Names that a spreadsheet would take for formulas
+are written with an apostrophe in front, and read back without it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorde
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-# Tests of a round, and results of a file, bear the same time.
+# Tests of a round, and results of a file, have the same time.
 @functools.lru_cache(maxsize=1024)
 def iso_time(seconds: float) -> str:
     """A time as ISO 8601, in UTC."""
@@ -87,7 +87,7 @@ def iso_time(seconds: float) -> str:
 
 
 def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO], int]:
-    """A writer that says of a record that makes no sense that it is damaged."""
+    """A writer that reports a record that makes no sense as damaged."""
 
     @functools.wraps(write)
     def careful(study: Study, out: TextIO) -> int:
@@ -103,7 +103,7 @@ def _outcome(told: Told) -> dict[str, Any]:
 
 @_sensible
 def write_csv(study: Study, out: TextIO) -> int:
-    """Every test of the study with its result, test by test. Returns how many."""
+    """Write every test of the study with its result. Returns how many there are."""
     arms, metrics = [*map(cell, study.plan.arm_names)], [*map(cell, study.plan.metrics)]
     writer, quoting = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     writer.writerow(COLUMNS)
@@ -115,7 +115,7 @@ def write_csv(study: Study, out: TextIO) -> int:
             value = "" if present.value is None else repr(present.value)
             corrections = json.dumps([_outcome(told) for told in before], ensure_ascii=False) if before else ""
             row += [value, cell(present.reason or ""), cell(present.holder)]
-            # A carriage return ends a line for who reads it, but not for all of Python's writers: it must be quoted.
+            # Readers take a carriage return for the end of a line, but not all of Python's writers quote it.
             chosen = quoting if "\r" in row[4] + row[5] else writer
             chosen.writerow([*row, iso_time(test.issued), iso_time(present.time), number, corrections])
         else:
@@ -126,7 +126,7 @@ def write_csv(study: Study, out: TextIO) -> int:
 
 @_sensible
 def write_json(study: Study, out: TextIO) -> int:
-    """The study's plan and seed, and every test with all that was told of it, the present outcome last."""
+    """Write the study's plan and seed, and every test with all its recorded outcomes, the current one last."""
     record, arms, metrics = study.record, study.plan.arm_names, study.plan.metrics
     head = {
         "study": study.name,

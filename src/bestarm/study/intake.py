@@ -20,11 +20,11 @@ from bestarm.validation import LONGEST_NAME, MOST, InvalidInput
 T = TypeVar("T")
 
 _LOOKED_UP = 500
-"""Tests that are looked up at a time."""
+"""How many tests are looked up at a time."""
 
 
 class NewResults(NamedTuple):
-    """Results measured without asking; `ends` has the places of those that ended a round."""
+    """Results measured without asking. `ends` has the positions of those that ended a round."""
 
     results: Columns
     ends: array[int]
@@ -44,12 +44,12 @@ def read_new_results(study: Study, file: CsvFile) -> NewResults:
     add_arm, add_metric, add_value = results.arms.append, results.metrics.append, results.values.append
     skipped, last_round = 0, ""
     for number, fields in file.lines(bad_lines):
-        # There may be millions of lines: nearly all are as an export writes them, and the others are looked at again.
+        # There may be millions of lines. Nearly all are as an export writes them; the others get a second look.
         try:
             arm, (metric, low, high, is_whole) = arms[fields[at_arm]], metrics[fields[at_metric]]
             text = fields[at_value]
             value = float(text)
-            # Python's own reader takes 1_000 and digits of other scripts for numbers.
+            # Python's `float` accepts 1_000 and digits of other scripts.
             is_plain = text.isascii() and "_" not in text and len(text) <= LONGEST_NUMBER
             if not is_plain or not low <= value <= high or (is_whole and value != int(value)):
                 raise ValueError
@@ -76,7 +76,7 @@ def read_new_results(study: Study, file: CsvFile) -> NewResults:
 
 
 def _as_written(known: dict[str, T]) -> dict[str, T]:
-    """By names as people write them, and as an export does, which goes first."""
+    """By names as people write them, and as an export writes them, which takes precedence."""
     return known | {cell(name): found for name, found in known.items()}
 
 
@@ -96,7 +96,7 @@ class _Careful:
         self._has_listed = False
 
     def read(self, fields: list[str]) -> Result | None:
-        """Arm, metric and value; None if an export has a test without a value."""
+        """Arm, metric and value. None for a test without a value in an export."""
         named = self._file.named(fields)
         if self._is_export and not named["value"]:
             return None
@@ -121,7 +121,7 @@ def _meant(text: str, names: Sequence[str]) -> str:
 def _check_name(field: str, name: str) -> None:
     if not name:
         raise InvalidInput(f"{field}: is missing")
-    # An export's may have an apostrophe more.
+    # A name in an export may have one more apostrophe.
     if len(name) > LONGEST_NAME + 1:
         raise InvalidInput(f"{field} = {short(name)}: no such {field}")
 
