@@ -21,7 +21,7 @@ from bestarm.simulation.simulate import RunsProgress
 
 
 class _TimeLeft(TimeRemainingColumn):
-    """The time left by the simulator's own estimate, where a task has one."""
+    """The time left, by the simulator's own estimate if the task has one."""
 
     def render(self, task: Task) -> Text:
         seconds = task.fields.get("seconds_left")
@@ -43,7 +43,7 @@ def progress_bar() -> Progress:
 
 
 def runs_progress(bar: Progress, runs: int) -> RunsProgress:
-    """What a simulation or a forecast of so many runs calls, shown as one line of `bar`."""
+    """The callback of a simulation or forecast with that many runs, shown as one line of `bar`."""
     task = bar.add_task("compiling (the first time takes seconds)", total=runs)
 
     def show(done: int, tests: int) -> None:
@@ -53,7 +53,7 @@ def runs_progress(bar: Progress, runs: int) -> RunsProgress:
 
 
 def campaign_progress(bar: Progress, label: str) -> CampaignProgress:
-    """What a campaign calls, shown as one line of `bar`."""
+    """The callback of a campaign, shown as one line of `bar`."""
     task = bar.add_task(label, total=None)
 
     def show(done: int, total: int, seconds_left: float | None) -> None:
