@@ -9,7 +9,7 @@ from typing import Literal
 
 from bestarm.validation import exact
 
-State = Literal["certified", "no_feasible_arm", "budget_spent"]
+AnswerState = Literal["certified", "no_feasible_arm", "budget_spent"]
 
 MOST_NAMES = 8
 """So many arms are named in a sentence; of more it says how many there are."""
@@ -33,7 +33,7 @@ class Answer:
     not certified: the budget is spent after 2,000 tests; 150 mg leads, with 62 % confidence
     """
 
-    state: State
+    state: AnswerState
     arm: str | None
     delta: float
     confidence: float

@@ -24,7 +24,7 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.study import csv_reader
-from bestarm.study.csv_reader import Complaints, Sheet
+from bestarm.study.csv_reader import BadLines, CsvFile
 from bestarm.study.exchange import import_results, tell_results
 from bestarm.study.intake import _Careful, read_new_results
 from bestarm.testing.postgres import PostgresServer
@@ -139,25 +139,25 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
     more = [["test", "told"], *([["1", "2"]] * len(lines))] if is_export else [[]] * (1 + len(lines))
     rows = [a + b for a, b in zip([["arm", "metric", "value"], *lines], more, strict=True)]
     text = "\n".join(map(delimiter.join, rows))
-    expected, skipped, complaints = [], 0, Complaints("f")
-    slow = Sheet(text.encode(), "f")
+    expected, skipped, bad_lines = [], 0, BadLines("f")
+    slow = CsvFile(text.encode(), "f")
     careful = _Careful(READER, slow)
-    for number, fields in slow.lines(complaints):
+    for number, fields in slow.lines(bad_lines):
         try:
             found = careful.read(fields)
         except ba.InvalidInput as error:
-            complaints.add(number, error)
+            bad_lines.add(number, error)
             continue
         skipped += found is None
         if found is not None:
             expected.append(found)
     wrong = said = None
     try:
-        complaints.check()
+        bad_lines.check()
     except ba.InvalidInput as error:
         wrong = str(error)
     try:
-        new = read_new_results(READER, Sheet(text.encode(), "f"))
+        new = read_new_results(READER, CsvFile(text.encode(), "f"))
     except ba.InvalidInput as error:
         said = str(error)
     assert said == wrong

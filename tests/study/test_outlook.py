@@ -19,7 +19,7 @@ from bestarm.policies import find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.engine import Job
-from bestarm.study.continuations import outlook
+from bestarm.study.continuations import simulate_continuations
 
 
 def half_way(plan: ba.Plan, run: int = 0, policy: str = "certify") -> tuple[KernelPolicy, int]:
@@ -59,10 +59,10 @@ def test_a_forecast_changes_nothing_and_repeats(policy: str) -> None:
     plan = dataclasses.replace(ba.instance("exp1-c"), policy=policy)
     study, _ = half_way(plan, policy=policy)
     before = copied((study.streams, study.memory, study._batch))
-    first = outlook(plan, study, runs=10, seed=4)
+    first = simulate_continuations(plan, study, runs=10, seed=4)
     assert same((study.streams, study.memory, study._batch), before)
-    assert outlook(plan, study, runs=10, seed=4) == first
-    assert outlook(plan, study, runs=10, seed=5) != first
+    assert simulate_continuations(plan, study, runs=10, seed=4) == first
+    assert simulate_continuations(plan, study, runs=10, seed=5) != first
     assert first.runs == 10
     assert 1 <= first.median_tests <= first.p90_tests
 
@@ -71,16 +71,16 @@ def test_what_is_left_of_the_budget_is_what_counts() -> None:
     plan = ba.instance("exp1-c")
     study, _ = half_way(plan)
     made = int(study.streams.counts.sum())
-    free = outlook(plan, study, runs=30)
+    free = simulate_continuations(plan, study, runs=30)
     ample = dataclasses.replace(plan, budget=ba.Budget(tests=made + 300_000))
-    assert outlook(ample, study, runs=30) == free
+    assert simulate_continuations(ample, study, runs=30) == free
     for budget in (ba.Budget(tests=made + 20), ba.Budget(cost=made + 20.0)):
-        short = outlook(dataclasses.replace(plan, budget=budget), study, runs=30)
+        short = simulate_continuations(dataclasses.replace(plan, budget=budget), study, runs=30)
         assert short.median_tests == short.p90_cost == math.inf
         assert short.answers == {}
         assert short.to_dict()["median_cost"] is None
     middle = int(free.median_tests)
-    half = outlook(dataclasses.replace(plan, budget=ba.Budget(tests=made + middle + 1)), study, runs=30)
+    half = simulate_continuations(dataclasses.replace(plan, budget=ba.Budget(tests=made + middle + 1)), study, runs=30)
     assert half.median_tests == middle
     assert half.p90_tests == math.inf
 
@@ -93,7 +93,7 @@ def test_costs_are_those_still_to_come() -> None:
         constraints=tuple(dataclasses.replace(c, cost=3.0) for c in plan.constraints),
     )
     study, _ = half_way(dear)
-    seen = outlook(dear, study, runs=20)
+    seen = simulate_continuations(dear, study, runs=20)
     assert seen.median_cost == 3 * seen.median_tests
 
 
@@ -118,7 +118,7 @@ def test_a_policy_in_plain_python() -> None:
             study.tell(arm, metric, float(lots.normal(plan.true_means()[arm, metric], 1.0)))
     study.propose()
     before, state = copied(study.streams), study.random.bit_generator.state
-    seen = outlook(plan, study, runs=8)
+    seen = simulate_continuations(plan, study, runs=8)
     assert same(study.streams, before)
     assert study.random.bit_generator.state == state
     # 200 tests one by one, fewer by what the random ones contribute, and as many random ones.
@@ -126,7 +126,7 @@ def test_a_policy_in_plain_python() -> None:
     assert sum(seen.answers.values()) == pytest.approx(1.0)
     made = int(study.streams.counts.sum())
     for budget in (ba.Budget(tests=made + 51), ba.Budget(cost=made + 51.0)):
-        assert outlook(dataclasses.replace(plan, budget=budget), study, runs=3).p90_tests == math.inf
+        assert simulate_continuations(dataclasses.replace(plan, budget=budget), study, runs=3).p90_tests == math.inf
 
 
 def test_runs_must_be_a_number() -> None:
@@ -134,7 +134,7 @@ def test_runs_must_be_a_number() -> None:
     study, _ = half_way(plan)
     for runs in (0, True, 1.5, 10**7):
         with pytest.raises(ba.InvalidInput, match=r"runs = .*: must be a whole number from 1 to 1,000,000"):
-            outlook(plan, study, runs=runs)  # type: ignore[arg-type]
+            simulate_continuations(plan, study, runs=runs)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int
     seen = []
     for run in range(studies):
         study, left = half_way(plan, run)
-        forecast = outlook(plan, study, runs=40, seed=run)
+        forecast = simulate_continuations(plan, study, runs=40, seed=run)
         seen.append((left, forecast.median_tests, forecast.p90_tests))
     left, median, p90 = np.array(seen).T
     assert (left <= p90).sum() >= binom.ppf(1e-5, studies, 0.85)

@@ -80,7 +80,12 @@ def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.Mon
     monkeypatch.setattr("bestarm.noises.all_noises", lambda: {**known, "bernstein": Bernstein})
     noise = describe(create_app(":memory:"))["components"]["schemas"]["PlanNoise"]
     numbers = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
-    another: dict[str, Any] = {
+    another = {
+        "type": "object",
+        "properties": {"bernstein": numbers},
+        "required": ["bernstein"],
+        "additionalProperties": False,
+    }
         "type": "object",
         "properties": {"bernstein": numbers},
         "required": ["bernstein"],

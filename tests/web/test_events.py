@@ -15,11 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.web.service import PLAN, client_at, new_study, refused, tell
+from tests.web.service import client_at, new_study, refused, tell
 
-import bestarm as ba
-from bestarm.storage.changes import Pulse
-from bestarm.study.study import Study
 from bestarm.testing.patience import PATIENCE
 from bestarm.web import events
 from bestarm.web.limits import Limits
@@ -99,25 +96,6 @@ def test_results_of_another_process_arrive(database_url: str) -> None:
             everything.wait(lambda events, before=before: events[-1][2]["version"] != before)  # type: ignore[misc]
         one.close()
         everything.close()
-
-
-def test_the_pulse_beats_when_something_is_written(database_url: str) -> None:
-    other = Study.create(ba.Plan.from_data(PLAN), storage=database_url)
-    pulse = Pulse(other.storage, database_url)
-    seen = pulse.read()
-    assert seen is not None
-    other.status()
-    assert pulse.read() == seen
-    for change in (lambda: other.ask(2), lambda: other.tell(1, 0.5), lambda: other.archive()):
-        change()
-        before, seen = seen, pulse.read()
-        assert seen not in (before, None)
-        assert pulse.read() == seen
-    pulse.close()
-    other.storage.close()
-    memory = Pulse(Study.create(ba.Plan.from_data(PLAN), storage=":memory:").storage, ":memory:")
-    assert memory.read() is None
-    memory.close()
 
 
 def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ def hang_up(url: str, path: str, gate: Gate) -> None:
 
 
 def test_a_forecast_ends_when_its_client_hangs_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, ended, forecast = Gate(), threading.Event(), continuations.outlook
+    gate, ended, forecast = Gate(), threading.Event(), continuations.simulate_continuations
 
     def slowly(*arguments: Any, is_wanted: Callable[[], bool], **options: Any) -> Any:
         if not gate.reached.is_set():
@@ -231,7 +231,7 @@ def test_a_forecast_ends_when_its_client_hangs_up(tmp_path: Path, monkeypatch: p
     everything = [(arm, metric, 0.0) for arm in "ab" for metric in ("gain", "harm")]
     Study.create(PROBLEM, name="other", storage=tmp_path / "x.db").add(everything)
     with running(str(tmp_path / "x.db")) as url, connect(url) as client:
-        monkeypatch.setattr(follower, "outlook", slowly)
+        monkeypatch.setattr(follower, "simulate_continuations", slowly)
         hang_up(url, "/api/studies/1/forecast?runs=5", gate)
         assert ended.wait(PATIENCE)
         # The next one has the thread.

@@ -1,4 +1,4 @@
-"""What a chart shows, apart from how it is drawn: computed once, then drawn, printed or saved as a table."""
+"""What a chart shows, not how it is drawn: computed once, then drawn, printed or saved as a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Series:
     reference: bool = False
     """Drawn dashed, without markers: a bound, not a measurement."""
     style: int | None = None
-    """Which color, marker and hatching, for what should look the same in several charts; by order if None."""
+    """Which color, marker and hatching to use, so that a series looks the same in several charts. None: by order."""
 
 
 @dataclasses.dataclass(frozen=True)

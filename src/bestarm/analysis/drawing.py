@@ -1,4 +1,4 @@
-"""Charts drawn with matplotlib, readable in print and by the color-blind: color, marker and hatching all tell."""
+"""Charts drawn with matplotlib. Color, marker and hatching all differ, for print and for color-blind readers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _pyplot() -> Any:
 
 
 def plain(text: str) -> str:
-    """Text that matplotlib shows as it is, where it would set what is between two dollars as mathematics."""
+    """The text, escaped so that matplotlib does not set what is between two dollar signs as mathematics."""
     return text.replace("$", r"\$")
 
 
 def require_plots() -> None:
-    """Complain now, not after hours of simulation, if figures cannot be drawn."""
+    """Raise an error now, not after hours of simulation, if figures cannot be drawn."""
     _pyplot()
 
 
@@ -91,7 +91,7 @@ def _bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
         )
     if len(places) > 1:
         names = [plain(short(str(x))) for x in measured[0].x]
-        # Names that would run into each other are slanted.
+        # Names are slanted if they would overlap.
         slant = {"rotation": 30, "horizontalalignment": "right"} if sum(map(len, names)) > _LETTERS_ACROSS else {}
         axes.set_xticks(places, names, **slant)
     else:

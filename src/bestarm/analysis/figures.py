@@ -9,7 +9,7 @@ MOST_DIGITS = 17
 
 
 def digits_for(numbers: Iterable[float], least: int) -> int:
-    """So many digits that numbers shown side by side can be told apart: two more than what they have in common."""
+    """How many digits tell numbers apart that are shown side by side: two more than they have in common."""
     finite = [number for number in numbers if math.isfinite(number)]
     size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
     if not 0.0 < spread < math.inf:

@@ -12,7 +12,7 @@ _MOST_TICKS = 8
 
 
 def forecast_chart(result: Forecast) -> Chart:
-    """How many studies are done after so many tests, and what the tests are spent on."""
+    """How many studies are done after how many tests, and what the tests are spent on."""
     per_metric = result.per_metric
     only = next(iter(per_metric)) if len(per_metric) == 1 else None
     return Chart(
@@ -35,7 +35,7 @@ def _done_panel(result: Forecast) -> Panel:
     seen = finished if len(finished) else result.tests
     low, high = int(seen.min()), int(seen.max())
     decades = high >= 10 * low
-    # Few points: every one gets a marker, and on a logarithmic axis a label.
+    # Few points, since each gets a marker and, on a logarithmic axis, a label.
     at = _round_numbers(low, high) if decades else _quantiles(seen)
     share = [100.0 * int(np.count_nonzero(finished <= tests)) / result.runs for tests in at]
     return Panel(
@@ -48,7 +48,7 @@ def _done_panel(result: Forecast) -> Panel:
 
 
 def _quantiles(numbers: Ints) -> list[int]:
-    """The least and the largest number and 19 between them, less repetitions."""
+    """The smallest and the largest number and 19 between them, without repeats."""
     spread: list[int] = np.unique(np.quantile(numbers, np.linspace(0.0, 1.0, 21), method="higher")).tolist()
     return spread
 

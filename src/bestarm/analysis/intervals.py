@@ -10,25 +10,25 @@ from html import escape
 from bestarm.analysis.standing import ArmStanding, MetricStanding, Verdict
 from bestarm.validation import MOST
 
-# From the Okabe-Ito palette, which the color-blind can tell apart; the shape of the mark says the same.
+# From the Okabe-Ito palette, which color-blind readers can tell apart. The shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
 
 _ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
 _LONGEST_NAME = 28
 _NARROWEST = 1e-9
-"""How wide a panel is at least, as a share of what it shows: what lies closer cannot be told apart by its labels."""
+"""The least width of a panel, as a share of the values it shows. Closer values cannot be told apart by labels."""
 _FARTHEST = 10.0 * MOST
-"""What lies farther out, as in records made before such values were refused, is shown at the edge."""
+"""Larger values, as in records made before they were refused, are shown at the edge."""
 
 
 def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
-    """A range that shows every mean and the threshold; the widest intervals may run out of it."""
+    """A range that shows every mean and the threshold. The widest intervals may extend beyond it."""
     points = [m.mean for m in column if m.tests]
     points += [m.threshold for m in column if m.threshold is not None]
     points = [min(max(point, -_FARTHEST), _FARTHEST) for point in points if not math.isnan(point)]
     low, high = min(points, default=0.0), max(points, default=1.0)
     widths = sorted(m.high - m.low for m in column if m.tests and math.isfinite(m.high - m.low))
-    # Without any results, as wide as what is asked.
+    # Without any results, as wide as what is asked about.
     margin = widths[len(widths) // 2] * 0.7 if widths else high - low or abs(low)
     margin = max(min(margin, _FARTHEST), _NARROWEST * max(abs(low), abs(high))) or 1.0
     return low - margin, high + margin
@@ -42,7 +42,7 @@ def ticks(low: float, high: float) -> list[tuple[float, str]]:
             break
     step = factor * 10.0**power
     chosen = [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    # As many digits as tell one step from the next; labels of many digits need room.
+    # Enough digits to tell one step from the next. Labels of many digits need room.
     largest = max([step, *map(abs, chosen)])
     digits = max(math.floor(math.log10(largest)) - power + 1, 6)
     if digits > 6 and len(chosen) > 3:
@@ -92,12 +92,12 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
 
 
 def short(name: str) -> str:
-    """A name as a chart shows it. Long names often differ at their ends, so it is the middle that is left out."""
+    """A name as a chart shows it. Long names often differ at their ends, so the middle is left out."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 10]}…{name[-9:]}"
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Names as a chart shows them. Those that look the same once they are short get a number."""
+    """Names as a chart shows them. Shortened names that look the same get a number."""
     shown = [short(name) for name in names]
     seen = Counter(shown)
     return [label if seen[label] == 1 else f"{k}: {label}" for k, label in enumerate(shown, start=1)]

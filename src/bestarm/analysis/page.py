@@ -54,7 +54,7 @@ _KINDS: dict[str, type[Block]] = {kind.__name__: kind for kind in (Heading, Text
 
 
 def to_json(blocks: Sequence[Block]) -> str:
-    """The blocks to be kept in a file, until they are put on a page with others."""
+    """The blocks as text for a file, until they are put on a page with others."""
     return json.dumps([{"kind": type(block).__name__, **dataclasses.asdict(block)} for block in blocks], indent=1)
 
 

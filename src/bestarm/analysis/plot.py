@@ -24,7 +24,7 @@ __all__ = ["costs", "intervals", "progress"]
 
 _MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
 _ACROSS = 4
-"""So many panels stand side by side, and so many entries of a legend."""
+"""The most panels, or entries of a legend, side by side."""
 
 
 def _pyplot() -> Any:
@@ -35,7 +35,7 @@ def _pyplot() -> Any:
 
 
 def _height(rows: Sequence[ArmStanding]) -> float:
-    """In inches, of a panel with a line for each arm."""
+    """The height in inches of a panel with a line for each arm."""
     return 0.8 + 0.3 * len(rows)
 
 
@@ -79,9 +79,9 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
 
 
 def intervals(study: Study) -> Any:
-    """Every arm's interval against the threshold, a panel a metric; color and marker tell the verdict.
+    """Every arm's interval against the threshold, one panel per metric. Color and marker show the verdict.
 
-    Of very many arms the best are shown.
+    If there are very many arms, only the best are shown.
     """
     plt = _pyplot()
     rows, about = charted(study.plan, study.status())
@@ -125,7 +125,7 @@ def progress(study: Study) -> Any:
         axes.set_xlabel("time, UTC")
         if times:
             if times[0] == times[-1]:
-                # Else matplotlib shows years around it.
+                # Otherwise matplotlib shows years around it.
                 axes.set_xlim(times[0] - timedelta(minutes=1), times[0] + timedelta(minutes=1))
             locator = dates.AutoDateLocator()
             axes.xaxis.set_major_locator(locator)
@@ -138,7 +138,7 @@ def progress(study: Study) -> Any:
 
 
 def costs(study: Study) -> Any:
-    """What the tests of each arm have cost, metric by metric. Of very many arms the best are shown."""
+    """What the tests of each arm have cost, by metric. If there are very many arms, only the best are shown."""
     plt = _pyplot()
     plan = study.plan
     rows, about = charted(plan, study.status())

@@ -46,7 +46,7 @@ pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; w
 
 
 def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
-    """The report of a study as it stands. `note` says more of where the measurements come from.
+    """The report of a study as it stands. `note` says more about where the measurements come from.
 
     With `forecast`, a study that is still running is also simulated to see what remains.
     """

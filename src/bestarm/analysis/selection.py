@@ -13,7 +13,7 @@ MOST_IN_CHART = 60
 
 
 def charted(plan: Plan, status: Status) -> tuple[Sequence[ArmStanding], str]:
-    """The arms to show, and a sentence that says which they are if they are not all."""
+    """The arms to show and, if they are not all, a sentence that says which they are."""
     if len(status.arms) <= MOST_IN_CHART:
         return status.arms, ""
     sign = 1.0 if plan.objective.goal == "maximize" else -1.0

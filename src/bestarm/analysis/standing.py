@@ -36,7 +36,7 @@ class MetricStanding:
 
 @dataclasses.dataclass(frozen=True)
 class ArmStanding:
-    """One arm: feasible, infeasible, beaten by the leader (worse, or infeasible), or open; and why, in words."""
+    """One arm: feasible, infeasible, beaten by the leader (worse, or infeasible), or open. And why, in words."""
 
     name: str
     verdict: Verdict
@@ -48,7 +48,7 @@ Row = tuple[MetricStanding, ...]
 
 
 def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
-    """What the policy of a study knows, in agreement with the answer that it has stopped with, if it has."""
+    """What the policy of a study knows. If it has stopped, this agrees with its answer."""
     found = policy.findings()
     return found if stop is None else settled(policy.setting, policy.streams.counts, found, stop.arm)
 
@@ -80,7 +80,7 @@ def _rows(problem: Problem, policy: Policy, found: Findings) -> list[Row]:
         counts = policy.streams.counts[:, k]
         means = np.where(counts > 0, to_user(problem, policy.setting, k, policy.streams.means[:, k]), math.nan)
         ends = np.sort([to_user(problem, policy.setting, k, end[:, k]) for end in (found.low, found.high)], axis=0)
-        # Neither a mean nor what it may be can lie outside the range of the values; rounding must not carry it there.
+        # Neither a mean nor its interval can lie outside the range of the values. Rounding must not carry it there.
         means = np.clip(means, *part.noise.range)
         lows = np.fmin(np.maximum(ends[0], part.noise.range[0]), means)
         highs = np.fmax(np.minimum(ends[1], part.noise.range[1]), means)

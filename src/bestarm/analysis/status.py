@@ -19,8 +19,8 @@ StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 class Status:
     """Where a study stands.
 
-    `answer` is what was certified, None as long as nothing is; `leader` is the present best arm. `tests` and `cost` are
-    those of all results recorded, of which `waiting` wait for the result of a test issued earlier before they count.
+    `answer` is what was certified, None as long as nothing is. `leader` is the current best arm. `tests` and `cost` are
+    those of all results recorded. Of these, `waiting` do not count until the result of an earlier test is there.
     `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`.
     """
 
@@ -68,13 +68,13 @@ class Status:
         return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `bestarm status --json` prints it: what is not known or infinite is None."""
+        """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
 
 def _plain(data: Any) -> Any:
-    # Of a large study there are millions of entries, which `dataclasses.asdict` would copy one by one.
+    # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
     kind: Any = type(data)
     if kind is float:
         return data if math.isfinite(data) else None

@@ -1,4 +1,4 @@
-"""How tests and cost grew over time, in a bounded number of points whatever the number of results."""
+"""How tests and cost grew over time, in a limited number of points, however many results there are."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Progress(NamedTuple):
 
 
 class Timeline:
-    """Keeps every result's time up to `most` of them, then every second, every fourth and so on."""
+    """Keeps the time of every result up to `most` of them, then of every second, every fourth and so on."""
 
     def __init__(self, costs: Sequence[float], most: int = 500) -> None:
         self._costs = np.array(costs, float)
@@ -29,11 +29,11 @@ class Timeline:
         self._last = (0.0, 0, 0.0)
 
     def extend(self, told: Floats, metrics: Ints, values: Floats) -> None:
-        """Take in further results; one without a value is none."""
+        """Take in further results. Those without a value do not count."""
         counted = ~np.isnan(values)
         if not counted.any():
             return
-        # In the order of issue, so a result may bear an earlier time than the one before.
+        # They are in the order of issue, so a result may have an earlier time than the one before.
         times = np.maximum(np.maximum.accumulate(told[counted]), self._last[0])
         cost = self._last[2] + np.cumsum(self._costs[metrics[counted]])
         tests = self._last[1] + 1 + np.arange(len(times))

@@ -11,11 +11,11 @@ from bestarm.storage.base import Pending
 from bestarm.storage.opening import default_url
 
 AwaitedState = Literal["measuring", "held", "overdue", "free", "failed", "timed out", "refused", "lost"]
-"""Its holder is heard of, is not expected to be, or is late by their own words; nobody holds it; or how an attempt
-ended of which nobody has said yet what it counts."""
+"""Its holder sends heartbeats, or need not, or is late by their own words; nobody holds it; or how an attempt ended, if
+nobody has said yet what that counts as."""
 
 SHOWN_AFTER = 3.0
-"""Seconds after which somebody is told that others wait for a test; a quick one is over before that."""
+"""Seconds after which a test is said to keep others waiting. A quick one is over before that."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Awaited:
     command: str
     """The command that frees it, for somebody who knows that its result will not come."""
     count_command: str | None
-    """The command that counts a value for it, if its attempt ended and nobody has said what that counts."""
+    """The command that counts a value for it, if an attempt ended and nobody has said what that counts as."""
 
     @classmethod
     def of(cls, row: Pending, arm: str, metric: str, *, study: str, url: str) -> Awaited:
@@ -54,7 +54,7 @@ class Awaited:
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether an attempt ended of which nobody has said yet what it counts."""
+        """Whether an attempt ended and nobody has said yet what that counts as."""
         return self.count_command is not None
 
     @property
@@ -92,7 +92,7 @@ class Awaited:
 
 
 def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
-    """What to type to do something about a test, as it can be pasted."""
+    """A command about a test, ready to paste."""
     if url == ":memory:":
         return f"study.{verb}({', '.join([str(test), *more])})"
     where = "" if url == default_url() else f" --db {shlex.quote(url)}"
@@ -100,7 +100,7 @@ def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
 
 
 def is_unresolved(row: Pending) -> bool:
-    """Whether somebody has to see to a test: it is overdue, or nobody has said what its failed attempt counts."""
+    """Whether a test needs somebody's attention: it is overdue, or nobody has said what its failure counts as."""
     return row.aside is not None or _is_overdue(row)
 
 

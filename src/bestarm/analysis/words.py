@@ -21,7 +21,7 @@ def question(plan: Plan) -> str:
 
 
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
-    """What the answer is worth; with the `status`, also what is certain while there is none."""
+    """What the answer is worth. With the `status`, also what is certain while there is none."""
     if answer is None:
         known = "" if status is None else certain(plan, status.candidates, status.feasible)
         return (
@@ -53,7 +53,7 @@ def _nearly(plan: Plan) -> str:
 
 
 def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> str:
-    """A sentence, or none, on what is certain before there is an answer: who is left, and who is feasible."""
+    """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible."""
     facts = []
     if len(candidates) < len(plan.arms):
         as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
@@ -70,7 +70,7 @@ def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> s
 
 
 def noise_in_words(part: Objective | Constraint) -> str:
-    """How single measurements of a metric are taken to scatter."""
+    """How single measurements of a metric are assumed to scatter."""
     return f"{part.metric}: {part.noise.sentence()}"
 
 

@@ -23,7 +23,7 @@ def archive(
     from bestarm.study.checks import find_record
 
     storage = open_storage(db)
-    # Without opening the study: one that cannot be read can be put away, too.
+    # The study is not opened, so that one that cannot be read can be put away too.
     record = find_record(storage, check_text("study", name))
     storage.archive(record.key, whoami(), undo=undo)
     said = "is back" if undo else "is archived; `bestarm archive --undo` brings it back"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}
 _STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
 _AT_ONCE = 8
-"""Patients who are asked at a time."""
+"""How many patients are asked at a time."""
 
 
 @command(place=60)
@@ -116,13 +116,13 @@ def _patient(patients: random.Random, rate: float) -> float:
 
 
 def _free_name(storage: Storage, name: str) -> str:
-    """The name, or with a number if earlier demonstrations have taken it."""
+    """The name, with a number if earlier demos have taken it."""
     taken = {record.name for record in storage.studies()}
     return next(free for free in (name, *(f"{name} {k}" for k in range(2, len(taken) + 3))) if free not in taken)
 
 
 def _program() -> str:
-    """How to call this program: by its path, where it would not be found by its name."""
+    """How to call this program: by its path, if its name alone would not find it."""
     called = Path(sys.argv[0])
     if called.name != "bestarm" or shutil.which("bestarm") is not None or not called.is_file():
         return "bestarm"

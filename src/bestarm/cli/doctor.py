@@ -21,11 +21,11 @@ from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
-State = Literal["ok", "absent", "broken"]
-_SIGNS: dict[State, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
+Health = Literal["ok", "absent", "broken"]
+_SIGNS: dict[Health, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
 _FOR_DEVELOPERS = ("dev", "docs")
 _IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
-"""Distributions whose module is not their name with underscores."""
+"""Distributions whose module is not named like them, with underscores."""
 
 
 @command(place=70)
@@ -50,17 +50,17 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One part. Absent is what was never installed; broken is what is there and does not work."""
+    """One part. Absent means never installed. Broken means installed but not working."""
 
     part: str
-    state: State
+    state: Health
     detail: str
     remedy: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """A distribution that is needed, from which version on, and by which extra (None: by bestarm itself)."""
+    """A distribution that is needed, in which versions, and by which extra (None: by bestarm itself)."""
 
     name: str
     limits: tuple[tuple[str, str], ...]
@@ -101,7 +101,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def examine(db: str | None = None) -> Iterator[Finding]:
-    """Every part, one after the other. No study is made or changed."""
+    """Every part in turn. No study is made or changed."""
     import platform
     from importlib.metadata import PackageNotFoundError, requires
 
@@ -138,7 +138,7 @@ def _package(requirement: Requirement) -> Finding:
     try:
         version = version_of(name)
     except PackageNotFoundError:
-        # Without what bestarm itself needs, it is bestarm that is broken.
+        # If something that bestarm itself needs is missing, bestarm is broken.
         return Finding(name, "broken" if requirement.extra is None else "absent", "is not installed", remedy)
     if not requirement.admits(version):
         return Finding(name, "broken", f"{version} is installed; {limits} is needed", remedy)
@@ -151,7 +151,7 @@ def _package(requirement: Requirement) -> Finding:
 
 
 def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
-    """What the optional parts need. Extras that need the same distributions (for two releases of CUDA) are one."""
+    """What the extras need. Extras that need the same distributions (for two releases of CUDA) are reported as one."""
     by_extra: dict[str, list[Requirement]] = {}
     for requirement in requirements:
         if requirement.extra is not None and requirement.extra not in _FOR_DEVELOPERS:
@@ -233,29 +233,24 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
-    from bestarm.storage.address import read_address, shown_address
-    from bestarm.storage.database import NoStudiesYet
-    from bestarm.storage.errors import StorageError
-    from bestarm.storage.opening import default_url, open_storage
+    from bestarm.storage.errors import NoStudiesYet, StorageError
+    from bestarm.storage.opening import default_url, missing_file, open_storage, shown_url
     from bestarm.study.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
     remedy = "see the message; --db or BESTARM_DB name another"
     try:
-        read_address(url)
-    except InvalidInput as error:
-        return Finding("database", "broken", str(error), remedy)
-    if "://" not in url and not Path(url).exists():
-        folder = Path(url).absolute().parent
-        if not os.access(folder, os.W_OK):
+        file = missing_file(url)
+        if file is not None:
+            folder = file.absolute().parent
+            if os.access(folder, os.W_OK):
+                return Finding("database", "ok", f"{url} will be made by the first study")
             path = "give --db or set BESTARM_DB to a path in a folder of yours"
             return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
-        return Finding("database", "ok", f"{url} will be made by the first study")
-    try:
         storage = open_storage(url)
     except NoStudiesYet:
-        return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
+        return Finding("database", "ok", f"{shown_url(url)} can be reached and holds no studies yet")
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), remedy)
     try:
@@ -264,8 +259,8 @@ def _database(db: str | None) -> Finding:
         return Finding("database", "broken", str(error), remedy)
     finally:
         storage.close()
-    holds = f"{shown_address(url)} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
-    # Those that are put away are in nobody's way.
+    holds = f"{storage.url} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
+    # Archived studies are not in anybody's way.
     faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
     if faults:
         several = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""
@@ -279,7 +274,7 @@ def _database(db: str | None) -> Finding:
 
 
 def _kernels() -> Finding:
-    """Where compiled kernels are kept: without such a folder nothing can be compiled at all."""
+    """Where compiled kernels are kept. Without such a folder nothing can be compiled at all."""
     import tempfile
 
     remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
@@ -294,7 +289,7 @@ def _kernels() -> Finding:
     except Exception as error:  # numba raises RuntimeError; a full or read-only disk OSError
         return Finding("compiled kernels", "broken", f"cannot be kept: {_first_line(error)}", remedy)
     if open_to_others := _writable_by_others(folder):
-        # Whoever writes there can have code of their own run in our name.
+        # Whoever can write there can make us run their code.
         detail = f"{folder}: other users of this machine can write to {open_to_others}, and what is there is run"
         return Finding("compiled kernels", "broken", detail, f"chmod go-w {shlex.quote(str(open_to_others))}")
     kept = [path for path in folder.rglob("*.nb?") if path.is_file()]
@@ -303,13 +298,13 @@ def _kernels() -> Finding:
 
 
 def _writable_by_others(folder: Path) -> Path | None:
-    """The folder, or the first above it, in which another user may put or replace something."""
+    """The folder, or the first one above it, where another user may add or replace something."""
     for path in (folder, *folder.parents):
         there = path.stat()
-        # The first group of a user is often that user alone, and then is given leave to write to everything.
+        # A user's primary group often has that user alone, and may then write everywhere.
         is_ours = there.st_gid == os.getgid() if hasattr(os, "getgid") else True
         others = there.st_mode & (stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP)
-        # In a folder like /tmp everybody may write, and nobody replace what is somebody else's.
+        # In a folder like /tmp everybody may write, but nobody may replace what belongs to others.
         if others and not (there.st_mode & stat.S_ISVTX and path != folder):
             return path
     return None

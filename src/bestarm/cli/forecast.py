@@ -80,7 +80,7 @@ def forecast(
 
 
 def _checked(plot: Path) -> Path:
-    """A stem for the chart's files. Complains now, not after the simulation."""
+    """A stem for the chart's files. Errors are raised now, not after the simulation."""
     from bestarm.analysis.drawing import require_plots
     from bestarm.validation import InvalidInput
 
@@ -89,7 +89,7 @@ def _checked(plot: Path) -> Path:
     if not plot.parent.is_dir():
         raise InvalidInput("plot", str(plot), f"the folder {str(plot.parent)!r} does not exist")
     require_plots()
-    # Whatever else follows a dot belongs to the name.
+    # Any other suffix is part of the name.
     return plot if plot.suffix in (".png", ".svg", ".csv") else plot.with_name(f"{plot.name}.png")
 
 
@@ -116,7 +116,7 @@ def _in_words(result: Forecast) -> str:
 
 
 def _within(result: Forecast, share: float) -> str:
-    """The tests within which this share of the studies, a half or nine tenths, end."""
+    """Within how many tests this share of the studies, a half or nine tenths, ends."""
     tests = result.median_tests if share == 0.5 else result.p90_tests
     return f"{tests:,.0f}" if result.finished.mean() >= share else f"more than {tests:,.0f}"
 

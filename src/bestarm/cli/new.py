@@ -37,7 +37,7 @@ def new(
         f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {study.storage.url}"
     )
     called = shlex.quote(study.name)
-    # A URL may hold a password: it is not repeated.
+    # A URL may hold a password, so it is not repeated.
     where = "" if db is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"
     steps = (
         (f"bestarm ask {called} -n 4{where}", "which tests to make"),

@@ -83,7 +83,7 @@ def run(
 
     if not 1 <= workers <= 10_000:
         raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
-    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
+    # Each run is a holder of its own, so that several runs of one user keep their tests apart.
     study = Study.open(check_text("study", name), storage=db)
     program = Command(command, name, timeout=timeout, shell=shell)
     program.check_names(study.plan.arm_names, study.plan.metrics)
@@ -98,7 +98,7 @@ def run(
     )
     pool = ThreadPoolExecutor(workers)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # As Ctrl-C: commands are ended, and their tests given back.
+        # The same as Ctrl-C: commands are ended, and their tests given back.
         signal.signal(number, signal.default_int_handler)
     try:
         with Display(study, Console(stderr=True)) as display:
@@ -123,7 +123,7 @@ def run(
 
 
 class Display:
-    """What `drive` tells, as lines that are redrawn on a terminal and written now and then elsewhere."""
+    """Shows how `drive` gets on: lines that are redrawn on a terminal, and printed now and then elsewhere."""
 
     def __init__(self, study: Study, console: Console) -> None:
         from rich.live import Live
@@ -135,7 +135,7 @@ class Display:
         self._history: deque[tuple[float, int]] = deque()
         self._outlook: Outlook | None = None
         self._stop = threading.Event()
-        # It has the study to itself: a simulation must not keep the workers waiting.
+        # It opens the study for itself: a simulation must not keep the workers waiting.
         self._forecaster = threading.Thread(target=self._look_ahead, args=(study.name, study.storage), daemon=True)
 
     def __enter__(self) -> Display:
@@ -183,7 +183,7 @@ class Display:
         )
 
     def _waits_for(self, status: Status) -> str:
-        """The test of somebody else's that keeps results from counting, once that is more than the usual moment."""
+        """Somebody else's test that keeps results from counting, once that has taken longer than usual."""
         awaited = status.awaited
         if awaited is None or awaited.holder == self._holder or not awaited.is_long_out:
             return ""

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from bestarm.study.continuations import Outlook
 
 MOST_ARMS = 50
-"""Arms that `status` shows unless it is asked for all."""
+"""How many arms `status` shows unless asked for all."""
 
 MOST_LATE = 5
-"""Overdue tests, and such as were set aside, that it names."""
+"""How many tests it names that are overdue or set aside."""
 
 _STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
 _CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
@@ -76,7 +76,7 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
         yield f"{late}: waiting for {now.awaited}"
-    # They keep nothing from counting yet, but somebody has to see to them.
+    # They do not hold up anything yet, but need somebody's attention.
     others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
     for test in others[:MOST_LATE]:
         yield f"Also out: {test}"

@@ -55,7 +55,7 @@ def tell(
     if table is not None:
         study = open_study(name, db, worker)
         with results_file(table) as (file, called), repeatable_with_key():
-            # The same lines may well be piped in twice, as yes and no often are; a file is one set of results.
+            # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
             said = recorded_words(study, tell_results(study, file, called, once=table != "-", key=key))
     elif arm is not None and metric is not None:
         value = read_value(words[0].strip())

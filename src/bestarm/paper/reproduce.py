@@ -10,7 +10,7 @@ from bestarm.analysis.drawing import require_plots
 from bestarm.analysis.page import Block, Heading, Items, Text, from_json, to_html, to_json, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES, page_part
 from bestarm.paper.published import DEPARTURES
-from bestarm.simulation.campaign import CampaignResult, Progress, replacing
+from bestarm.simulation.campaign import CampaignProgress, CampaignResult, replacing
 from bestarm.validation import InvalidInput
 
 _SLOW_ON_DRUG = "performance-first"
@@ -39,7 +39,7 @@ def reproduce(
     workers: int | None = None,
     device: str = "cpu",
     slow_drug_policies: bool = False,
-    progress: Callable[[str], Progress | None] | None = None,
+    progress: Callable[[str], CampaignProgress | None] | None = None,
 ) -> dict[str, CampaignResult]:
     """Compute one experiment ("table1", "figure2", "drug", "bounds") or "all", and write figures and page to `folder`.
 

@@ -27,7 +27,7 @@ from bestarm.validation import InvalidInput
 CHUNK_SECONDS = 1.0
 """How long a task should take: long enough to be worth sending, short enough to lose."""
 
-Progress = Callable[[int, int, float | None], None]
+CampaignProgress = Callable[[int, int, float | None], None]
 """Called with (runs done, runs in all, seconds left or None)."""
 
 
@@ -110,7 +110,7 @@ class Campaign:
         executor: str | Executor | None = None,
         workers: int | None = None,
         device: str = "cpu",
-        progress: Progress | None = None,
+        progress: CampaignProgress | None = None,
     ) -> CampaignResult:
         """Compute what is missing in `folder`, on a device as in `simulate`, and write the tables there.
 

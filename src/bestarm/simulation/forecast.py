@@ -18,7 +18,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Problem, lacks_means
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.simulate import CHUNK_SECONDS, Progress, Simulation, whole
+from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
 from bestarm.theory.information import Flags, truth
@@ -143,7 +143,7 @@ def forecast(
     executor: str | Executor | None = None,
     workers: int | None = None,
     device: str = "cpu",
-    progress: Progress | None = None,
+    progress: RunsProgress | None = None,
 ) -> Forecast:
     """Simulate `runs` studies of `problem`, the means of whose arms are guesses: numbers or ranges (low, high).
 

@@ -25,7 +25,7 @@ DEFAULT_MAX_TESTS = 10**9
 CHUNK_SECONDS = 0.2
 """How long a chunk of runs should take: short enough for a smooth progress bar and a quick end on Ctrl-C."""
 
-Progress = Callable[[int, int], None]
+RunsProgress = Callable[[int, int], None]
 """Called with (runs done, tests done) as chunks come in."""
 
 
@@ -156,7 +156,7 @@ def simulate(
     executor: str | Executor | None = None,
     workers: int | None = None,
     device: str = "cpu",
-    progress: Progress | None = None,
+    progress: RunsProgress | None = None,
 ) -> Simulation:
     """Simulate `runs` independent studies of `problem`, whose arms must have their true means.
 

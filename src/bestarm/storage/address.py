@@ -15,16 +15,16 @@ _SHOWN = {
     *("host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "port"),
     *("sslmode", "target_session_attrs", "tcp_user_timeout"),
 }
-"""Options of a URL that tell nobody a secret. Whatever else stands there may be one, or the rest of one."""
+"""Options of a URL that tell nobody a secret. Any other option may hold one, or part of one."""
 
 _LIKE_A_SERVER = re.compile(
     r"\s*postgres\w*(\+\w+)?:|.*\bpass\w*\s*=|.*\bsslpassword\s*=|[^/\\]*:[^/\\]*@", re.IGNORECASE | re.DOTALL
 )
-"""A path that is none: a URL without its slashes or its scheme, or what other programs take for an address."""
+"""Looks like a path but is not: a URL without its slashes or scheme, or an address in another program's style."""
 
 
 def read_address(url: str) -> sa.URL:
-    """The address that a path or URL means; `InvalidInput` if it means none, which repeats nothing secret."""
+    """The address that a path or URL stands for. Otherwise `InvalidInput`, which repeats nothing secret."""
     if "://" not in url:
         if _LIKE_A_SERVER.match(url):
             raise InvalidInput(
@@ -54,7 +54,7 @@ def read_address(url: str) -> sa.URL:
 
 
 def _is_torn(address: sa.URL, rest: str) -> bool:
-    """Whether a part of a password may have been taken for a part of what follows it, and would be shown as such."""
+    """Whether part of a password may have been read as part of what follows it, and would be shown."""
     if address.password is not None:
         return rest.count("@") > 1
     if address.username is not None:
@@ -63,7 +63,7 @@ def _is_torn(address: sa.URL, rest: str) -> bool:
 
 
 def shown_address(url: str) -> str:
-    """The address without anything secret; of one that cannot be read, nothing."""
+    """The address without anything secret. An unreadable address is not shown at all."""
     try:
         address = read_address(url)
     except InvalidInput:

@@ -1,11 +1,12 @@
 """What a storage keeps of a study, and what it promises. `bestarm.testing.storages` holds every storage to it.
 
 Two things make up the record: tests, in the order in which they were issued, and their outcomes. Both only ever
-grow. Everything else (evidence, verdicts, the answer) is recomputed from them. What a method has
-returned from is durable; a method that raises has changed nothing, except that nobody can know this when a server is
-lost at the very moment of a commit: that is `OutcomeUnknown`. So whatever could count twice takes a `request`, a text
-of the caller's making: under the same `request` it is done once, and a repeat returns what the first call did. A
-study's key that does not exist is `InvalidInput` wherever something would be changed; an archived study is
+grow. Everything else (evidence, verdicts, the answer) is recomputed from them.
+
+When a method returns, its change is durable. When it raises, it has changed nothing, with one exception: if a server
+is lost at the moment of a commit, nobody can know, and `OutcomeUnknown` is raised. So every method whose effect could
+count twice takes a `request`, a text that the caller makes up. It is carried out once per `request`; a repeat returns
+what the first call did. Changing a study that does not exist is `InvalidInput`, and changing an archived one is
 `StudyArchived`.
 
 In the record a test is (arm, metric) by number, and a value is as the user gave it.
@@ -33,7 +34,7 @@ class StudyRecord(NamedTuple):
     created: float
     archived: float | None
     revision: int
-    """Grows when something in the past changes (a correction), so that readers start afresh."""
+    """Grows when something in the past changes (a correction). Readers then start over."""
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
 
@@ -47,7 +48,7 @@ class Issued(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a test ended: with a value, or, without one, dropped for a reason."""
+    """How a test ended: with a value, or dropped without one, for a reason."""
 
     value: float | None
     reason: str | None
@@ -55,11 +56,11 @@ class Outcome(NamedTuple):
 
 
 Archived = Literal["false", "true", "only"]
-"""Which studies are listed: without the archived ones, with them, or only they."""
+"""Which studies are listed: without the archived ones, with them, or only those."""
 
 
 Aside = Literal["failed", "timed out", "refused", "lost"]
-"""How an attempt ended: with an error, with a time-out, with a value that cannot be, with its process."""
+"""How an attempt ended: it failed, it timed out, its value was impossible, or its process was lost."""
 
 
 class Pending(NamedTuple):
@@ -71,16 +72,16 @@ class Pending(NamedTuple):
     holder: str
     """Who holds it, or held it last."""
     expires: float
-    """0 if nobody holds it, infinite if it is its holder's until they tell, else when the next heartbeat is overdue."""
+    """When the next heartbeat is overdue; 0 if nobody holds it, infinite if its holder keeps it until they tell."""
     attempts: int
     since: float = 0.0
     """When it was handed to its holder, in seconds since 1970."""
     due: float | None = None
-    """By when its holder wanted to tell it."""
+    """When its holder wanted to tell it by."""
     aside: Aside | None = None
-    """How its attempt ended, as long as nobody has said what that counts; meanwhile nobody is asked to make it."""
+    """How its attempt ended, until somebody says what that counts as. Until then nobody is asked to make it."""
     reason: str = ""
-    """What was said of that attempt."""
+    """What was said about that attempt."""
 
 
 class Entries(NamedTuple):
@@ -91,7 +92,7 @@ class Entries(NamedTuple):
     metrics: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
     ends: npt.NDArray[np.int8]
-    """1 where the last test of a round stands: there the policy decides."""
+    """1 at the last test of a round, where the policy decides."""
     told: npt.NDArray[np.float64]
     """When the outcome was told, in seconds since 1970."""
     arrivals: npt.NDArray[np.int64]
@@ -104,7 +105,7 @@ class Entries(NamedTuple):
 
 
 class Told(NamedTuple):
-    """One outcome as it was recorded; of a corrected test there are several."""
+    """One outcome as it was recorded. A corrected test has several."""
 
     value: float | None
     reason: str | None
@@ -113,7 +114,7 @@ class Told(NamedTuple):
 
 
 class History(NamedTuple):
-    """A test with everything that was recorded of it, the present outcome last; none if it is pending."""
+    """A test with all its recorded outcomes, the current one last. A pending test has none."""
 
     id: int
     arm: int
@@ -156,12 +157,12 @@ class Event(NamedTuple):
 
 Rounds = Sequence[Sequence[tuple[int, int]]]
 PlanRounds = Callable[[int], Rounds]
-"""Called with how many tests are still wanted; returns the next round or rounds, none for "wait". It may take long, so
-it is called outside the storage's lock, and may read the study, what the same call has handed out included."""
+"""Called with the number of tests still wanted. Returns the next round or rounds, or none to wait. It may take long, so
+it is called outside the storage's lock. It may read the study, including what the same call has handed out."""
 
 
 class Storage(abc.ABC):
-    """Keeps studies. Safe to use from many threads, and on one database from many processes, at once."""
+    """Keeps studies. Many threads can use it at once, and many processes can use one database."""
 
     url: str
     """Where it is, without a password."""
@@ -193,7 +194,7 @@ class Storage(abc.ABC):
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
     ) -> list[StudyRecord]:
-        """Up to `limit` studies, the newest first: those with a key below `before` and `contains` in their name."""
+        """Up to `limit` studies, newest first, whose key is below `before` and whose name has `contains` in it."""
         wanted = [
             record
             for record in reversed(self.studies())
@@ -204,12 +205,12 @@ class Storage(abc.ABC):
         return wanted[:limit]
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
-        """What this thread reads inside is all as it was at one moment, where the storage can tell."""
+        """Everything that this thread reads inside is from one moment, if the storage can do that."""
         return contextlib.nullcontext()
 
     @abc.abstractmethod
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
-        """Put a study away, or bring it back. Once this has returned, nothing is recorded in an archived study."""
+        """Put a study away, or bring it back. After this returns, nothing is recorded in an archived study."""
 
     @abc.abstractmethod
     def hand_out(
@@ -225,20 +226,20 @@ class Storage(abc.ABC):
         request: str = "",
         most: int | None = None,
     ) -> list[Issued]:
-        """Hand up to `count` tests to `holder`, no test to two holders at a time.
+        """Hand up to `count` tests to `holder`. No test has two holders at a time.
 
-        With a `lease`, they promise to `renew` before so many seconds have passed; without one the tests stay theirs
-        until they are told, failed or released. `due` is in how many seconds they want to tell them; nothing happens
-        when that is over.
+        With a `lease`, the holder promises to `renew` within that many seconds. Without one, the tests stay theirs
+        until they are told, failed or released. `due` is the number of seconds within which the holder wants to tell
+        them. Nothing happens when that time is up.
 
-        First come tests that nobody holds, and those of holders who are gone: silent for longer than their lease when
-        somebody asked, and still silent half as long again after that. Then comes what is planned already, then what
-        `plan_rounds` returns, and so on until it returns nothing. What it returns counts only if no test has been
-        issued since it was called; else it is called again. If it raises, nothing stays handed out. Every test up to
-        `settled` has an outcome.
+        First come tests that nobody holds, and those of holders who are gone. A holder is gone if they were silent
+        for longer than their lease when somebody asked, and for half as long again after that. Next comes what is
+        already planned, then what `plan_rounds` returns, and so on until it returns nothing. What it returns counts
+        only if no test has been issued since the call; otherwise it is called again. If it raises, nothing stays
+        handed out. Every test up to `settled` has an outcome.
 
-        If `holder` has been handed tests under the same `request` and still holds some, it is those. Otherwise they
-        never hold more than `most` by this, and `HoldsEnough` is raised if they hold so many.
+        If `holder` still holds tests that they were handed under the same `request`, those are returned. Otherwise
+        they end up with no more than `most` tests. `HoldsEnough` is raised if they hold that many already.
         """
 
     @abc.abstractmethod
@@ -254,69 +255,69 @@ class Storage(abc.ABC):
     ) -> Sequence[int]:
         """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
 
-        They are one round, or several if `ends` has the places, from 0, of results that end one; the last always
-        does. What is planned but not handed out is withdrawn, so that these results need not wait for it. A
-        `source` other than "" is taken once only; again it is `SourceTaken`. The same results again under the same
-        `request` are not recorded again; other results under it are `InvalidInput`.
+        They form one round, or several: `ends` has the positions, from 0, of the results that end a round. The last
+        result always does. What is planned but not handed out is withdrawn, so that these results need not wait for
+        it. A `source` other than "" is accepted only once; again it is `SourceTaken`. The same results under the same
+        `request` are not recorded again; different results under it are `InvalidInput`.
         """
 
     @abc.abstractmethod
     def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
-        """Record a test's value, unless it has an outcome: then that is returned and nothing changes.
+        """Record a test's value. If it has an outcome already, return that and change nothing.
 
-        Anybody may tell a test, except who held it before it was handed to somebody else: which of the two attempts
+        Anybody may tell a test, except a former holder after it was handed to somebody else: which of the two attempts
         counts must not depend on which is quicker. That is `HandedOn`. `InvalidInput` if there is no such test.
         """
 
     @abc.abstractmethod
     def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
-        """Record values of several tests, all or nothing: nothing if some have another outcome, which is returned."""
+        """Record the values of several tests, all or none: if some have a different outcome, return those outcomes."""
 
     @abc.abstractmethod
     def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
-        """Replace the value of a test that has an outcome, keeping the old one in the log; returns the old one."""
+        """Replace the value of a test that has an outcome. The old one stays in the log and is returned."""
 
     @abc.abstractmethod
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
-        """End a test without a value, unless it has an outcome: then that is returned and nothing changes.
+        """End a test without a value. If it has an outcome already, return that and change nothing.
 
         `HandedOn` as for `tell`.
         """
 
     @abc.abstractmethod
     def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
-        """Note a failed attempt, whoever made it, and free the test; of a former holder it is noted and no more."""
+        """Note a failed attempt, whoever made it, and free the test. A former holder's is only noted."""
 
     @abc.abstractmethod
     def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str, *, request: str = "") -> None:
-        """Note that the attempt of `holder`, who holds the test, ended so, and keep the test from being handed out.
+        """Note how the attempt of `holder`, who holds the test, ended, and hand the test to nobody.
 
-        It stays so until somebody tells, fails, releases or drops it.
+        It stays set aside until somebody tells, fails, releases or drops it.
         """
 
     @abc.abstractmethod
     def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
-        """Free tests unmeasured, whoever holds them; those that `holder` has lost to somebody else stay with them.
+        """Free unmeasured tests, whoever holds them. Those that `holder` has lost to somebody else stay there.
 
-        To free what somebody else holds is noted in the log.
+        Freeing what somebody else holds is noted in the log.
         """
 
     def release_held_by(self, key: int, name: str, holder: str, *, request: str = "") -> list[int]:
-        """Free, in the name of `holder`, everything that `name` holds; returns those tests, none for a repeat."""
+        """Free, in the name of `holder`, everything that `name` holds. Returns those tests; none for a repeat."""
         held = [row.id for row in self.pending(key) if row.holder == name and row.expires > 0.0]
         self.release(key, held, holder, request=request)
         return held
 
     @abc.abstractmethod
     def renew(self, key: int, tests: Sequence[int], holder: str, lease: float) -> None:
-        """A heartbeat: `holder` promises to be heard of again within `lease` seconds, for the tests they hold."""
+        """A heartbeat: `holder` keeps the tests they hold and promises another within `lease` seconds."""
 
     @abc.abstractmethod
     def test(self, key: int, test: int) -> tuple[Issued, Outcome | None] | None:
         """A test and its outcome, or None if there is no such test."""
 
     def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
-        """Those of the tests that there are, and their outcomes."""
+        """Those of the tests that exist, and their outcomes."""
         found = {test: self.test(key, test) for test in tests}
         return {test: issued for test, issued in found.items() if issued is not None}
 
@@ -331,7 +332,7 @@ class Storage(abc.ABC):
     def arrivals(self, key: int, after: int) -> Iterator[Entries]:
         """In a study by arrival, the tests whose outcomes arrived after number `after`, in that order.
 
-        What was read once stays as it was: nothing ever arrives before it.
+        What has been read does not change: nothing ever arrives before it.
         """
 
     @abc.abstractmethod
@@ -347,7 +348,7 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def last_event(self, key: int) -> int:
-        """A number that grows with every line of the log that is neither of a test issued nor of an outcome."""
+        """A number that grows with every line of the log other than tests issued and outcomes."""
 
     @abc.abstractmethod
     def issued(self, key: int) -> int:
@@ -363,10 +364,17 @@ class Storage(abc.ABC):
 
     @abc.abstractmethod
     def history(self, key: int) -> Iterator[History]:
-        """Every test in the order of issue, read piece by piece: memory does not grow with their number.
+        """Every test in the order of issue, read piece by piece, so that memory does not grow with their number.
 
         In a study by arrival those with an outcome come first, in the order in which they arrived.
         """
+
+    def change_mark(self) -> object | None:
+        """A value to compare. As long as it stays equal, nothing at all has been written to the database.
+
+        It may change without a write. None means that the storage cannot tell.
+        """
+        return None
 
     def close(self) -> None:
         """Let go of connections."""

@@ -1,6 +1,6 @@
 """Many rows into a table at once, inside the transaction of a caller.
 
-Not through SQLAlchemy, which would take longer over them than the database does.
+This bypasses SQLAlchemy, which would take longer than the database itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AT_ONCE = 100
 def insert_rows(
     connection: sa.Connection, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Iterable[Any]]
 ) -> None:
-    """Insert rows of `columns`, which are as long as each other and are read once; `same` is the same in all rows."""
+    """Insert rows of `columns`, all of one length and read once. `same` is the same in every row."""
     try:
         if connection.dialect.name == "sqlite":
             _insert(connection, table, same, columns)
@@ -49,7 +49,7 @@ def _insert(
 def _copy(
     connection: sa.Connection, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Iterable[Any]]
 ) -> None:
-    # Endless columns of the same, as long as the others go on.
+    # A constant column is as long as the others.
     rows = zip(*columns.values(), *map(itertools.repeat, same.values()), strict=False)
     cursor: Any = connection.connection.cursor()
     with cursor, cursor.copy(f"COPY {table.name} ({_names(connection, columns, same)}) FROM STDIN") as copy:

@@ -1,45 +1,43 @@
-"""Whether anything at all has been written to a database: one small question that spares many."""
+"""Whether anything at all has been written to a database: one small question that saves many larger ones."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Storage
 from bestarm.storage.database import Database
-from bestarm.storage.sql import SQLStorage
 
 _QUESTIONS = {
-    # Changes with every commit of another connection, in whatever process.
+    # Changes with every commit of another connection, in any process.
     "sqlite": "PRAGMA data_version",
-    # Which transactions are visible: as long as these are the same, so is all that can be read.
+    # Which transactions are visible. While these are the same, everything that can be read is the same.
     "postgresql": "SELECT CAST(pg_current_snapshot() AS text)",
 }
 
 
-class Pulse:
-    """Beats of a database. As long as two are equal, nothing was written in between."""
+class ChangeWatch:
+    """Looks for changes through a connection of its own, since SQLite tells each connection what the others did."""
 
-    def __init__(self, storage: Storage, url: str) -> None:
-        self._database: Database | None = None
-        if isinstance(storage, SQLStorage):
-            database = Database(url, create=True)
-            self._database = None if database.in_memory else database
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._engine: sa.Engine | None = None
         self._connection: sa.Connection | None = None
         self._connections = 0
+        self._process = os.getpid()
         self._lock = threading.Lock()
 
-    def read(self) -> object | None:
-        """The present beat; None if it cannot be told, which is different from any other."""
-        if self._database is None:
+    def mark(self) -> object | None:
+        """As `Storage.change_mark`. A database in memory cannot tell."""
+        if self._database.in_memory or self._process != os.getpid():
             return None
         with self._lock:
             try:
                 if self._connection is None:
-                    # Of its own, for SQLite tells each connection what the others did.
-                    self._connection = self._database.engine.connect()
+                    self._engine = self._engine or self._database.new_engine()
+                    self._connection = self._engine.connect()
                     self._connections += 1
                 question = _QUESTIONS[self._connection.dialect.name]
                 return self._connections, self._connection.exec_driver_sql(question).scalar()
@@ -54,8 +52,11 @@ class Pulse:
             self._connection = None
 
     def close(self) -> None:
+        """Let go of the connection; the next mark opens another."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             self._drop()
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            if self._engine is not None:
+                self._engine.dispose()
+                self._engine = None

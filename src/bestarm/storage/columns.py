@@ -11,7 +11,7 @@ Result = tuple[int, int, float]
 
 
 class Columns(Sequence[Result]):
-    """Results in order. As a sequence it has tuples, which are made when they are looked at."""
+    """Results in order. As a sequence it yields tuples, made when they are accessed."""
 
     def __init__(self, results: Iterable[Result] = ()) -> None:
         self.arms, self.metrics, self.values = array("i"), array("i"), array("d")

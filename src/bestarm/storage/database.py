@@ -1,6 +1,6 @@
 """A database of studies: its address, connections, transactions, and the version of its tables.
 
-Connections commit each statement by themselves; what takes several is wrapped in an explicit transaction.
+Connections commit each statement on their own. What takes several statements is wrapped in a transaction.
 """
 
 from __future__ import annotations
@@ -20,16 +20,12 @@ from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.storage import schema
 from bestarm.storage.address import read_address, secrets_of, shown_address
-from bestarm.storage.errors import BUSY_SECONDS, busy, complaint, unknown_outcome
+from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, unknown_outcome
 from bestarm.storage.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
 """Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
-
-
-class NoStudiesYet(InvalidInput):
-    """A database that can be reached and in which no study was ever made."""
 
 
 class Database:
@@ -50,12 +46,13 @@ class Database:
             _check_path(str(address.database), create=create)
             address = self._readable(address)
         self.clock = time.time
-        """What time it is, for SQLite; PostgreSQL's server has a clock of its own, one for all machines."""
+        """The time, for SQLite. A PostgreSQL server has its own clock, one for all machines."""
         self.server_time: Any = sa.func.extract("epoch", sa.func.clock_timestamp()).cast(sa.Double)
-        self.engine = self._new_engine(address)
+        self._address = address
+        self.engine = self.new_engine()
         self._process = os.getpid()
         self._here = threading.local()
-        # A database in memory has one connection, which threads take in turns.
+        # A database in memory has a single connection, which threads take turns to use.
         self._one_at_a_time: Any = threading.Lock() if self.in_memory else contextlib.nullcontext()
         self._make_turns()
         _databases.add(self)
@@ -68,7 +65,7 @@ class Database:
             raise
 
     def _readable(self, address: sa.URL) -> sa.URL:
-        """Where to read the file from: a file in a folder that cannot be written may take a detour."""
+        """Where to read the file from. In a folder that cannot be written it may have to be a copy."""
         path = str(address.database)
         reading = how_to_read(path) if os.path.exists(path) else "as usual"
         if reading == "as it stands":
@@ -83,10 +80,11 @@ class Database:
             return address.set(database=self._copy.path)
         return address
 
-    def _new_engine(self, address: sa.URL) -> sa.Engine:
+    def new_engine(self) -> sa.Engine:
+        """A pool of connections of its own."""
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         if not self.is_sqlite:
-            return self._new_server_engine(address, options)
+            return self._new_server_engine(self._address, options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
         if self.in_memory:
             options |= {"poolclass": StaticPool}
@@ -94,15 +92,15 @@ class Database:
         elif self._standing is None:
             options["max_overflow"] = 15
         else:
-            # Nothing that was read is kept from one time to the next.
+            # Nothing is cached between reads.
             arguments, standing = options.pop("connect_args"), self._standing
             options |= {"poolclass": NullPool, "creator": lambda: standing.connect(**arguments)}
-        engine = sa.create_engine(address, **options)
+        engine = sa.create_engine(self._address, **options)
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
 
     def _refuse_changes(self) -> None:
-        """What would be written into a copy would be lost."""
+        """Anything written into a copy would be lost."""
         self.engine.dispose()
         sa.event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON"))
 
@@ -117,7 +115,7 @@ class Database:
             ) from None
         plain, answer_seconds = take_answer_limit(address)
         limits = connect_arguments(plain)
-        # A type that we do not use: to look for it would take each new connection three questions.
+        # A type that we do not use. Looking for it would take three queries on each new connection.
         options |= {"use_native_hstore": False, "pool_pre_ping": True, "connect_args": limits}
         engine = sa.create_engine(plain, **options)
         watch_connections(engine, answer_seconds)
@@ -125,7 +123,7 @@ class Database:
 
     @contextlib.contextmanager
     def connect(self, *, changes: bool = False) -> Iterator[sa.Connection]:
-        """A connection; inside a transaction of this thread, its own. `changes` if a statement changes something."""
+        """A connection. Inside a transaction of this thread, it is that one's. `changes` if a statement writes."""
         if self._process != os.getpid():
             self._after_fork()
         current = getattr(self._here, "connection", None)
@@ -138,7 +136,7 @@ class Database:
         except sa.exc.IntegrityError:
             raise
         except UnicodeDecodeError:
-            # SQLite quotes damaged names when it complains, and its driver cannot read that.
+            # SQLite's error messages quote damaged names, which its driver cannot decode.
             raise InvalidInput(
                 "storage", self.url, "is damaged (texts in it are not UTF-8); restore it from a copy"
             ) from None
@@ -148,7 +146,7 @@ class Database:
             raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
 
     def _make_turns(self) -> None:
-        # SQLite lets those wait who find it locked by sleeping and trying again; in a queue they lose no time.
+        # Whoever finds SQLite locked sleeps and tries again. In a queue no time is lost.
         self._turn = threading.Lock() if self.is_sqlite and not self.in_memory else None
 
     @contextlib.contextmanager
@@ -162,7 +160,7 @@ class Database:
         if self._process != os.getpid():
             self._after_fork()
         turn = None if self._is_inside else self._turn
-        # Whoever is first may wait for another process; nobody waits longer than they would alone.
+        # The first in line may wait for another process. Nobody waits longer than they would alone.
         if turn is not None and not turn.acquire(timeout=BUSY_SECONDS):
             raise busy(self.url)
         try:
@@ -178,7 +176,7 @@ class Database:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """What this thread reads inside is all as it was at one moment. Nothing may be written."""
+        """Everything that this thread reads inside is from one moment. Nothing may be written."""
         if self._is_inside:
             yield
             return
@@ -190,7 +188,7 @@ class Database:
                 yield
             finally:
                 self._here.connection = None
-                # There is nothing to lose; what broke the connection shows at its next use.
+                # There is nothing to lose. A broken connection shows at its next use.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
 
@@ -199,7 +197,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """All or nothing. On SQLite it takes the one write lock at once, so that no reader becomes a writer halfway."""
+        """All or nothing. On SQLite it takes the write lock up front, so that no reader becomes a writer halfway."""
         with self._in_turn(), self.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
             self._here.connection = connection
@@ -207,7 +205,7 @@ class Database:
                 yield connection
                 self._commit(connection)
             except BaseException:
-                # What made us fail may have broken the connection too; the database then rolls back by itself.
+                # Whatever failed may have broken the connection too. The database then rolls back on its own.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
                 raise
@@ -237,7 +235,7 @@ class Database:
             )
         self._process = os.getpid()
         self._here = threading.local()
-        # Whoever was writing in the parent is not here to end it.
+        # A thread that was writing in the parent does not exist here, and cannot finish.
         self._make_turns()
         self.engine.dispose(close=False)
 
@@ -283,7 +281,7 @@ class Database:
     def _check_free(self, connection: sa.Connection, create: bool) -> None:
         """Whether we may make our tables here. PostgreSQL databases are shared with other programs, files are not."""
         tables = sa.inspect(connection).get_table_names() if self.is_sqlite else []
-        # A second look, for another process may have made ours since the first.
+        # Look again, since another process may have made ours in the meantime.
         if tables and schema.schema.name not in tables:
             raise InvalidInput(
                 "storage", self.url, "is a database of another program; give a path of its own to bestarm"
@@ -302,7 +300,7 @@ _databases: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
 def _before_fork() -> None:
-    """Close idle connections, so that no child inherits one: SQLite must not be closed by two processes."""
+    """Close idle connections, so that no child inherits one: two processes must not close one SQLite connection."""
     for database in list(_databases):
         if not database.in_memory:
             with contextlib.suppress(Exception):
@@ -314,7 +312,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _is_lost(error: Exception) -> bool:
-    """Whether the connection broke: then what was under way may have been done or not."""
+    """Whether the connection broke. Then what was under way may or may not have been done."""
     return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
 
 
@@ -343,7 +341,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
 
 
 def _use_write_ahead_log(connection: sa.Connection) -> None:
-    """Readers do not wait for writers. The file keeps this setting, so it is made once we know that the file is ours.
+    """Readers do not wait for writers. The file keeps this setting, so set it only once we know the file is ours.
 
     A file that cannot be written can still be read as it is.
     """

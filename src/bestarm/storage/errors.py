@@ -1,4 +1,4 @@
-"""What can go wrong with a storage, and a database's own complaints in the user's words: what is wrong, what to do."""
+"""What can go wrong with a storage, and what databases complain of, in the user's words: what is wrong, what to do."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class ConnectionLost(StorageError):
 
 
 class OutcomeUnknown(ConnectionLost):
-    """The connection was lost while the server was doing what it was told: nobody here knows whether it has done it.
+    """The connection was lost while the server was at work. Nobody here knows whether it finished.
 
-    To repeat it is safe: what has a key (or is about one test) is recorded once.
+    Repeating it is safe: what has a key, or concerns one test, is recorded once.
     """
 
     def __init__(self, said: str, key: str | None = None, advice: str = "") -> None:
         super().__init__(f"{said}; {advice}" if advice else said)
         self.said = said
-        """What has happened, without a word on how to go on."""
+        """What happened, without advice on how to go on."""
         self.key = key
-        """The key under which a repeat is known again, if there is one."""
+        """The key by which a repeat is recognized, if there is one."""
         self._advice = advice
 
     def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[str, str | None, str]]:
         return type(self), (self.said, self.key, self._advice)
 
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
-        """The same with a word on how to repeat it."""
+        """The same, with advice on how to repeat it."""
         return OutcomeUnknown(self.said, key, advice)
 
 
@@ -51,8 +51,12 @@ class SourceTaken(InvalidInput):
     kind = "source taken"
 
 
+class NoStudiesYet(InvalidInput):
+    """The database can be reached, but no study was ever made in it."""
+
+
 class StudyArchived(InvalidInput):
-    """The study has been put away: it can be read and not changed."""
+    """The study has been put away: it can be read but not changed."""
 
     kind = "archived"
 
@@ -65,7 +69,7 @@ class StudyArchived(InvalidInput):
 
 
 class HandedOn(InvalidInput):
-    """The test has been handed to somebody else, whose result counts and not the former holder's."""
+    """The test has been handed to somebody else. Their result counts, not the former holder's."""
 
     kind = "handed on"
 
@@ -79,7 +83,7 @@ class HandedOn(InvalidInput):
 
 
 class HoldsEnough(InvalidInput):
-    """Somebody asks for tests who holds as many as they may."""
+    """Whoever asks for tests holds as many as they may already."""
 
     kind = "holds enough"
 

@@ -1,4 +1,4 @@
-"""Issuing tests in SQL: what is planned, what goes to whom, and what nobody holds any more.
+"""Issuing tests in SQL: what is planned, what goes to whom, and what nobody holds anymore.
 
 Everything here happens inside the transaction of a caller who has locked the study.
 """
@@ -23,7 +23,7 @@ Planned = tuple[int, int, int]
 """Arm, metric, and 1 if the test ends a round."""
 
 
-# Made once: to put a statement together takes longer than to run it.
+# Made once, since putting a statement together takes longer than running it.
 _OF_STUDY = queue.c.study == sa.bindparam("key")
 OVERDUE = queue.c.expires <= sa.bindparam("now")
 _NOTICE_SILENCE = (
@@ -31,13 +31,13 @@ _NOTICE_SILENCE = (
     .where(_OF_STUDY, OVERDUE, queue.c.expires > 0.0, queue.c.silent.is_(None))
     .values(silent=sa.bindparam("now"))
 )
-# Who was asleep, or could not reach the database, and is back has the time to be heard of.
+# Leaves time for a heartbeat from a holder that was asleep, or cut off from the database, and is back.
 _IS_GONE = queue.c.silent + 0.5 * sa.func.coalesce(queue.c.lease, 0.0) <= sa.bindparam("now")
 _FREE = (
     sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
     .where(_OF_STUDY, OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
-    # The sum keeps SQLite from reading the whole queue in order instead of the few whose time is over.
+    # The sum keeps SQLite from reading the whole queue in order, instead of the few that are overdue.
     .order_by(queue.c.test + 0)
     .limit(sa.bindparam("count"))
 )
@@ -124,7 +124,7 @@ def issue_given(
 
 
 class Terms(NamedTuple):
-    """Who is handed tests now, how long their silence is taken for life (for good, if None), and when they are due."""
+    """Who is handed tests now, how long they may stay silent (forever, if None), and when the tests are due."""
 
     holder: str
     now: float
@@ -134,7 +134,7 @@ class Terms(NamedTuple):
     """The key under which they asked."""
 
     def columns(self) -> dict[str, Any]:
-        """What the queue keeps of it."""
+        """The columns of the queue."""
         return {
             "holder": self.holder,
             "since": self.now,
@@ -161,7 +161,7 @@ def note(
 
 
 def text(words: str) -> str:
-    """As the databases can keep it: a command's complaint may hold anything."""
+    """The text as databases can keep it: a command's error output may hold anything."""
     if words.isascii() and "\0" not in words:
         return words
     return words.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
@@ -173,7 +173,7 @@ def hand_new(connection: sa.Connection, key: int, new: Sequence[Issued], terms: 
 
 
 def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) -> list[Issued]:
-    """Up to `count` tests that nobody holds any more go to a new holder; the former ones cannot tell them then."""
+    """Hand up to `count` tests that nobody holds anymore to a new holder. Former holders can no longer tell them."""
     connection.execute(_NOTICE_SILENCE, {"key": key, "now": terms.now})
     free = connection.execute(_FREE, {"key": key, "now": terms.now, "count": count}).all()
     if not free:
@@ -187,7 +187,7 @@ def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) ->
     connection.execute(mine, [{"id": row.test} for row in free])
     for row in free:
         if row.holder != terms.holder:
-            # They may have held it before, lost it and had it again.
+            # They may have held it before, lost it and gotten it back.
             known = sa.select(former).where(
                 former.c.study == key, former.c.test == row.test, former.c.holder == row.holder
             )
@@ -200,7 +200,7 @@ def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) ->
 
 
 def forget_told(connection: sa.Connection, key: int, settled: int, *, by_arrival: bool) -> None:
-    """Clear the queue of tests that have an outcome, as far as that is known."""
+    """Remove tests from the queue that are known to have an outcome."""
     if by_arrival:
         connection.execute(_FORGET_TOLD, {"key": key})
     elif settled:
@@ -229,17 +229,49 @@ class Plans:
             return 0, 0, []
         last, number = row
         present = connection.execute(_PRESENT, {"key": key}).first()
-        # Results measured without asking have a number of their own, which withdraws the rest of the plan before.
+        # Results measured without asking get a number of their own, which withdraws the rest of the previous plan.
         if not count or present is None or present.round != number:
             return last, number, []
         done = last + 1 - present.first
         return last, number, self._plan(connection, key, number, present.first)[done : done + count]
 
     def _plan(self, connection: sa.Connection, key: int, number: int, first: int) -> list[Planned]:
-        # A plan once committed never changes, and parsing a long one at every test would take milliseconds.
+        # A committed plan never changes, and parsing a long one for every test would take milliseconds.
         known = self._read.get(key)
         if known is None or known[:2] != (number, first):
             text = connection.execute(sa.select(rounds.c.tests).where(rounds.c.study == key)).scalar_one()
             known = number, first, [(arm, metric, ends) for arm, metric, ends in json.loads(text)]
             self._read[key] = known
         return known[2]
+
+
+FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
+"""What the queue says of a test that nobody holds."""
+
+
+def _is_of(key: int, ids: Sequence[int]) -> tuple[Any, Any]:
+    return queue.c.study == key, queue.c.test.in_(ids)
+
+
+def of_tests(key: int, ids: Sequence[int]) -> sa.Update:
+    return sa.update(queue).where(*_is_of(key, ids))
+
+
+def not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
+    """Those of the tests that `holder` has not lost to somebody else."""
+    lost = sa.exists().where(
+        former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
+    )
+    return of_tests(key, ids).where(~lost)
+
+
+def free_tests(connection: sa.Connection, key: int, ids: Sequence[int], holder: str, now: float) -> None:
+    """Nobody holds these tests anymore. The log says whose they were."""
+    for start in range(0, len(ids), 500):
+        part = ids[start : start + 500]
+        others = sa.select(queue.c.test, queue.c.holder).where(
+            *_is_of(key, part), queue.c.holder != text(holder), queue.c.expires > 0.0, ~has_outcome
+        )
+        for test, other in connection.execute(others).all():
+            note(connection, key, "released", holder, f"held by {other}", now, test)
+        connection.execute(not_lost(key, part, holder).values(FREED))

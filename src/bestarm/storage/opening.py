@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from bestarm.plugins import load_plugin
 from bestarm.storage.base import Storage
@@ -12,7 +13,7 @@ DEFAULT_URL = "bestarm.db"
 
 
 def default_url() -> str:
-    """Where studies are kept when nobody says: `BESTARM_DB`, or else `bestarm.db` in the present folder."""
+    """Where studies are kept by default: `BESTARM_DB`, or else `bestarm.db` in the current folder."""
     return os.environ.get("BESTARM_DB") or DEFAULT_URL
 
 
@@ -27,13 +28,34 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        # Of a URL nothing is repeated: it may hold a password.
+        # Do not repeat any part of a URL: it may hold a password.
         said = UNSTATED if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else url
         raise InvalidInput("storage", said, "must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     if (make := load_plugin("bestarm.storages", scheme)) is not None:
         made: Storage = make(url, create=create)
         return made
+    # SQLAlchemy is slow to load, and not every storage needs it.
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
+
+
+def missing_file(url: str) -> Path | None:
+    """The file that a path names, if it does not exist yet. None if it exists, or for a URL.
+
+    `InvalidInput` if it is neither a path nor a URL.
+    """
+    from bestarm.storage.address import read_address
+
+    if "://" in url:
+        return None
+    read_address(url)
+    return None if Path(url).exists() else Path(url)
+
+
+def shown_url(url: str) -> str:
+    """The path or URL without anything secret."""
+    from bestarm.storage.address import shown_address
+
+    return shown_address(url)

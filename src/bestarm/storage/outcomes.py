@@ -1,8 +1,8 @@
-"""Recording outcomes in SQL: one for each test, from whoever may tell it, numbered where the order of arrival counts.
+"""Recording outcomes in SQL: one per test, from whoever may tell it, numbered where the order of arrival counts.
 
-Telling a result, the commonest thing by far, is one statement that commits by itself: an insert that does nothing if
-the test has an outcome, is somebody else's by now, or is of an archived study. On PostgreSQL it locks the study's entry
-against who would archive it, and against nobody else.
+Telling a result is by far the most common thing to do. It is one statement that commits on its own: an insert that
+does nothing if the test has an outcome, is somebody else's by now, or belongs to an archived study. On PostgreSQL it
+locks the study's entry against archiving, and against nothing else.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORMER = sa.exists().where(
 def _settling(database: Database) -> Any:
     """The statement that records an outcome, unless the test has one, its teller has lost it or the study is archived.
 
-    Compiled once and for all: to put it together would cost as much as to run it.
+    Compiled once, since putting it together would cost as much as running it.
     """
     columns: dict[str, Any] = {
         column.name: sa.cast(sa.bindparam(column.name, type_=column.type), column.type) for column in outcomes.c
@@ -48,7 +48,7 @@ def _settling(database: Database) -> Any:
         columns["arrival"] = sa.case((studies.c.by_arrival == one, number))
     else:
         insert = postgresql.insert(outcomes)
-        # One clock for all machines, the server's. Who counts up keeps the others waiting until the outcome is there.
+        # One clock for all machines, the server's. Whoever counts up makes the others wait until the outcome is there.
         counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + one)
         counting = counted.returning(arrivals.c.last).cte("counted")
         columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
@@ -79,7 +79,7 @@ class Outcomes:
         holder: str,
         reason: str | None = None,
     ) -> Outcome | None:
-        """Record an outcome, unless the test has one: then return that. `HandedOn` if the holder has lost the test."""
+        """Record an outcome. If the test has one, return that. `HandedOn` if the holder has lost the test."""
         row = outcome_row(key, test, value, holder, self._database.clock(), reason)
         positions = self._statement.positiontup
         values: Any = row if positions is None else tuple(row[name] for name in positions)

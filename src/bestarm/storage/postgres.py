@@ -1,8 +1,8 @@
 """Connections to PostgreSQL that do not wait forever: a server, or the way to it, may fall silent without hanging up.
 
 The system's own limits (`tcp_user_timeout`, keepalives) notice what is not acknowledged. A machine in between may
-acknowledge everything and pass nothing on, so whoever waits for an answer asks now and then, over a second
-connection, whether the server is still at work on it. Thus what takes long may take long, and what is lost is noticed.
+acknowledge everything and pass nothing on. So a client that waits for an answer asks now and then, over a second
+connection, whether the server is still working on it. Slow answers may be slow, and lost ones are noticed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bestarm.validation import InvalidInput
 T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
-"""How long a server may be silent before it is asked whether it is still there."""
+"""Seconds of silence after which a server is asked whether it is still there."""
 
 _PATIENCE = 10
 """So many times as long an answer is waited for, if the server is there and cannot say what it is doing for us."""
@@ -38,19 +38,19 @@ _LIMITS: dict[str, int] = {
 
 _SERVER_LIMITS = {
     "lock_timeout": f"{BUSY_SECONDS:g}s",
-    # A client that is gone must not keep the others out. While it decides what to do next it is idle too.
+    # A client that is gone must not keep the others out. A client that is deciding what to do next is idle too.
     "idle_in_transaction_session_timeout": "120s",
     "tcp_keepalives_idle": "30s",
     "tcp_keepalives_interval": "10s",
     "tcp_keepalives_count": "3",
 }
-"""Of the server's side, for our sessions; what somebody has set, on the server or in the URL, counts instead."""
+"""Limits on the server's side, for our sessions. What is set on the server or in the URL takes precedence."""
 
 _FULL = "too many clients|connection slots"
 
 
 def connect_arguments(address: sa.URL) -> dict[str, Any]:
-    """The limits of the client's side, as far as neither the URL nor the environment has them."""
+    """The limits on the client's side that neither the URL nor the environment sets."""
     given = set(address.query)
     if os.environ.get("PGCONNECT_TIMEOUT"):
         given.add("connect_timeout")
@@ -74,11 +74,11 @@ def take_answer_limit(address: sa.URL) -> tuple[sa.URL, float]:
 
 
 class Unanswered(psycopg.OperationalError):
-    """The server has not answered and nothing is known of it."""
+    """The server has not answered, and nothing is known about it."""
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection that gives up waiting for an answer when the server is not at work on it."""
+    """A connection that stops waiting for an answer when the server is not working on it."""
 
     answer_seconds = ANSWER_SECONDS
     _arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None
@@ -88,7 +88,7 @@ class WatchedConnection(psycopg.Connection[Any]):
         return super().wait(self._watched(gen), *args, **more)
 
     def _watched(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Passes on what the driver waits for, and looks at the clock whenever it waits in vain."""
+        """Passes on what the driver waits for, and checks the clock each time nothing came."""
         try:
             wanted = next(gen)
             begun = looked = time.monotonic()
@@ -99,7 +99,7 @@ class WatchedConnection(psycopg.Connection[Any]):
                 if ready:
                     begun, looked, doubted = now, now, False
                 elif doubted:
-                    # Nor has the answer come since the server said that it has given it.
+                    # The server says that it has answered, and the answer still has not come.
                     self._give_up()
                 elif now - looked > self.answer_seconds:
                     doubted = not self._may_come(now - begun)
@@ -121,10 +121,10 @@ class WatchedConnection(psycopg.Connection[Any]):
         raise Unanswered("the server does not answer")
 
     def _works(self) -> bool | None:
-        """Whether the server is busy with what we have told it; None if that cannot be known."""
+        """Whether the server is working on our statement. None if that cannot be known."""
         assert self._arguments is not None
         args, more = self._arguments
-        # Of several servers in the URL, the one that we speak to.
+        # If the URL has several servers, the one that we are connected to.
         there = {"host": self.info.host, "port": self.info.port, "autocommit": True}
         try:
             with contextlib.closing(type(self).connect(*args, **more | there)) as other:
@@ -133,9 +133,9 @@ class WatchedConnection(psycopg.Connection[Any]):
                     "SELECT state FROM pg_stat_activity WHERE pid = %s", [self.info.backend_pid], prepare=False
                 ).fetchall()
         except psycopg.Error as error:
-            # A server without room for a second connection is there all the same.
+            # A server with no room for a second connection is still there.
             return None if any(words in str(error) for words in _FULL.split("|")) else False
-        # Behind a pooler the process has another number.
+        # Behind a pooler the process number is different.
         return str(rows[0][0]).startswith("active") if rows else None
 
 

@@ -17,7 +17,7 @@ from bestarm.storage.schema import events, outcomes, queue, tests
 
 FIRST_CHUNK = 256
 CHUNK = 50_000
-"""Rows read at a time. The first chunk is small: often there are just a few, or many that wait for one."""
+"""Rows read at a time. The first chunk is small: often there are only a few rows, or many that wait for one."""
 
 PAGE = 5_000
 """Tests of which the whole history is read at a time."""
@@ -45,7 +45,7 @@ def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None
 
 
 def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Issued]:
-    """Those of the tests that there are."""
+    """Those of the tests that exist."""
     found: dict[int, Issued] = {}
     for start in range(0, len(ids), 500):
         query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(
@@ -56,7 +56,7 @@ def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dic
 
 
 def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
-    """The outcomes, as last corrected, of those of the tests that have one."""
+    """The outcomes, as last corrected, of those tests that have one."""
     found: dict[int, Outcome] = {}
     for start in range(0, len(ids), 500):
         rows = connection.execute(
@@ -66,6 +66,16 @@ def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) ->
         )
         found |= {row.test: Outcome(row.value, row.reason, row.holder) for row in rows}
     return found
+
+
+def count_pending(connection: sa.Connection, key: int, holder: str | None = None) -> int:
+    """How many tests have no outcome, or how many of those `holder` holds."""
+    query, whose = (_COUNT, {}) if holder is None else (_HELD, {"holder": holder})
+    return int(connection.execute(query, {"key": key, **whose}).scalar_one())
+
+
+_COUNT = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == sa.bindparam("key"), ~has_outcome)
+_HELD = _COUNT.where(queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None))
 
 
 def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
@@ -87,11 +97,11 @@ _PENDING = (
 
 def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:
     """As `Storage.entries` says; no connection is held between the parts."""
-    # Ids are consecutive, so a page is a range of them; a limit would have the database sort all that follows.
+    # Ids are consecutive, so a page is a range of them. With a limit the database would sort everything that follows.
     last, size = 0, FIRST_CHUNK
     while True:
         with database.connect() as connection:
-            # The driver's own rows: a million of SQLAlchemy's would take as long again.
+            # The driver's own rows: a million of SQLAlchemy's would take twice as long.
             rows = connection.execute(_ENTRIES, {"key": key, "after": after, "to": after + size}).cursor.fetchall()
             if gaps and not last:
                 last = connection.execute(_LAST, {"key": key}).scalar() or 0
@@ -112,7 +122,7 @@ def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]
     """As `Storage.arrivals` says; no connection is held between the parts."""
     while True:
         with database.connect() as connection:
-            # A page ends between two numbers, so that no correction is torn from what it corrects.
+            # A page ends between two numbers, so that a correction stays with what it corrects.
             page = connection.execute(_LAST_OF_PAGE, {"key": key, "after": after, "size": CHUNK})
             last = page.scalar_one_or_none()
             if last is None:
@@ -151,7 +161,7 @@ _LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam
 
 
 def _columns(rows: Sequence[Any]) -> Entries:
-    """Rows as arrays; of a corrected test the last row counts."""
+    """Rows as arrays. For a corrected test the last row counts."""
     table = np.fromiter(rows, _ROW, count=len(rows))
     table = table[np.append(table["test"][1:] != table["test"][:-1], True)]
     return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
@@ -193,7 +203,7 @@ def _history(recorded: Sequence[Any]) -> History:
     # Without an outcome there is one row, without a time.
     told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
     for outcome in told:
-        # A database that is damaged can hold anything in the place of a number or a text.
+        # A damaged database can hold anything in place of a number or a text.
         if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
             raise TypeError(f"the result of test {test} is {outcome.value!r:.80}")
         outcome.time + 0.0
@@ -236,10 +246,10 @@ def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Even
     ]
     rows = [connection.execute(query if last is None else query.limit(last)).all() for query in queries]
     found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric) for row in rows[0]]
-    # Sorting keeps the order of what bears the same time and is of the same kind.
+    # Sorting keeps the order of events with the same time and kind.
     found += [_told_event(row) for row in reversed(rows[1])]
     found += [Event(row.time, row.kind, row.test, row.holder, row.detail) for row in reversed(rows[2])]
-    # Of what bears the same time, the first step comes first.
+    # Among events with the same time, the earlier step comes first.
     found.sort(key=lambda event: (event.time, event.test or 0, _ORDER.get(event.kind, 9)))
     return found if last is None else found[-last:] if last else []
 

@@ -1,6 +1,6 @@
 """SQLite files in folders that cannot be written.
 
-A file with a write-ahead log is read by way of an index beside it, which SQLite cannot make there. If the log is empty,
+A file with a write-ahead log is read through an index beside it, which SQLite cannot make there. If the log is empty,
 nobody is writing and the file can be read as it stands. If the log holds something (a program was killed, or files were
 copied as they were), that is read from a copy, which is removed when it is no longer needed.
 """
@@ -48,7 +48,7 @@ def how_to_read(path: str) -> Reading:
         except sqlite3.Error:
             return "as usual"
         return "as it stands" if version is None or version >= schema.VERSION else "from a copy"
-    # It would have to be brought up to date.
+    # An older version would have to be upgraded.
     return "as usual" if version is None or version >= schema.VERSION else "from a copy"
 
 
@@ -73,13 +73,13 @@ def _standing(path: str, **options: Any) -> sqlite3.Connection:
 
 
 class StandingFile:
-    """A file that is read as it stands, and must not be written meanwhile."""
+    """A file that is read as it stands, and must not be written in the meantime."""
 
     def __init__(self, path: str, url: str) -> None:
         self._path, self._url = path, url
 
     def connect(self, **options: Any) -> sqlite3.Connection:
-        """A connection. If somebody has begun to write, SQLite has made what it needs to read along."""
+        """A connection. If somebody has started to write, SQLite has made what reading needs."""
         if not _size(self._path + "-wal"):
             return _standing(self._path, **options)
         made: sqlite3.Connection = sqlite3.connect(self._path, **options)
@@ -87,8 +87,7 @@ class StandingFile:
 
     @contextlib.contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Complain if it is written while the block reads it: what was read may be half of one state and half of
-        another."""
+        """Raise an error if it is written while the block reads it: the block may have seen half of two states."""
         before = self._stamp()
         yield
         if self._stamp() != before:

@@ -1,4 +1,4 @@
-"""What has been done under a caller's key, so that a repeat is known again and counts once.
+"""What has been done under a caller's key, so that a repeat is recognized and counts once.
 
 Everything here happens inside the transaction of a caller who has locked the study.
 """
@@ -34,7 +34,7 @@ def check_key(key: object, field: str = "key") -> str:
 
 
 class Done(NamedTuple):
-    """What was done under a key: of which kind, on which tests, and a digest of what was given."""
+    """What was done under a key: what kind of thing, on which tests, and a digest of what was given."""
 
     what: str
     first: int
@@ -65,7 +65,7 @@ def note_done(connection: sa.Connection, key: int, request: str, done: Done, now
     connection.execute(sa.insert(requests).values(study=key, request=request, time=now, **done._asdict()))
 
 
-# Made once: to put a statement together takes longer than to run it.
+# Made once, since putting a statement together takes longer than running it.
 _HANDED = (
     sa.select(queue.c.test, tests.c.arm, tests.c.metric)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
@@ -86,7 +86,7 @@ def handed_under(connection: sa.Connection, key: int, request: str, holder: str)
 
 
 def digest_of(results: Columns, ends: Collection[int]) -> str:
-    """Of results that are given: the same only for the same."""
+    """A digest of results: equal only for equal results."""
     whole = hashlib.sha256()
     for column in (results.arms, results.metrics, results.values):
         whole.update(column)

@@ -44,7 +44,7 @@ studies = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
-    # It can be megabytes, and SQLite reads a row up to the last column that is wanted. In older files it is the third.
+    # It can be megabytes, and SQLite reads a row up to the last column it needs. In older files it is the third.
     sa.Column("plan", sa.Text, nullable=False),
 )
 
@@ -63,7 +63,7 @@ tests = _table(
 
 outcomes = _table(
     "outcomes",
-    # The test belongs to a study, so this needs no reference of its own: each is checked for every result.
+    # No reference: the test has one to the study already, and each is checked for every result.
     sa.Column("study", sa.Integer, primary_key=True, autoincrement=False),
     _test(),
     # A correction adds a row with the next number.
@@ -87,7 +87,7 @@ by_arrival = sa.Index(
     postgresql_where=_has_arrival,
 )
 
-# The number of the last arrival, for studies by arrival on a server: who counts it up keeps the others waiting.
+# The number of the last arrival, for studies by arrival on a server. Whoever counts it up makes the others wait.
 arrivals = _table("arrivals", _key(), sa.Column("last", sa.BigInteger, nullable=False))
 
 events = sa.Table(
@@ -102,8 +102,8 @@ events = sa.Table(
     sa.Column("time", sa.Double, nullable=False),
 )
 
-# The present round of each study: its number, the id of its first test, and all its tests.
-# With row ids: without them SQLite would read the whole round, which can be long, to find its number.
+# The current round of each study: its number, the id of its first test, and all its tests.
+# With row ids. Without them SQLite would read the whole round, which can be long, to find its number.
 rounds = sa.Table(
     "bestarm_rounds",
     metadata,
@@ -119,7 +119,7 @@ sources = _table(
     sa.Column("source", sa.Text, primary_key=True),
 )
 
-# What was done under a key of the caller's, so that a repeat counts once: of which kind, on which tests.
+# What was done under a caller's key, so that a repeat counts once: what kind of thing, on which tests.
 requests = _table(
     "requests",
     _key(),
@@ -136,7 +136,7 @@ queue = _table(
     _key(),
     _test(),
     sa.Column("holder", sa.Text, nullable=False),
-    # 0 if nobody holds the test, infinite if it is its holder's until they tell, else when a heartbeat is overdue.
+    # When a heartbeat is overdue; 0 if nobody holds the test, infinite if its holder keeps it until they tell.
     sa.Column("expires", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     # When it was handed to its holder.
@@ -145,9 +145,9 @@ queue = _table(
     sa.Column("lease", sa.Double),
     # When the silence of its holder was first noticed.
     sa.Column("silent", sa.Double),
-    # By when its holder wanted to tell it.
+    # When its holder wanted to tell it by.
     sa.Column("due", sa.Double),
-    # How an attempt ended of which nobody has said yet what it counts, and what was said of it.
+    # How an attempt ended, if nobody has said yet what it counts as, and what was said about it.
     sa.Column("aside", sa.Text),
     sa.Column("reason", sa.Text),
     # The key under which it was asked for.

@@ -1,4 +1,4 @@
-"""Whether a study can be made, and tests be asked for, as somebody wishes; in the user's words if not."""
+"""Checks whether a study can be made, and tests asked for, as requested. Errors are in the user's words."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ASIDES: tuple[Aside, ...] = get_args(Aside)
 
 
 def check_can_be_decided(plan: Plan) -> None:
-    """Complain of a plan whose policy or confidence bound is not to be had here."""
+    """Raise `InvalidInput` if the plan's policy or confidence bound is not available here."""
     find_policy(plan.policy)
     find_bound(plan.bound)
 
 
 class UnreadableStudy(InvalidInput):
-    """A study whose plan cannot be read here: damaged, or made by a program that allowed what this one does not."""
+    """The study's plan cannot be read here: it is damaged, or a program made it that allowed what this one does not."""
 
     kind = "unreadable study"
 
@@ -43,7 +43,7 @@ def read_plan(record: StudyRecord) -> Plan:
 
 
 def why_unreadable(record: StudyRecord) -> str | None:
-    """Why a study cannot be worked with here, None if it can."""
+    """Why a study cannot be used here, or None if it can."""
     try:
         check_can_be_decided(read_plan(record))
     except InvalidInput as error:
@@ -65,7 +65,7 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
 
 def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) -> StudyRecord:
     """A new study in `storage`, one for each `key`."""
-    # A policy that must see a round's results before the next takes them in together in any case.
+    # A policy that must see all results of a round before the next takes them in together anyway.
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
     try:
         return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival, request=key or "")
@@ -74,7 +74,7 @@ def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) 
 
 
 def check_ask(n: object, days: object, lease: object) -> None:
-    """Complain of a wish for tests that cannot be fulfilled."""
+    """Raise `InvalidInput` for an ask that cannot be granted."""
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
         raise InvalidInput("n", n, "must be a whole number from 1 to 1,000,000", shown=quoted(n))
     if days is not None and lease is not None:
@@ -88,7 +88,7 @@ def check_ask(n: object, days: object, lease: object) -> None:
 
 
 def most_held(plan: Plan) -> int:
-    """How many tests without a result one holder can have: further ahead no policy plans sensibly."""
+    """How many tests without a result one holder can have. No policy plans sensibly further ahead."""
     return MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
 
 
@@ -117,7 +117,7 @@ def check_aside(kind: object) -> None:
 
 
 def check_last(last: object) -> None:
-    """Complain of a number of events that no database can be asked for."""
+    """Raise `InvalidInput` for a number of events that no database can be asked for."""
     if last is not None and (isinstance(last, bool) or not isinstance(last, int) or not 1 <= last < 2**63):
         raise InvalidInput("last", last, "must be a whole number from 1 to 2^63 - 1", shown=quoted(last))
 

@@ -1,4 +1,4 @@
-"""Measuring with any program: one command a test, one number on its standard output."""
+"""Measuring with any program: one command per test, one number on its standard output."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
 class Command:
     """Runs a command for each test, with {arm}, {metric}, {test} and {study} in it filled in.
 
-    Without a shell, so that whatever an arm's name holds arrives as one argument. With `shell=True` names reach the
-    shell as variables alone ("$BESTARM_ARM"), which it does not take for commands; so a placeholder cannot stand inside
-    of quotes. The command finds the variables in its environment either way. What else is in ours it sees too, except
-    for where studies are kept and the token of a service.
+    No shell is used, so an arm's name always arrives as one argument. With `shell=True` names reach the shell only as
+    variables ("$BESTARM_ARM"), which it does not read as commands. So a placeholder cannot stand inside quotes. The
+    command finds the variables in its environment either way. It also sees the rest of our environment, except where
+    studies are kept and the token of a service.
     """
 
     def __init__(self, template: str, study: str, *, timeout: float | None = None, shell: bool = False) -> None:
@@ -56,7 +56,7 @@ class Command:
         self._stopped = False
 
     def check_names(self, arms: Iterable[str], metrics: Iterable[str]) -> None:
-        """Complain of names that the command would take for options."""
+        """Raise `InvalidInput` for names that the command would take for options."""
         names = {"arm": arms, "metric": metrics, "study": [self._study]}
         for word in self._words:
             if word == "--":
@@ -84,7 +84,7 @@ class Command:
         output, errors, status = self._run(command, environment)
         if status != 0:
             how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
-            # So a shell says that there is no such program, or that it may not be started.
+            # This is how a shell says that there is no such program, or that it may not be started.
             kind = NotStarted if self._shell and status in (126, 127) else MeasurementFailed
             raise kind(f"the command {how}{_end_of(errors)}")
         if len(output.split()) != 1:
@@ -103,7 +103,7 @@ class Command:
             if self._stopped:
                 raise NotStarted("stopped before it began")
             try:
-                # A session of its own: a time-out ends everything it started, and Ctrl-C is ours to handle.
+                # In its own session, so that a time-out ends everything it started, and Ctrl-C is ours to handle.
                 process = subprocess.Popen(
                     command,
                     shell=self._shell,
@@ -137,7 +137,7 @@ class Command:
 
 
 def _variable(place: str) -> str:
-    """How a shell reads a name as one word, whatever it holds."""
+    """A name quoted so that a shell reads it as one word."""
     return f'"$BESTARM_{place.upper()}"'
 
 
@@ -159,6 +159,6 @@ def _quoted_place(template: str) -> str | None:
 
 
 def _end_of(errors: str) -> str:
-    """The end of what a command complained, as part of a reason."""
+    """The end of a command's error output, as part of a reason."""
     said = errors.strip()
     return f"; it said: {said[-_KEPT:]}" if said else ""

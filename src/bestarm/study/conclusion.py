@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from bestarm.analysis.standing import findings_of, named, standings_of
-from bestarm.answer import Answer, State
+from bestarm.answer import Answer, AnswerState
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
-    """The answer of the study of `plan` that `policy` decides; None while it goes on within its budget."""
+    """The answer of the study of `plan` that `policy` decides. None while it is running within its budget."""
     proposal = policy.decide()
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
 def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
-    """The answer of a study whose policy has decided `stop`, or not stopped yet."""
+    """The answer of a study whose policy has decided on `stop`, or has not stopped yet."""
     tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
-    state: State = "budget_spent"
+    state: AnswerState = "budget_spent"
     if stop is not None:
         state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)

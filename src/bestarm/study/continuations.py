@@ -24,12 +24,12 @@ from bestarm.texts import quoted
 from bestarm.validation import MOST, InvalidInput
 
 WORLDS = 200
-"""In so many worlds at most, one run or more in each."""
+"""The most worlds to simulate, with one or more runs in each."""
 SPREAD = 0.25
 """How far worlds scatter around the means measured, in standard deviations of these.
 
 With 1, as the posterior has it, nine in ten forecasts would say "perhaps forever": the tests that remain grow with one
-over the square of a gap, and some worlds are almost ties. See `outlook` for how forecasts turn out with this.
+over the square of a gap, and some worlds are almost ties. `simulate_continuations` says how forecasts turn out.
 """
 MOST_TESTS = 300_000
 FORESIGHT = 50
@@ -42,8 +42,8 @@ MOST_INTERPRETED = 3_000
 class Outlook:
     """Tests and cost still to come: half of the simulated studies end within `median_…`, nine in ten within `p90_…`.
 
-    Infinite if the simulation, or the budget, was at its end before that many were. `answers` has the share
-    of the simulated studies that ended with each arm, or with "none".
+    Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
+    with each arm, or with "none".
     """
 
     runs: int
@@ -79,10 +79,10 @@ class _Continued(Job):
 
 
 class NotWanted(Exception):
-    """Nobody waits for the forecast any more."""
+    """Nobody is waiting for the forecast anymore."""
 
 
-def outlook(
+def simulate_continuations(
     plan: Plan, policy: Policy, *, runs: int = 100, seed: int = 0, is_wanted: Callable[[], bool] = lambda: True
 ) -> Outlook:
     """Simulate `runs` continuations from where `policy` stands, within what is left of the budget; it stays as it is.
@@ -124,7 +124,7 @@ def outlook(
 
 
 def _drawn_means(plan: Plan, policy: Policy, random: np.random.Generator) -> dict[str, dict[str, float]]:
-    """Means as they might be: around those measured, within the range of the values."""
+    """Possible means: near those measured, within the range of the values."""
     streams, setting = policy.streams, policy.setting
     known = laws(plan, setting.reference)
     means: Floats = np.zeros(streams.counts.shape)
@@ -144,7 +144,7 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     assert job.start is not None
     # The tables in the setting are large and never change.
     policy = copy.deepcopy(job.start, {id(job.start.setting): job.start.setting})
-    # Lots of its own for each run.
+    # Each run draws its own random numbers.
     policy._seed = (job.seed, run)
     policy.__dict__.pop("random", None)
     generator = np.zeros(4, np.uint64)

@@ -1,6 +1,6 @@
 """A CSV file of results: what people, spreadsheets and our own export write, with every bad line named.
 
-It is read once, from its beginning to its end, and never held as a whole.
+It is read once, from start to end, and is never held in memory as a whole.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from bestarm.study.values import read_number
 from bestarm.validation import UNSTATED, InvalidInput
 
 COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", "round", "corrections")
-"""Of an export. What is imported needs arm, metric and value, or, for tests that were asked for, test and value."""
+"""The columns of an export. An import needs arm, metric and value, or test and value for tests that were asked for."""
 
 MOST_LISTED = 50
-"""Bad lines that a complaint lists; the others are counted."""
+"""How many bad lines an error lists. The others are only counted."""
 
 LONGEST_NUMBER = 100
 _DELIMITERS = ",;\t"
 _PIECE = 1 << 16
 
 
-class Complaints:
+class BadLines:
     """What is wrong with a file, line by line."""
 
     def __init__(self, name: str) -> None:
@@ -37,7 +37,7 @@ class Complaints:
         self._count = 0
 
     def add(self, line: int, reason: object) -> None:
-        """Note what is wrong with a line, in whatever order lines are looked at."""
+        """Note what is wrong with a line. Lines may come in any order."""
         self._count += 1
         if len(self._listed) < MOST_LISTED or line < self._listed[-1][0]:
             bisect.insort(self._listed, (line, str(reason)))
@@ -57,7 +57,7 @@ class Complaints:
 
 
 class _Bytes(io.BufferedIOBase):
-    """A file on its way to the decoder: hashed, its lines counted, and what goes wrong told in the user's words."""
+    """A file on its way to the decoder: hashed, with its lines counted, and with errors in the user's words."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class _Bytes(io.BufferedIOBase):
         self._is_begun = False
         self.hash = hashlib.sha256()
         self.ends = 0
-        """Ends of lines in what has been read."""
+        """Line ends in what has been read."""
 
     def readable(self) -> bool:
         return True
@@ -73,7 +73,7 @@ class _Bytes(io.BufferedIOBase):
     def read1(self, size: int = -1, /) -> bytes:
         data = self._read()
         if not self._is_begun:
-            # From a pipe even these two bytes may come one by one.
+            # From a pipe even these two bytes may arrive one at a time.
             while len(data) < 2 and (more := self._read()):
                 data += more
             self._is_begun = True
@@ -90,13 +90,13 @@ class _Bytes(io.BufferedIOBase):
             raise InvalidInput(f"{self.name}: cannot be read: {error.strerror or error}") from None
 
 
-class Sheet:
+class CsvFile:
     """A CSV file with a header: commas, semicolons or tabs; UTF-8; blank lines do not count."""
 
     def __init__(self, data: bytes | BinaryIO, name: str) -> None:
         self.name = name
         self._bytes = _Bytes(io.BytesIO(data) if isinstance(data, bytes) else data, name)
-        # Ends of lines are left as they are, for some stand inside of quotations.
+        # Line ends are left as they are, since some are inside quotes.
         self._text = io.TextIOWrapper(self._bytes, "utf-8-sig", newline="")
         with self._decoding():
             first, header = self._header()
@@ -105,7 +105,7 @@ class Sheet:
 
     @property
     def digest(self) -> str:
-        """Of what has been read: of the whole file, when all its lines have been."""
+        """The digest of what has been read so far; of the whole file once all lines have been read."""
         return self._bytes.hash.hexdigest()
 
     @contextlib.contextmanager
@@ -117,7 +117,7 @@ class Sheet:
             raise InvalidInput(f"{self.name}: line {line}: is not UTF-8; save the file as CSV in UTF-8") from None
 
     def _header(self) -> tuple[int, list[str]]:
-        """The line number and the fields of the header, by the delimiter that makes most sense of it."""
+        """The line number and the fields of the header, split at the delimiter that makes most sense."""
         lines = enumerate(iter(self._text.readline, ""), 1)
         number, line = next(((k, line) for k, line in lines if line.strip(_DELIMITERS + " \r\n")), (0, ""))
         if not number:
@@ -148,7 +148,7 @@ class Sheet:
         return header
 
     def need(self, *columns: str) -> None:
-        """Complain if a column is missing."""
+        """Raise `InvalidInput` if a column is missing."""
         missing = [column for column in columns if column not in self.columns]
         if missing:
             raise InvalidInput(
@@ -156,8 +156,8 @@ class Sheet:
                 f"must be there beside {', '.join(self.columns)}"
             )
 
-    def lines(self, complaints: Complaints) -> Iterator[tuple[int, list[str]]]:
-        """The lines below the header that can be read, once, with their numbers. White space is as in the file."""
+    def lines(self, bad_lines: BadLines) -> Iterator[tuple[int, list[str]]]:
+        """The readable lines below the header with their numbers, once. White space is kept as in the file."""
         rows = csv.reader(self._text, delimiter=self._delimiter, skipinitialspace=True, strict=True)
         width, below = len(self.columns), self._first + 1
         following = below
@@ -169,12 +169,12 @@ class Sheet:
                         if not any(map(str.strip, fields)):
                             continue
                         if len(fields) < width or any(map(str.strip, fields[width:])):
-                            complaints.add(number, f"has {len(fields)} fields; the header has {width}")
+                            bad_lines.add(number, f"has {len(fields)} fields; the header has {width}")
                             continue
                     yield number, fields
             except csv.Error as error:
-                # What follows a broken quotation cannot be told apart from it.
-                complaints.add(following, f"cannot be read ({error})")
+                # What follows a broken quote cannot be told apart from it.
+                bad_lines.add(following, f"cannot be read ({error})")
 
     def named(self, fields: list[str]) -> dict[str, str]:
         """The fields of a line by column, without the white space around them."""

@@ -1,9 +1,9 @@
 """The policy of one study, brought up to date with its record.
 
-Results enter in the order in which their tests were issued, over the whole study, so that how long a test takes cannot
-bias the answer; the policy decides at the end of each round. In a study by arrival, whose plan says that durations have
-nothing to do with results, they enter as they come, and the policy decides after each. Either way what is decided
-depends on the record alone.
+Results enter in the order in which their tests were issued, throughout the study, so that how long a test takes cannot
+bias the answer. The policy decides at the end of each round. In a study by arrival, whose plan says that durations have
+nothing to do with results, they enter as they come, and the policy decides after each one. Either way, what is decided
+depends only on the record.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from bestarm.validation import InvalidInput
 
 COMPILE_BACKLOG = 2000
 COMPILE_RESULTS = 20_000
-"""From so many results at once, or in all, on, or on large problems, compiled code pays. To load it takes a second, and
-the first time ever it is compiled, which takes several: too long a pause for a study that a person watches."""
+"""With this many results at once, or in all, or on large problems, compiled code pays off. Loading it takes a second,
+and compiling it the first time takes several: too long a pause for a study that a person is watching."""
 
 
 class Decider:
@@ -37,16 +37,16 @@ class Decider:
         )
         self._by_arrival = by_arrival
         self.entered = 0
-        """The number of the last test, in a study by arrival of the last arrival, that has entered."""
+        """The number of the last test that has entered; in a study by arrival, of the last arrival."""
         self.stop: Stop | None = None
-        """The policy's answer, once it has one; results that come after it do not enter."""
+        """The policy's answer, once it has one. Results that come later do not enter."""
         self._plan = plan
         self._next: list[tuple[int, int]] | None = None
         self._count = 0
 
     @property
     def settled(self) -> int:
-        """The outcomes of all tests up to this number have entered, as far as that is known."""
+        """The outcomes of all tests up to this number are known to have entered."""
         return 0 if self._by_arrival else self.entered
 
     def enter(self, entries: Entries) -> None:
@@ -64,7 +64,7 @@ class Decider:
         self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends))
 
     def _check(self, entries: Entries) -> None:
-        """Compiled code would write wherever a number out of its range points to."""
+        """Compiled code would write out of bounds if a number were out of range."""
         for kind, numbers, count in zip(
             ("arm", "metric"), (entries.arms, entries.metrics), self.policy.streams.counts.shape, strict=True
         ):
@@ -78,9 +78,9 @@ class Decider:
                 )
 
     def _normal(self, metrics: Ints, values: Floats) -> Floats:
-        """Results, in the order in which they enter, in normal form. NaN stays what it is.
+        """Results in normal form, in the order in which they enter. NaN stays NaN.
 
-        A Gaussian objective has no natural reference; the first of its results that enters is one.
+        A Gaussian objective has no natural reference. Its first result to enter becomes one.
         """
         setting = self.policy.setting
         if not self.policy.streams.counts[:, 0].any():
@@ -99,9 +99,9 @@ class Decider:
         self._next = None if isinstance(decision, Stop) else decision
 
     def next_round(self) -> list[tuple[int, int]]:
-        """The tests to make next, when every test issued so far has entered; none if the policy has stopped.
+        """The tests to make next, once every test issued so far has entered. None if the policy has stopped.
 
-        Until every stream has a result, they are those of the streams without one: policies count on that.
+        Until every stream has a result, they are tests of the streams without one. Policies rely on that.
         """
         if self.policy.untested:
             return [(arm, metric) for arm, metric in np.argwhere(self.policy.streams.counts == 0).tolist()]
@@ -110,7 +110,7 @@ class Decider:
     def rounds_ahead(
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]]
     ) -> list[list[tuple[int, int]]]:
-        """Further rounds while `pending` tests are out and the results `waiting` wait for them; none for "wait"."""
+        """Further rounds while `pending` tests are out and the results `waiting` wait for them. None means to wait."""
         arms, metrics, values = zip(*waiting, strict=True) if waiting else ((), (), ())
         normal = self._normal(np.array(metrics, np.int64), np.array(values, np.float64))
         return self.policy.propose_ahead(count, pending, list(zip(arms, metrics, normal.tolist(), strict=True)))

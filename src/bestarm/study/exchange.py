@@ -1,8 +1,8 @@
 """Results in files: reading them from CSV, and writing a whole study as CSV or JSON.
 
-What is read is taken in whole or not at all, and every line that cannot be accepted is named. An export read into a new
-study of the same plan gives the same answer: results keep their order, and their rounds. Names that a spreadsheet would
-take for formulas are written with an apostrophe before them, and read back without.
+A file is accepted as a whole or not at all, and every bad line is named. An export read into a new study of the same
+plan gives the same answer: results keep their order and their rounds. Names that a spreadsheet would take for formulas
+are written with an apostrophe in front, and read back without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
-from bestarm.study.csv_reader import COLUMNS, Sheet
+from bestarm.study.csv_reader import COLUMNS, CsvFile
 from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.study import Study
 from bestarm.texts import cell
@@ -43,33 +43,33 @@ def import_results(
 
     Under the same `key` they are recorded once, as in `Study.add`.
     """
-    return _import(study, Sheet(data, name), once, key)
+    return _import(study, CsvFile(data, name), once, key)
 
 
 def tell_results(
     study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
 ) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
-    sheet = Sheet(data, name)
-    if "test" not in sheet.columns:
-        return _import(study, sheet, once, key)
-    results = read_told(study, sheet)
+    file = CsvFile(data, name)
+    if "test" not in file.columns:
+        return _import(study, file, once, key)
+    results = read_told(study, file)
     if not results:
         raise InvalidInput(f"{name}: has no results below its header")
     study.tell_many(results)
     return Recorded(len(results))
 
 
-def _import(study: Study, sheet: Sheet, once: bool, key: str | None) -> Recorded:
-    found = read_new_results(study, sheet)
+def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorded:
+    found = read_new_results(study, file)
     if not found.results:
-        raise InvalidInput(f"{sheet.name}: has no results below its header")
-    source = f"sha256:{sheet.digest}" if once else ""
+        raise InvalidInput(f"{file.name}: has no results below its header")
+    source = f"sha256:{file.digest}" if once else ""
     try:
         ids = study._add(found.results, source, found.ends, key)
     except SourceTaken:
         raise SourceTaken(
-            f"{sheet.name}: is in this study already; `bestarm import --again` records the same results once more"
+            f"{file.name}: is in this study already; `bestarm import --again` records the same results once more"
         ) from None
     return Recorded(len(ids), ids[0], ids[-1], found.skipped)
 
@@ -77,7 +77,7 @@ def _import(study: Study, sheet: Sheet, once: bool, key: str | None) -> Recorded
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-# Tests of a round, and results of a file, bear the same time.
+# Tests of a round, and results of a file, have the same time.
 @functools.lru_cache(maxsize=1024)
 def iso_time(seconds: float) -> str:
     """A time as ISO 8601, in UTC."""
@@ -85,7 +85,7 @@ def iso_time(seconds: float) -> str:
 
 
 def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO], int]:
-    """A writer that says of a record that makes no sense that it is damaged."""
+    """A writer that reports a record that makes no sense as damaged."""
 
     @functools.wraps(write)
     def careful(study: Study, out: TextIO) -> int:
@@ -101,7 +101,7 @@ def _outcome(told: Told) -> dict[str, Any]:
 
 @_sensible
 def write_csv(study: Study, out: TextIO) -> int:
-    """Every test of the study with its result, test by test. Returns how many."""
+    """Write every test of the study with its result. Returns how many there are."""
     arms, metrics = [*map(cell, study.plan.arm_names)], [*map(cell, study.plan.metrics)]
     writer, quoting = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     writer.writerow(COLUMNS)
@@ -113,7 +113,7 @@ def write_csv(study: Study, out: TextIO) -> int:
             value = "" if present.value is None else repr(present.value)
             corrections = json.dumps([_outcome(told) for told in before], ensure_ascii=False) if before else ""
             row += [value, cell(present.reason or ""), cell(present.holder)]
-            # A carriage return ends a line for who reads it, but not for all of Python's writers: it must be quoted.
+            # Readers take a carriage return for the end of a line, but not all of Python's writers quote it.
             chosen = quoting if "\r" in row[4] + row[5] else writer
             chosen.writerow([*row, iso_time(test.issued), iso_time(present.time), number, corrections])
         else:
@@ -124,7 +124,7 @@ def write_csv(study: Study, out: TextIO) -> int:
 
 @_sensible
 def write_json(study: Study, out: TextIO) -> int:
-    """The study's plan and seed, and every test with all that was told of it, the present outcome last."""
+    """Write the study's plan and seed, and every test with all its recorded outcomes, the current one last."""
     record, arms, metrics = study.record, study.plan.arm_names, study.plan.metrics
     head = {
         "study": study.name,

@@ -1,7 +1,7 @@
-"""What a failed attempt at a test counts. That must be fixed before results are seen, so it is for the user to say.
+"""What a failed attempt at a test counts as. That must be fixed before results are seen, so the user has to say it.
 
-To try a failed test again until it succeeds would record results on the condition that they succeed: a program that
-crashes on every third input would look safe. So unless something is declared, a failure stops the worker.
+Retrying a failed test until it succeeds would record only results that succeed: a program that crashes on every third
+input would look safe. So unless the user declares something, a failure stops the worker.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Counted = float | Mapping[str, float] | None
 
 
 class MeasurementFailed(RuntimeError):
-    """A test could not be measured, and nobody has said what that counts. The study is safe: say it, and go on."""
+    """A test could not be measured, and nobody has said what that counts as. The study is safe: say it and go on."""
 
     kind: ClassVar[Aside] = "failed"
 
@@ -34,18 +34,18 @@ class MeasurementTimedOut(MeasurementFailed, TimeoutError):
 
 
 class MeasurementRefused(MeasurementFailed):
-    """What came out is not a value at all."""
+    """The output is not a value at all."""
 
     kind = "refused"
 
 
 class NotStarted(MeasurementFailed):
-    """Nothing was measured, because what measures cannot be started."""
+    """Nothing was measured, because the program that measures cannot be started."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Words:
-    """How a front end has its users declare what failures count."""
+    """How the users of a front end declare what failures count as."""
 
     failed: str
     timed_out: str
@@ -58,7 +58,7 @@ ON_THE_COMMAND_LINE = Words("--failed-as VALUE", "--timeout-as VALUE", "--retry 
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """What was declared of failures: values to count, by metric, or how often to try again."""
+    """What was declared about failures: values to count, by metric, or how often to try again."""
 
     failed_as: Mapping[str, float] = dataclasses.field(default_factory=dict)
     timeout_as: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -77,15 +77,15 @@ class Declared:
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 
     def value(self, metric: str, kind: Aside) -> float | None:
-        """What an attempt that ended so counts; None if nobody has said."""
+        """What an attempt that ended this way counts as. None if nobody has said."""
         return {"failed": self.failed_as, "timed out": self.timeout_as}.get(kind, {}).get(metric)
 
     def may_retry(self, kind: Aside, failures: int) -> bool:
-        """Whether a test that failed so often may be tried again. A value that was refused never is."""
+        """Whether a test that failed this often may be tried again. A refused value never is."""
         return kind != "refused" and failures <= self.retries
 
     def advice(self, plan: Plan, metric: str, kind: Aside) -> str:
-        """What can be declared of such a failure."""
+        """What can be declared about such a failure."""
         if kind == "refused":
             return (
                 "A value that cannot be is never measured again: the noise that the study states for "

@@ -1,4 +1,4 @@
-"""A study's record, followed as it grows: what it says so far, and what should be done next."""
+"""Follows a study's record as it grows: what it says so far, and what to do next."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bestarm.answer import Answer
 from bestarm.storage.base import Entries, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
-from bestarm.study.continuations import Outlook, outlook
+from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
 from bestarm.validation import InvalidInput
 
 
 class Follower:
-    """Reads a study's record, each result once, and keeps what follows from it. `Study` adds asking and telling."""
+    """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
@@ -65,7 +65,7 @@ class Follower:
 
     @property
     def confidence(self) -> float:
-        """How sure the results make us of the present best answer, from 0 to 1."""
+        """How sure the results make us of the current best answer, from 0 to 1."""
         with self._lock:
             self._sync()
             return self._decider.policy.present_answer(self._decider.stop).confidence
@@ -112,14 +112,14 @@ class Follower:
             )
 
     def awaited(self) -> Awaited | None:
-        """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
+        """The test whose result counts next, and that later ones wait for. None if no result is out, or none needed."""
         with self._lock:
             self._sync()
             return None if self._is_done else self._awaited()
 
     def unresolved(self) -> list[Awaited]:
-        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
-        it counts."""
+        """The tests that need somebody's attention: overdue, or set aside because nobody has said what a failed
+        attempt counts as."""
         return [self._as_awaited(row) for row in self._storage.pending(self._record.key) if is_unresolved(row)]
 
     def _awaited(self) -> Awaited | None:
@@ -136,24 +136,24 @@ class Follower:
         return self._storage.url
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
-        """How many more tests it will take, by simulation from here on with the means as they now seem to be.
+        """How many more tests it will take, by simulating the rest of the study with means near those measured.
 
         None when the study is done, or not every metric of every arm has a result yet.
         """
         return self._forecast(runs, seed, lambda: True)
 
     def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
-        """As `forecast`, given up with `NotWanted` as soon as it is not wanted any more."""
+        """As `forecast`. Stops with `NotWanted` as soon as nobody wants it anymore."""
         with self._lock:
             self._sync()
             if self._is_done or self._decider.policy.untested:
                 return None
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return outlook(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        return simulate_continuations(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
-        """How tests and cost have grown over time, in some hundred points."""
+        """How tests and cost have grown over time, in a few hundred points."""
         with self._lock:
             self._sync()
             return self._timeline.progress()
@@ -161,7 +161,7 @@ class Follower:
     # ------------------------------------------------------------------------------------------------ inside
 
     def _look(self) -> None:
-        """Read the study's entry, and start afresh if something in its past has changed."""
+        """Read the study's entry, and start over if something in its past has changed."""
         record = self._storage.look(self._record)
         if record is None:
             raise InvalidInput("study", self.name, f"is no longer in {self._storage.url!r}")
@@ -177,7 +177,7 @@ class Follower:
             self._enter(entries)
 
     def _new_entries(self) -> Iterator[Entries]:
-        """The outcomes that have not entered yet and may, in order."""
+        """The outcomes that may enter and have not yet, in order."""
         key, entered = self._record.key, self._decider.entered
         by_arrival = self._record.by_arrival
         return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
@@ -196,7 +196,7 @@ class Follower:
         return tests >= self.plan.max_tests or cost >= self.plan.max_cost
 
     def _recorded_late(self) -> list[tuple[int, int, float]]:
-        """Results that came in before those of tests issued earlier, or after the end: recorded, not evidence."""
+        """Results that came before those of earlier tests, or after the end. They are recorded but are not evidence."""
         if self._record.by_arrival:
             return []
         return [
@@ -209,7 +209,7 @@ class Follower:
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided on everything that has been told by now."""
         decider = self._decider
-        # Of one moment, or else a result that comes meanwhile would count twice, or not at all.
+        # All from one moment. Otherwise a result that comes in between would count twice, or not at all.
         with self._storage.snapshot():
             for entries in self._new_entries():
                 self._enter(entries)
@@ -221,7 +221,7 @@ class Follower:
         return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
 
     def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
-        """The rounds as far as the budget goes, beyond what has entered and been issued."""
+        """The rounds, cut where the budget ends, counting what has entered and what is out."""
         counts = self._decider.policy.streams.counts.sum(axis=0)
         for _, metric in issued:
             counts[metric] += 1

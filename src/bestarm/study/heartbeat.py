@@ -13,14 +13,14 @@ from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
 
 LEASE = 20.0
-"""Seconds without a heartbeat after which a holder is suspected to be gone. If nothing is heard for half as long again,
+"""Seconds without a heartbeat after which a holder is suspected to be gone. If the silence lasts half as long again,
 half a minute in all, their tests go to somebody else."""
 
 _EVERY = 5.0
 
 
 class Renewing(Protocol):
-    """Who can say that tests are still held: a study, here or on a server."""
+    """Something that can renew held tests: a study, here or on a server."""
 
     def renew(self, tests: Iterable[int], lease: float) -> None: ...
 
@@ -28,7 +28,7 @@ class Renewing(Protocol):
 class Holds:
     """The tests that `owner` holds in this process, renewed by a thread while there are any.
 
-    The thread does not keep its owner alive: when a study is let go of, its tests are too.
+    The thread does not keep its owner alive. When nobody uses a study anymore, its tests are let go.
     """
 
     def __init__(self, owner: Renewing) -> None:
@@ -50,7 +50,7 @@ class Holds:
                 self._thread.start()
 
     def discard(self, tests: Iterable[int]) -> None:
-        """Hold tests no more."""
+        """Stop holding tests."""
         with self._lock:
             self._tests.difference_update(tests)
 
@@ -62,7 +62,7 @@ class Holds:
             if owner is None or not tests or self._process != os.getpid():
                 self._thread = None
                 return False
-        # Out of reach now, it may be back before the next.
+        # The storage is out of reach now. It may be back before the next heartbeat.
         with contextlib.suppress(StorageError, InvalidInput):
             owner.renew(tests, LEASE)
         return True

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from bestarm.problem import Constraint, Objective
 from bestarm.storage.base import Issued, Outcome
 from bestarm.storage.columns import Columns, Result
-from bestarm.study.csv_reader import LONGEST_NUMBER, Complaints, Sheet, read_test, read_value, short
+from bestarm.study.csv_reader import LONGEST_NUMBER, BadLines, CsvFile, read_test, read_value, short
 from bestarm.study.study import Study, Test
 from bestarm.study.values import check_value
 from bestarm.texts import cell, from_cell
@@ -19,11 +19,11 @@ from bestarm.validation import LONGEST_NAME, MOST, UNSTATED, InvalidInput
 T = TypeVar("T")
 
 _LOOKED_UP = 500
-"""Tests that are looked up at a time."""
+"""How many tests are looked up at a time."""
 
 
 class NewResults(NamedTuple):
-    """Results measured without asking; `ends` has the places of those that ended a round."""
+    """Results measured without asking. `ends` has the positions of those that ended a round."""
 
     results: Columns
     ends: array[int]
@@ -31,24 +31,24 @@ class NewResults(NamedTuple):
     """Lines of an export without a value: tests given up, or not yet told."""
 
 
-def read_new_results(study: Study, sheet: Sheet) -> NewResults:
+def read_new_results(study: Study, file: CsvFile) -> NewResults:
     """The results of a file with the columns arm, metric, value."""
-    sheet.need("arm", "metric", "value")
-    at_arm, at_metric, at_value = map(sheet.columns.index, ("arm", "metric", "value"))
-    at_round = sheet.columns.index("round") if "round" in sheet.columns else None
+    file.need("arm", "metric", "value")
+    at_arm, at_metric, at_value = map(file.columns.index, ("arm", "metric", "value"))
+    at_round = file.columns.index("round") if "round" in file.columns else None
     arms = _as_written({name: k for k, name in enumerate(study.plan.arm_names)})
     metrics = _as_written({part.metric: (k, *_range(part)) for k, part in enumerate(study.plan.parts)})
-    careful = _Careful(study, sheet)
-    complaints, results, ends = Complaints(sheet.name), Columns(), array("q")
+    careful = _Careful(study, file)
+    bad_lines, results, ends = BadLines(file.name), Columns(), array("q")
     add_arm, add_metric, add_value = results.arms.append, results.metrics.append, results.values.append
     skipped, last_round = 0, ""
-    for number, fields in sheet.lines(complaints):
-        # There may be millions of lines: nearly all are as an export writes them, and the others are looked at again.
+    for number, fields in file.lines(bad_lines):
+        # There may be millions of lines. Nearly all are as an export writes them; the others get a second look.
         try:
             arm, (metric, low, high, is_whole) = arms[fields[at_arm]], metrics[fields[at_metric]]
             text = fields[at_value]
             value = float(text)
-            # Python's own reader takes 1_000 and digits of other scripts for numbers.
+            # Python's `float` accepts 1_000 and digits of other scripts.
             is_plain = text.isascii() and "_" not in text and len(text) <= LONGEST_NUMBER
             if not is_plain or not low <= value <= high or (is_whole and value != int(value)):
                 raise ValueError
@@ -56,7 +56,7 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
             try:
                 found = careful.read(fields)
             except InvalidInput as error:
-                complaints.add(number, error)
+                bad_lines.add(number, error)
                 continue
             if found is None:
                 skipped += 1
@@ -70,12 +70,12 @@ def read_new_results(study: Study, sheet: Sheet) -> NewResults:
         add_arm(arm)
         add_metric(metric)
         add_value(value)
-    complaints.check()
+    bad_lines.check()
     return NewResults(results, ends, skipped)
 
 
 def _as_written(known: dict[str, T]) -> dict[str, T]:
-    """By names as people write them, and as an export does, which goes first."""
+    """By names as people write them, and as an export writes them, which takes precedence."""
     return known | {cell(name): found for name, found in known.items()}
 
 
@@ -88,15 +88,15 @@ def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
 class _Careful:
     """Reads lines one by one, and says what is wrong with them."""
 
-    def __init__(self, study: Study, sheet: Sheet) -> None:
+    def __init__(self, study: Study, file: CsvFile) -> None:
         self._study = study
-        self._sheet = sheet
-        self._is_export = {"test", "told"} <= set(sheet.columns)
+        self._file = file
+        self._is_export = {"test", "told"} <= set(file.columns)
         self._has_listed = False
 
     def read(self, fields: list[str]) -> Result | None:
-        """Arm, metric and value; None if an export has a test without a value."""
-        named = self._sheet.named(fields)
+        """Arm, metric and value. None for a test without a value in an export."""
+        named = self._file.named(fields)
         if self._is_export and not named["value"]:
             return None
         _check_name("arm", named["arm"])
@@ -121,22 +121,22 @@ def _meant(text: str, names: Sequence[str]) -> str:
 def _check_name(field: str, name: str) -> None:
     if not name:
         raise InvalidInput(field, UNSTATED, "is missing")
-    # An export's may have an apostrophe more.
+    # A name in an export may have one more apostrophe.
     if len(name) > LONGEST_NAME + 1:
         raise InvalidInput(field, name, f"no such {field}", shown=short(name))
 
 
-def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
+def read_told(study: Study, file: CsvFile) -> list[tuple[Test | int, float]]:
     """The results of a file with the columns test, value, and perhaps arm and metric to be checked against the test."""
-    sheet.need("test", "value")
-    complaints = Complaints(sheet.name)
+    file.need("test", "value")
+    bad_lines = BadLines(file.name)
     results: list[tuple[Test | int, float]] = []
     seen: dict[int, int] = {}
-    lines = sheet.lines(complaints)
+    lines = file.lines(bad_lines)
     while some := list(itertools.islice(lines, _LOOKED_UP)):
         rows: list[tuple[int, int, dict[str, str]]] = []
         for number, fields in some:
-            named = sheet.named(fields)
+            named = file.named(fields)
             try:
                 test = read_test(named["test"])
                 if test in seen:
@@ -144,14 +144,14 @@ def read_told(study: Study, sheet: Sheet) -> list[tuple[Test | int, float]]:
                 seen[test] = number
                 rows.append((number, test, named))
             except InvalidInput as error:
-                complaints.add(number, error)
+                bad_lines.add(number, error)
         found = study.storage.find_tests(study.record.key, [test for _, test, _ in rows])
         for number, test, named in rows:
             try:
                 results.append((test, _checked_result(study, test, found.get(test), named)))
             except InvalidInput as error:
-                complaints.add(number, error)
-    complaints.check()
+                bad_lines.add(number, error)
+    bad_lines.check()
     return results
 
 

@@ -1,4 +1,4 @@
-"""Processes that somebody else wrote: read what they say, up to a bound, and end them when they take too long."""
+"""Running other people's programs: read their output, up to a limit, and end them when they take too long."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import subprocess
 import time
 
 MOST_KEPT = 100_000
-"""Bytes of each stream that are kept: the first of what is printed, the last of what is complained of."""
+"""Bytes kept of each stream: the first of standard output, the last of standard error."""
 
 _LOOK_EVERY = 0.1
 _PIECE = 1 << 16
 
 
 def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[str, str, int]:
-    """What the process printed and complained of, and its status, as soon as it has ended.
+    """The process's output, error output and status, as soon as it has ended.
 
-    Others that it started may go on and keep its streams open; nobody waits for them. `TimeoutExpired`, with what it
-    complained of, if it takes longer than `timeout` seconds: then it is ended, with everything it started.
+    Processes that it started may go on and keep its streams open. Nobody waits for them. If it takes longer than
+    `timeout` seconds, it is ended with everything it started, and `TimeoutExpired` has its error output.
     """
     assert process.stdout is not None
     assert process.stderr is not None
@@ -32,7 +32,7 @@ def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tu
             streams.register(stream, selectors.EVENT_READ)
         ended = False
         while True:
-            # When it has ended, what it said is there to be read at once.
+            # Once it has ended, all of its output can be read at once.
             for key, _ in streams.select(0 if ended else _LOOK_EVERY):
                 data = os.read(key.fd, _PIECE)
                 if data:

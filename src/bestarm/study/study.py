@@ -36,7 +36,7 @@ from bestarm.validation import InvalidInput, NotFound
 
 
 class AlreadyTold(InvalidInput):
-    """The test has another outcome, which `Study.correct` replaces if it was wrong, or is somebody else's by now."""
+    """The test has a different outcome, which `Study.correct` can replace, or is somebody else's by now."""
 
     kind = "already told"
 
@@ -61,7 +61,7 @@ class Study(Follower):
         self._held_as = HolderName(holder, user)
         self._handed: dict[int, Issued] = {}
         self._unanswered: str | None = None
-        """The key of an ask of which it is not known whether tests were handed out."""
+        """The key of an ask, if it is not known whether tests were handed out for it."""
         self._holds = Holds(self)
         self._numbering = Numbering(self.plan)
 
@@ -81,8 +81,9 @@ class Study(Follower):
     ) -> Study:
         """A new study of `problem`, kept in `storage`: a path, a URL, or by default what `BESTARM_DB` says.
 
-        `delta` is the probability of a wrong answer that you accept, 0.05 unless the problem is a `Plan` that says
-        otherwise; `name` is what to open it by, and defaults to the plan's own; `seed` is for policies that draw lots.
+        `delta` is the probability of a wrong answer that you accept: 0.05, unless the problem is a `Plan` that says
+        otherwise. `name` is the name to open it by; the default is the plan's own. `seed` is for policies that make
+        random choices.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
         check_seed(seed)
@@ -118,13 +119,12 @@ class Study(Follower):
     ) -> list[Test]:
         """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out.
 
-        They are yours as long as this object lives: it keeps a heartbeat, and only if that falls silent for half a
+        They are yours as long as this object lives. It keeps a heartbeat, and only if that is silent for half a
         minute are they handed to somebody else. With `days` they are yours without a heartbeat until they are told,
-        failed or released, for people who measure and come back; when the days are over, the study's status says so
-        (`math.inf`: never).
-        With `lease` they are yours for so many seconds, unless you `renew` them: a heartbeat of your own.
-        Nobody holds more than 1,000 tests, and 10 for each metric of each arm, at a time.
-        Asked again with the same `key`, by the same holder, it is the same tests, as far as they are still held.
+        failed or released. This is for people who measure and come back. When the days are over, the study's status
+        says so (`math.inf`: never). With `lease` they are yours for that many seconds, unless you `renew` them: a
+        heartbeat of your own. At any time one holder has at most 1,000 tests, plus 10 for each metric of each arm.
+        Asking again with the same `key` and the same holder returns the same tests, as far as they are still held.
         """
         check_ask(n, days, lease)
         asked = "" if key is None else check_key(key)
@@ -133,7 +133,7 @@ class Study(Follower):
             self._check_open()
             if self._is_done:
                 return []
-            # Nobody else can take over what only this process can reach.
+            # No other process can take over what only this one can reach.
             beats = days is None and lease is None and not self._storage.is_private
             request = asked or self._unanswered or self._new_request()
             try:
@@ -162,17 +162,17 @@ class Study(Follower):
             return [self._test(test) for test in handed]
 
     def _note_unanswered(self, request: str | None) -> None:
-        """Remember under which key to ask again."""
+        """Remember the key to ask again with."""
         self._unanswered = request
 
     def _new_request(self) -> str:
-        """The key of what is done next: under the same it is done once."""
+        """The key of what is done next. Under one key a thing is done once."""
         return new_key()
 
     def tell(self, test: Test | int, value: float) -> None:
         """Record the result of a test. Once it returns, the result is safe.
 
-        Telling the same value again has no effect; another value is refused (see `correct`).
+        Telling the same value again has no effect. A different value is refused (see `correct`).
         """
         issued = self._issued(test)
         number = check_value(self._part(issued.metric), value)
@@ -212,12 +212,12 @@ class Study(Follower):
     ) -> list[int]:
         """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
 
-        Returns their test ids. Give every result there is: to pick among them would bias the answer. A `source`, such
-        as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends` has
-        the places, from 0, of results after which the study they come from decided.
+        Returns their test ids. Give every result there is: picking some of them would bias the answer. A `source`,
+        such as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends`
+        has the positions, from 0, of results after which the study they come from decided.
 
-        The same results again under the same `key` are recorded once, and the same ids returned. Without one, a key is
-        made; `OutcomeUnknown`, raised when a server is lost before it answers, has it in `key`, for you to repeat.
+        The same results under the same `key` are recorded once, and a repeat returns the same ids. Without a key, one
+        is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
         rows = Columns()
         for arm, metric, value in results:
@@ -226,7 +226,7 @@ class Study(Follower):
         return list(self._add(rows, source, ends, key))
 
     def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
-        """As `add`, of results by number that have been checked."""
+        """As `add`, for results by number that have been checked."""
         request = self._new_request() if key is None else check_key(key)
         try:
             return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
@@ -241,18 +241,18 @@ class Study(Follower):
             self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
 
     def fail(self, test: Test | int, reason: str = "") -> None:
-        """Say that an attempt at a test failed, yours or anybody's: the test is handed out again, the reason logged.
+        """Say that an attempt at a test failed, yours or anybody's. The test is handed out again, the reason logged.
 
-        Fair only if failures have nothing to do with results. Otherwise tell what a failure counts.
+        This is fair only if failures have nothing to do with results. Otherwise tell what a failure counts as.
         """
         issued = self._issued(test)
         self._storage.fail(self._record.key, issued.id, self.holder, reason, request=self._new_request())
         self._let_go([issued.id])
 
     def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
-        """Say that your attempt at a test failed, without saying what that counts.
+        """Say that your attempt at a test failed, without saying what that counts as.
 
-        The test is handed to nobody until somebody tells a value for it, fails, releases or abandons it.
+        Nobody is asked to make the test until somebody tells a value for it, or fails, releases or abandons it.
         """
         check_aside(kind)
         issued = self._issued(test)
@@ -262,7 +262,7 @@ class Study(Follower):
     def abandon(self, test: Test | int, reason: str = "") -> None:
         """Give a test up: its result is no longer expected, and will be refused.
 
-        Fair only if the reason has nothing to do with what the result would have been.
+        This is fair only if the reason has nothing to do with what the result would have been.
         """
         issued = self._issued(test)
         with _repeatable():
@@ -275,9 +275,9 @@ class Study(Follower):
             raise self._already(issued, outcome)
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
-        """Free tests unmeasured, whoever holds them, for anybody to be asked again at once.
+        """Free unmeasured tests, whoever holds them. They can be handed out again at once.
 
-        To free what somebody else holds is fair only if you know that their result will not come, and that this has
+        Freeing what somebody else holds is fair only if you know that their result will not come, and that this has
         nothing to do with what it would have been.
         """
         numbers = numbers_of(tests)
@@ -285,7 +285,7 @@ class Study(Follower):
         self._let_go(numbers)
 
     def release_held_by(self, name: str) -> list[int]:
-        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        """Free everything that somebody holds, as `release` does. Returns the numbers of those tests."""
         freed = self._storage.release_held_by(self._record.key, name, self.holder, request=self._new_request())
         self._let_go(freed)
         return freed
@@ -296,7 +296,7 @@ class Study(Follower):
         self._storage.renew(self._record.key, numbers_of(tests), self.holder, lease)
 
     def archive(self, *, undo: bool = False) -> None:
-        """Put the study away: it can be read and not changed."""
+        """Put the study away: it can be read but not changed."""
         self._storage.archive(self._record.key, self.holder, undo=undo)
         with self._lock:
             self._look()
@@ -304,12 +304,12 @@ class Study(Follower):
     # ----------------------------------------------------------------------------------------- what is under way
 
     def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        """The tests whose results are out, and who holds them. With `after` and `limit` they can be read in pieces."""
         rows = self._storage.pending(self._record.key, after=after, limit=limit)
         return [(self._test(Issued(row.id, row.arm, row.metric)), row) for row in rows]
 
     def log(self, last: int | None = None) -> list[Event]:
-        """What happened in this study, the oldest first; the newest `last` events if that is given."""
+        """What happened in this study, oldest first. With `last`, only that many of the newest events."""
         check_last(last)
         return self._storage.log(self._record.key, last)
 
@@ -344,7 +344,7 @@ class Study(Follower):
         return issued
 
     def _let_go(self, tests: Iterable[int]) -> None:
-        """Nothing more is to be done here with these."""
+        """Forget these tests: there is nothing more to do with them here."""
         numbers = list(tests)
         for number in numbers:
             self._handed.pop(number, None)
@@ -360,7 +360,7 @@ class Study(Follower):
         )
 
     def _recall(self, tests: Sequence[int]) -> None:
-        """Look up, together, those of the tests that were not handed out here."""
+        """Look up, all at once, the tests that were not handed out here."""
         unknown = [test for test in tests if test not in self._handed]
         if unknown:
             found = self._storage.find_tests(self._record.key, unknown)
@@ -383,7 +383,7 @@ class Study(Follower):
 
 @contextlib.contextmanager
 def _repeatable() -> Iterator[None]:
-    """What is about one test and one value can be said again; if need be, the user learns that."""
+    """If the outcome is unknown, tell the user that telling one value of one test again is safe."""
     try:
         yield
     except OutcomeUnknown as error:

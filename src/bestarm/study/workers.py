@@ -1,4 +1,4 @@
-"""Workers that make a study's tests: the study asks, any executor measures, the study is told."""
+"""Workers that make a study's tests: ask the study, measure on any executor, tell the study."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Measure = Callable[[str, str], float]
 """Takes the names of an arm and a metric, makes one fresh measurement, and returns it."""
 
 PATIENCE = 120.0
-"""Seconds for which a result in hand is offered to a database that is out of reach."""
+"""For how many seconds a result is offered to a database that is out of reach."""
 
 _POLL = 0.5
 
 
 class LiveStudy(Protocol):
-    """What `drive` needs of a study, be it here or on a server: the methods and properties of `Study`."""
+    """What `drive` needs of a study, here or on a server: methods and properties of `Study`."""
 
     @property
     def done(self) -> bool: ...
@@ -72,13 +72,13 @@ Watched = TypeVar("Watched", bound=LiveStudy, contravariant=True)
 
 
 class Watcher(Protocol[Watched]):
-    """Is told now and then how the work goes: the study, and how many tests are being made."""
+    """Called now and then with the study and the number of tests under way."""
 
     def __call__(self, study: Watched, running: int) -> None: ...
 
 
 def _measure(function: Measure, arm: str, metric: str, attempt: tuple[int, int]) -> float:
-    """What an executor is asked to do. `attempt` tells calls apart for executors that know equal calls again."""
+    """What an executor is asked to do. `attempt` tells calls apart for executors that recognize equal calls."""
     return function(arm, metric)
 
 
@@ -102,12 +102,12 @@ def identify(
 
     `executor` is any `concurrent.futures.Executor` (Dask's included), or "threads", "processes", "dask:ADDRESS" or
     "ray:ADDRESS"; by default one thread makes one test at a time. With `storage` the study is durable: called again
-    with the same problem and name it goes on where it ended.
+    with the same problem and name, it goes on where it stopped.
 
-    A call that raises stops the work with `MeasurementFailed`, for what it counts is yours to say: `failed_as` is the
-    value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`; or `retries=N` says
-    that failures have nothing to do with results, and a call that raises is made again up to N times. A value that the
-    metric cannot take always stops the work: the noise stated for it is wrong.
+    A call that raises stops the work with `MeasurementFailed`, because you have to say what it counts as. `failed_as`
+    is the value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`. Or `retries=N`
+    says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
+    that the metric cannot take always stops the work: the noise stated for it is wrong.
 
     >>> import random
     >>> import bestarm as ba
@@ -122,7 +122,7 @@ def identify(
     study = _create_or_open(problem, name, delta, policy, kept, seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
-    # Executors that try again by themselves would make what is recorded depend on its value.
+    # If executors retried on their own, what is recorded would depend on its value.
     with contextlib.closing(open_workers(executor, 1 if alone else workers, retries=0)) as pool:
 
         def submit(test: Test, tries: int) -> Future[Any]:
@@ -142,7 +142,7 @@ def _create_or_open(
 ) -> Study:
     plan = Plan.of(problem, delta=delta, name=name, policy=policy)
     if storage.find_study(plan.name) is None:
-        # Somebody may be quicker: then it is theirs that we join.
+        # Somebody may be quicker. Then we join their study.
         with contextlib.suppress(NameTaken):
             return Study.create(plan, storage=storage, seed=seed)
     study = Study.open(plan.name, storage=storage)
@@ -167,9 +167,9 @@ def drive(
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
-    A failure of which nobody has said what it counts ends it when what else is under way has ended. Interrupted, by
-    Ctrl-C or any other exception, it gives back the tests that are not finished. Unless `says` is false, it logs which
-    test of somebody else's everything waits for.
+    A failure that nobody has declared a value for ends it, once everything else under way has ended. When interrupted
+    by Ctrl-C or any other exception, it gives back the tests that are not finished. Unless `says` is false, it logs it
+    when everything waits for somebody else's test.
     """
     declared = declared or Declared()
     workers = min(workers, most_held(study.plan))
@@ -190,7 +190,7 @@ def drive(
                 running[submit(test, failures.get(test.id, 0))] = test
             if not running and not tests and stopped is None and _patiently(lambda: study.done):
                 break
-            # Nothing to do here means that others are at work: look again soon.
+            # Nothing to do here means that others are at work. Look again soon.
             finished = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done if running else _pause()
             for future in finished:
                 test = running.pop(future)
@@ -198,7 +198,7 @@ def drive(
                 try:
                     _tell(study, test, future, declared, failures, alone=workers == 1)
                 except MeasurementFailed as error:
-                    # What is under way ends first: to give it back would prefer results that are quick.
+                    # Finish what is under way first. Giving it back would favor quick results.
                     stopped = stopped or error
             if says:
                 notice.look(study)
@@ -208,7 +208,7 @@ def drive(
         for future in running:
             future.cancel()
         if held:
-            # Without the database they come free by themselves, when nothing is heard of us.
+            # If the database is out of reach, they come free on their own once our heartbeat is missed.
             with contextlib.suppress(StorageError, StudyArchived):
                 study.release(held.values())
     answer = study.answer
@@ -217,7 +217,7 @@ def drive(
 
 
 def _settle_failures(study: LiveStudy, declared: Declared) -> None:
-    """Apply what is declared to failures from before it was; complain of those of which nothing is."""
+    """Apply what is declared now to earlier failures. Raise an error for those that nothing is declared for."""
     for test, row in _patiently(study.pending):
         if row.aside is None:
             continue
@@ -238,7 +238,7 @@ def _pause() -> set[Future[Any]]:
 def _tell(
     study: LiveStudy, test: Test, future: Future[Any], declared: Declared, failures: dict[int, int], *, alone: bool
 ) -> None:
-    """Tell what came of a test, or what its failure counts; if nobody has said, set it aside and stop."""
+    """Tell a test's result, or what its failure counts as. If nobody has said, set it aside and stop."""
     try:
         value = future.result()
     except NotStarted as error:
@@ -258,7 +258,7 @@ def _tell(
     try:
         _patiently(lambda: study.tell(test, value))
     except AlreadyTold:
-        # While nothing was heard of us, somebody else was handed it, or told it; one result a test is heard.
+        # While we were silent, somebody else was handed it, or told it. Each test has one result.
         return
     except RefusedValue as error:
         reason = str(error)
@@ -267,13 +267,13 @@ def _tell(
 
 
 def _how(error: Exception, *, alone: bool) -> tuple[Aside, str]:
-    """How an attempt ended, and what is to be said of it."""
+    """How an attempt ended, and what to say about it."""
     if isinstance(error, MeasurementFailed):
         return error.kind, str(error)
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, TimeoutError):
         return "timed out", reason
-    # A pool that breaks takes all tests in it along, whichever of them broke it.
+    # A broken pool takes all of its tests down, whichever one broke it.
     return "lost" if isinstance(error, BrokenExecutor) and not alone else "failed", reason
 
 
@@ -289,7 +289,7 @@ def _failed(
 
 
 class Notice:
-    """Says, once for each, which test of somebody else's everything waits for."""
+    """Says which of other people's tests everything waits for, once for each."""
 
     def __init__(self) -> None:
         self._looked = time.monotonic()
@@ -311,7 +311,7 @@ class Notice:
 
 
 def _patiently(act: Callable[[], Any]) -> Any:
-    """Do it, and if the database is out of reach do it again for a while: nothing done twice counts twice."""
+    """Do it, and retry for a while if the database is out of reach. Nothing counts twice."""
     give_up = time.monotonic() + PATIENCE
     delay = 0.1
     while True:

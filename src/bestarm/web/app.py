@@ -37,7 +37,7 @@ def create_app(
     machine, or one of `allowed_hosts`, as their host and come from no other site.
     """
     limits = (limits or Limits()).within_descriptors()
-    served = ServedStudies(open_storage(storage_url, create=True), storage_url)
+    served = ServedStudies(open_storage(storage_url, create=True))
     live = LiveUpdates(served, limits.streams)
 
     @contextlib.asynccontextmanager

@@ -1,7 +1,7 @@
 """Live updates as server-sent events. One poller follows a study for all who watch it.
 
 Pollers look at the database, so results told through another server process, or without any, are seen as well. As long
-as nothing at all is written to it, they only feel its pulse.
+as nothing at all is written to it, they only compare its change mark.
 A stream remembers only what it sent last: a client that reads slowly misses versions in between and costs nothing.
 """
 
@@ -146,11 +146,11 @@ class LiveUpdates:
         return sum(watch.looks for watch in self._watches.values())
 
     async def beat(self) -> object | None:
-        """What changes whenever there may be news: the database's pulse, felt for all pollers together."""
+        """What changes whenever there may be news: the database's change mark, read for all pollers together."""
         now = time.monotonic()
         if now - self._beat[0] > EVERY / 2:
             # Others may ask while this one waits; then each has its own, which does no harm.
-            self._beat = now, await self._served.do(self._served.pulse.read)
+            self._beat = now, await self._served.do(self._served.storage.change_mark)
         return None if self._beat[1] is None else (self._beat[1], self._served.computed)
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import State
+from bestarm.answer import AnswerState
 from bestarm.client import StudyLine
 from bestarm.storage.base import Aside
 from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
@@ -293,7 +293,7 @@ class Arm(BaseModel):
 class Conclusion(BaseModel):
     """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack."""
 
-    state: State
+    state: AnswerState
     arm: str | None
     delta: float
     confidence: float

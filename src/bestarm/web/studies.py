@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from bestarm.plan import Plan
 from bestarm.storage.base import Storage, StudyRecord
-from bestarm.storage.changes import Pulse
 from bestarm.storage.errors import StorageError
 from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
 from bestarm.validation import NotFound
@@ -63,9 +62,8 @@ class _SharedComputation:
 class ServedStudies:
     """Where the routes find studies and have them do things."""
 
-    def __init__(self, storage: Storage, url: str) -> None:
+    def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self.pulse = Pulse(storage, url)
         self.threads = Threads()
         self._studies: OrderedDict[int, SharedStudy] = OrderedDict()
         self._opening: dict[int, asyncio.Task[SharedStudy]] = {}
@@ -81,7 +79,6 @@ class ServedStudies:
 
     def close(self) -> None:
         self.threads.close()
-        self.pulse.close()
         self.storage.close()
 
     # ------------------------------------------------------------------------------------------------- doing things

@@ -1,4 +1,4 @@
-"""How command lines are read: no option twice; a value may be negative and a name may begin with a dash."""
+"""How command lines are read: no option twice. A value may be negative, and a name may begin with a dash."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 
 def number_kind(option: Any) -> str:
-    """Either "integer" or "float" if the option takes such numbers, one or several, else nothing."""
+    """ "integer" or "float" if the option takes one or more such numbers, else an empty text."""
     # Releases of Typer differ in where they keep the type.
     known = getattr(getattr(option, "type", None), "name", "")
     annotation = getattr(getattr(option, "type_descriptor", None), "annotation", None)
@@ -19,10 +19,10 @@ def number_kind(option: Any) -> str:
 
 
 class OnceCommand(TyperCommand):
-    """A command that refuses an option given twice, where the last would silently win.
+    """A command that refuses an option given twice. Otherwise the last would silently win.
 
-    Options declared as lists may be repeated. So may a flag, but not together with its opposite. Numbers are read as
-    they are everywhere else.
+    Options declared as lists may be repeated. So may a flag, but not together with its opposite. Numbers are read by
+    the same rules as everywhere else.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -33,7 +33,7 @@ class OnceCommand(TyperCommand):
         options: list[Any] = [param for param in self.get_params(ctx) if param.param_type_name == "option"]
         parser: Any = self.make_parser(ctx)
         for option in options:
-            # The same options once more, but every value is kept, and a flag as the name that it was given by.
+            # Declare the same options again, but keep every value, and for a flag the name that was used.
             if not option.is_flag and not option.count and not option.multiple:
                 parser.add_option(obj=option, opts=option.opts, dest=option.name, action="append", nargs=option.nargs)
             elif option.secondary_opts:
@@ -79,7 +79,7 @@ def _listed(words: Iterable[str]) -> str:
 
 
 class DashCommand(OnceCommand):
-    """A command whose own options are options, wherever they stand; anything else is an argument, dash or not.
+    """A command whose own options may stand anywhere. Anything else is an argument, even if it begins with a dash.
 
     After `--` everything is an argument.
     """

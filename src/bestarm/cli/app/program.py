@@ -49,17 +49,17 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            # Closed by whoever started the program: nobody wants to read it.
+            # Whoever started the program closed it, so nobody wants to read it.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (until the end)
         elif isinstance(stream, io.TextIOWrapper):
-            # What a terminal cannot show is written out rather than an error.
+            # Characters that a terminal cannot show are escaped. They must not be an error.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_written(_status()))
 
 
 def _status() -> int:
     """The exit status, after the command has been run."""
-    # The error classes are looked up only when something went wrong: importing them here would slow every start.
+    # The error classes are imported only when something went wrong. Importing them earlier would slow every start.
     try:
         app()
     except SystemExit as end:
@@ -67,7 +67,7 @@ def _status() -> int:
             print("interrupted", file=sys.stderr)
         return int(end.code) if end.code in (0, 2) else 0 if end.code is None else 1
     except KeyboardInterrupt:
-        # Before or after the command itself, which handles it.
+        # It came before or after the command itself, which handles it.
         print("interrupted", file=sys.stderr)
         return 1
     except ValueError as error:
@@ -94,14 +94,14 @@ def _status() -> int:
 
 
 def _written(status: int) -> int:
-    """The exit status, once all output has gone out: 1 if it cannot."""
+    """The exit status, after all output has been written; 1 if that fails."""
     try:
         sys.stdout.flush()
     except OSError as error:
-        # Who stops reading, as `head` does, wants to hear no more.
+        # A reader that stops, as `head` does, does not want to hear about it.
         if not isinstance(error, BrokenPipeError):
             complain(f"output: {error.strerror or error}")
         status = status or 1
-        # Else Python would try again when it ends, and complain.
+        # Otherwise Python would try again at exit, and print an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status

@@ -45,7 +45,7 @@ def recorded_words(study: Study, recorded: Recorded) -> str:
 
 @contextlib.contextmanager
 def written_whole(out: Path) -> Iterator[TextIO]:
-    """A file to write that takes its name when it is complete: before that, the old one stays."""
+    """A file to write. It takes its name when it is complete. Until then the old one stays."""
     from bestarm.validation import InvalidInput
 
     try:
@@ -59,7 +59,7 @@ def written_whole(out: Path) -> Iterator[TextIO]:
 def _replacing(out: Path) -> Iterator[TextIO]:
     target = Path(os.path.realpath(out))
     if target.exists() and not target.is_file():
-        # Pipes and devices cannot be replaced; a folder complains here.
+        # Pipes and devices cannot be replaced. A folder raises an error here.
         with target.open("w", encoding="utf-8", newline="") as file:
             yield file
         return

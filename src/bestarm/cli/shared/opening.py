@@ -48,7 +48,7 @@ def whoami() -> str:
 
 
 def check_text(field: str, text: str) -> str:
-    """Text that can be stored: bytes from the command line that are not UTF-8 cannot."""
+    """The text, if it can be stored. Bytes from the command line that are not UTF-8 cannot."""
     from bestarm.validation import InvalidInput
 
     try:
@@ -60,7 +60,7 @@ def check_text(field: str, text: str) -> str:
 
 @contextlib.contextmanager
 def repeatable_with_key() -> Iterator[None]:
-    """Say how the same command is repeated when it is not known whether it was done."""
+    """If it is not known whether a command was carried out, say how to repeat it."""
     from bestarm.storage.errors import OutcomeUnknown
 
     try:

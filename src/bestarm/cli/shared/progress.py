@@ -16,11 +16,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from bestarm.simulation import campaign, simulate
+from bestarm.simulation.campaign import CampaignProgress
+from bestarm.simulation.simulate import RunsProgress
 
 
 class _TimeLeft(TimeRemainingColumn):
-    """The time left by the simulator's own estimate, where a task has one."""
+    """The time left, by the simulator's own estimate if the task has one."""
 
     def render(self, task: Task) -> Text:
         seconds = task.fields.get("seconds_left")
@@ -41,8 +42,8 @@ def progress_bar() -> Progress:
     )
 
 
-def runs_progress(bar: Progress, runs: int) -> simulate.Progress:
-    """What a simulation or a forecast of so many runs calls, shown as one line of `bar`."""
+def runs_progress(bar: Progress, runs: int) -> RunsProgress:
+    """The callback of a simulation or forecast with that many runs, shown as one line of `bar`."""
     task = bar.add_task("compiling (the first time takes seconds)", total=runs)
 
     def show(done: int, tests: int) -> None:
@@ -51,8 +52,8 @@ def runs_progress(bar: Progress, runs: int) -> simulate.Progress:
     return show
 
 
-def campaign_progress(bar: Progress, label: str) -> campaign.Progress:
-    """What a campaign calls, shown as one line of `bar`."""
+def campaign_progress(bar: Progress, label: str) -> CampaignProgress:
+    """The callback of a campaign, shown as one line of `bar`."""
     task = bar.add_task(label, total=None)
 
     def show(done: int, total: int, seconds_left: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Names, numbers and times on a terminal. Whatever a name holds is shown as it is and cannot upset the screen."""
+"""Names, numbers and times on a terminal. A name is shown as it is, whatever it holds, and cannot garble the screen."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def print_json(data: Any) -> None:
 
 
 def complain(error: object, kind: str = "error") -> None:
-    """Print an error. What others have named cannot steer the terminal; lists of lines stay lists of lines."""
+    """Print an error. Names that others chose cannot control the terminal. Lists of lines stay lists of lines."""
     lines = [shown(line) for line in str(error).split("\n  ")]
     print(f"{kind}:", "\n  ".join(lines), file=sys.stderr)
 
 
 def plain_console() -> Console:
-    """A console that takes nothing in a text for an instruction."""
-    # In a file or a pipe nothing need wrap.
+    """A console that reads no text as markup."""
+    # In a file or a pipe nothing needs to wrap.
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
     return Console(markup=False, emoji=False, highlight=False, width=width)
 
 
 def literal(text: str) -> str:
-    """The text for a console that reads markup, which finds none in it; what a terminal would obey is written out."""
+    """The text for a console that reads markup, with all markup and control characters escaped."""
     return escape(shown(text))
 
 
 def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
-    """A table in which long names wrap and no letter is lost; headings in `right` are of numbers."""
+    """A table in which long names wrap and nothing is cut off. Columns named in `right` hold numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
@@ -66,13 +66,13 @@ def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def figures(*numbers: float) -> list[str]:
-    """Numbers in four digits, or as many as tell them apart; a dash for what is not known or infinite."""
+    """Numbers with four digits, or as many as tell them apart. A dash stands for unknown or infinite."""
     texts = side_by_side(*numbers)
     return [text if math.isfinite(number) else "–" for number, text in zip(numbers, texts, strict=True)]
 
 
 def percent(share: float) -> str:
-    """A confidence. It reads 100 % only when it is."""
+    """A confidence. It reads 100 % only if it is exactly that."""
     return f"{100 * share:.3g} %" if share >= 1.0 or share < 0.9995 else "over 99.9 %"
 
 
@@ -91,7 +91,7 @@ def age(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of something."""
+    """A number and its noun."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

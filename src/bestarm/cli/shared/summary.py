@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def summary_table(result: CampaignResult) -> Table:
-    """A row per cell; what is the same in every row is left out."""
+    """A row per cell. Columns that are the same in every row are left out."""
     table = Table()
     simulations = result.simulations
     several_bounds = len({s.plan.bound for s in simulations}) > 1

@@ -55,6 +55,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     reading.check_entries_stop_at_the_first_gap,
     reading.check_entries_have_the_last_correction_wherever_they_are_cut,
     reading.check_the_log_is_in_order,
+    reading.check_an_equal_change_mark_means_that_nothing_was_written,
     reading.check_history_has_every_test,
     reading.check_everything_is_there_after_reopening,
     threads.check_many_threads_at_once,

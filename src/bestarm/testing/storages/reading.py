@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -98,6 +100,26 @@ def check_the_log_is_in_order(make_storage: MakeStorage) -> None:
         assert (log[4].arm, log[4].metric, log[4].value, log[4].holder) == (1, 1, 2.0, BOB)
         for last in range(len(log) + 2):
             assert storage.log(study.key, last) == log[max(0, len(log) - last) :]
+
+
+def check_an_equal_change_mark_means_that_nothing_was_written(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        other = make_storage()
+        try:
+            for name, writer in (("one", storage), ("other", other)):
+                changes: list[Callable[[], object]] = [
+                    partial(ask, writer, study, 1),
+                    partial(writer.give, study.key, [(0, 0, 1.0)], ANN, ""),
+                    partial(writer.create_study, f"{study.name}: {name}", "{}", 0),
+                    partial(writer.archive, study.key, ANN),
+                    partial(writer.archive, study.key, ANN, undo=True),
+                ]
+                for change in changes:
+                    before = storage.change_mark()
+                    change()
+                    assert before is None or storage.change_mark() != before
+        finally:
+            other.close()
 
 
 def check_history_has_every_test(make_storage: MakeStorage) -> None:
