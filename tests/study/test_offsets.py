@@ -84,10 +84,9 @@ def test_a_live_study_far_from_0(policy: str, goal: str, side: str, kind: str, e
         assert tests[0] == tests[1]
         if not tests[0]:
             break
-        for one, other in zip(*tests, strict=True):
-            value = measured(near, one, lots)
-            studies[0].tell(one, value)
-            studies[1].tell(other, value + OFFSET)
+        values = [measured(near, test, lots) for test in tests[0]]
+        studies[0].tell_many(list(zip(tests[0], values, strict=True)))
+        studies[1].tell_many([(test, value + OFFSET) for test, value in zip(tests[1], values, strict=True)])
         told += len(tests[0])
         if told in (40, 80):
             studies = [ba.Study.open("study", storage=url) for url in urls]
