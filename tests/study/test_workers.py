@@ -70,7 +70,7 @@ def test_identify_alone() -> None:
 
 
 @pytest.mark.usefixtures("importable")
-@pytest.mark.parametrize("policy", ["certify", "feasible-lucb"])
+@pytest.mark.parametrize("policy", lengths("certify", "feasible-lucb"))
 def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
         executors: dict[str, Any] = {"threads": threads, "processes": processes, "by name": "threads"}
