@@ -37,7 +37,7 @@ def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
     return told
 
 
-@pytest.mark.parametrize("tests", lengths(150, 600))
+@pytest.mark.parametrize("tests", lengths(150, 300))
 @pytest.mark.parametrize("compiled_from", [100, 10**9], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("policy", sorted(all_policies()))
 def test_live_and_simulated_decisions_agree(
