@@ -24,9 +24,9 @@ def at_length() -> bool:
     return settings.get_current_profile_name() == TORTURE
 
 
-def examples(short: int, long: int) -> Callable[[Test], Test]:
-    """How many examples hypothesis tries, in `make test` and in `make torture`."""
-    chosen = settings(max_examples=long if at_length() else short)
+def examples(short: int, long: int, **more: Any) -> Callable[[Test], Test]:
+    """How many examples hypothesis tries, in `make test` and in `make torture`; and other settings of its own."""
+    chosen = settings(max_examples=long if at_length() else short, **more)
 
     def decorate(test: Test) -> Test:
         limited: Test = chosen(test)

@@ -40,8 +40,8 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)([^)]*\))")
 def page_of(path: Path) -> str:
     """The page, relative to docs/, on which a file or folder of the repository is shown.
 
-    >>> page_of(ROOT / "docs" / "studies.md"), page_of(ROOT / "CHANGELOG.md"), page_of(ROOT / "tests" / "test_docs.py")
-    ('studies.md', 'changelog.md', 'source/tests/project/test_docs.py.md')
+    >>> page_of(ROOT / "docs" / "studies.md"), page_of(ROOT / "CHANGELOG.md"), page_of(ROOT / "tests" / "conftest.py")
+    ('studies.md', 'changelog.md', 'source/tests/conftest.py.md')
     """
     name = path.relative_to(ROOT).as_posix()
     if name in MOVED:

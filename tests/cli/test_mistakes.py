@@ -103,7 +103,7 @@ def test_a_mistake_is_one_clear_line_and_changes_nothing(
     "words",
     [("status",), ("status", "dose", "--jsn"), ("ask", "dose", "-n", "many"), ("ask", "dose", "-n"), ("fail", "dose")],
 )
-def test_a_misspelt_command_line_is_refused(bestarm: Program, words: tuple[str, ...]) -> None:
+def test_a_misspelled_command_line_is_refused(bestarm: Program, words: tuple[str, ...]) -> None:
     works(bestarm, "new", "dose.toml")
     before = everything()
     ended = bestarm(*words)

@@ -89,9 +89,9 @@ def test_a_bound_is_ever_crossed_with_probability_at_most_alpha(name: str, noise
     alpha, paths = 0.2, 2_000
     problem = Problem(arms=(Arm("a", {"m": mean}),), objective=maximize("m", noise=noise))
     nature = new_nature(problem)
-    # Centre the draws, so that the sum itself is the deviation.
-    centre = mean if isinstance(noise, Gaussian) else 0.0
-    nature = nature._replace(mean=nature.mean - centre, shift=nature.shift - (mean - centre))
+    # Center the draws, so that the sum itself is the deviation.
+    center = mean if isinstance(noise, Gaussian) else 0.0
+    nature = nature._replace(mean=nature.mean - center, shift=nature.shift - (mean - center))
     crossed = np.zeros(paths, np.int64)
     radius = noise.scale * tabulate(lambda n: find_bound(name)(n, alpha))
     compiled(crossings)(nature, np.zeros(4, np.uint64), radius, 1, 10_000, crossed)

@@ -72,12 +72,12 @@ def test_plain_and_compiled_seeding_agree() -> None:
     assert (plain == seeded(2**62 + 17, 2**40 + 3, CHOICE)).all()
 
 
-def test_generators_of_neighbouring_runs_seeds_and_purposes_differ() -> None:
+def test_generators_of_neighboring_runs_seeds_and_purposes_differ() -> None:
     states = {tuple(map(int, seeded(s, r, p))) for s in range(20) for r in range(200) for p in (NOISE, CHOICE)}
     assert len(states) == 20 * 200 * 2
 
 
-def test_normals_of_neighbouring_runs_are_uncorrelated() -> None:
+def test_normals_of_neighboring_runs_are_uncorrelated() -> None:
     """Mean product of 100,000 pairs; its standard deviation is 0.0032, so a false failure has probability 1e-6."""
     values = np.zeros((2, 100_000))
     for run in (0, 1):

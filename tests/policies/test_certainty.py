@@ -75,7 +75,7 @@ ENDING = {
     "plain": plan_of([[0.0, -1.0], [1.5, -1.0], [3.0, 1.0]]),
 }
 FOR_EVERY_POLICY = ("plain", "none")
-"""The paper's algorithms know neither tolerance nor slack, so they may go on for ever on the others."""
+"""The paper's algorithms know neither tolerance nor slack, so they may go on forever on the others."""
 
 
 def no_contradiction(plan: ba.Plan, policy: Policy, stop: ba.Stop | None) -> Findings:

@@ -276,7 +276,7 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer) -> None:
     assert "password" in refusal(lambda: open_storage(server.url(database, password="wrong"), create=True))
     assert "no such database" in refusal(lambda: open_storage(server.url("nowhere"), create=True))
     assert "cannot be reached" in refusal(lambda: open_storage(server.url(database, port=9), create=True), StorageError)
-    assert "option" in refusal(lambda: open_storage(url + "?colour=red", create=True))
+    assert "option" in refusal(lambda: open_storage(url + "?color=red", create=True))
     new_study(url)
     storage = SQLStorage(url)
     with storage._database.transaction() as connection:

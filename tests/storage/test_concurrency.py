@@ -163,7 +163,7 @@ def _in_child(work: object) -> int:
 
 
 def fork_and_go_on(url: str) -> None:
-    """Parent and children use the study that was open before the fork, turn and turn about."""
+    """Parent and children use the study that was open before the fork."""
     study = ba.Study.create(problem(), delta=DELTA, name="forked", storage=url)
     mine = study.ask(1)
 

@@ -1,4 +1,4 @@
-"""Connections that are cut, or fall silent: what is repeated counts once, nobody waits for ever, and nobody is told
+"""Connections that are cut, or fall silent: what is repeated counts once, nobody waits forever, and nobody is told
 that something was recorded, or was not, who cannot know it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Servers that fall silent without hanging up: nobody waits for ever, and what takes long may take long.
+"""Servers that fall silent without hanging up: nobody waits forever, and what takes long may take long.
 
 Limits are given short in the URL; that they are kept is asserted with ceilings so high that only what hangs exceeds
 them."""

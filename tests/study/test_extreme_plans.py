@@ -16,7 +16,7 @@ from typing import Any
 import matplotlib.pyplot
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from tests.lengths import examples
 
@@ -256,8 +256,7 @@ SEVERE = {
 
 
 @example(data=SEVERE, policy="certify", seed=0)
-@examples(40, 300)
-@settings(suppress_health_check=list(HealthCheck))
+@examples(40, 300, suppress_health_check=list(HealthCheck))
 @given(data=descriptions(), policy=st.sampled_from(sorted(all_policies())), seed=st.integers(0, 1000))
 def test_any_plan_is_refused_by_name_or_can_be_run(data: dict[str, Any], policy: str, seed: int) -> None:
     """A wrong certificate has probability delta at most: looked for where that is 1e-6 or less (300 examples)."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.policies import all_policies, find_policy
@@ -70,8 +71,13 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "bounded"])
-@pytest.mark.parametrize(("goal", "side"), [("maximize", "at_most"), ("minimize", "at_least")])
+@pytest.mark.parametrize(
+    ("goal", "side", "kind"),
+    [
+        *lengths(("minimize", "at_least", "gaussian"), ("minimize", "at_least", "bounded")),
+        *lengths(("maximize", "at_most", "bounded"), ("maximize", "at_most", "gaussian")),
+    ],
+)
 @pytest.mark.parametrize("policy", sorted(all_policies()))
 def test_a_live_study_far_from_0(policy: str, goal: str, side: str, kind: str, engine: str, tmp_path: Path) -> None:
     """And after it has been opened again, half-way and at the end."""
@@ -84,10 +90,9 @@ def test_a_live_study_far_from_0(policy: str, goal: str, side: str, kind: str, e
         assert tests[0] == tests[1]
         if not tests[0]:
             break
-        for one, other in zip(*tests, strict=True):
-            value = measured(near, one, lots)
-            studies[0].tell(one, value)
-            studies[1].tell(other, value + OFFSET)
+        values = [measured(near, test, lots) for test in tests[0]]
+        studies[0].tell_many(list(zip(tests[0], values, strict=True)))
+        studies[1].tell_many([(test, value + OFFSET) for test, value in zip(tests[1], values, strict=True)])
         told += len(tests[0])
         if told in (40, 80):
             studies = [ba.Study.open("study", storage=url) for url in urls]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.lengths import lengths
 from tests.study.problems import two_arms
 
 import bestarm as ba
@@ -36,13 +37,16 @@ def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
     return told
 
 
+@pytest.mark.parametrize("tests", lengths(150, 300))
 @pytest.mark.parametrize("compiled_from", [100, 10**9], ids=["compiled", "interpreted"])
 @pytest.mark.parametrize("policy", sorted(all_policies()))
-def test_live_and_simulated_decisions_agree(policy: str, compiled_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_and_simulated_decisions_agree(
+    policy: str, compiled_from: int, tests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(decider, "COMPILE_RESULTS", compiled_from)
     for name in ("exp1-b", "drug-bernoulli"):
         plan = dataclasses.replace(ba.instance(name), policy=policy)
-        job = Job.of(plan, find_policy(policy), seed=3, max_tests=400)
+        job = Job.of(plan, find_policy(policy), seed=3, max_tests=tests)
         study = ba.Study.create(plan, storage=":memory:", seed=3)
         assert follow(study, job, 0, 1) == job.simulate(0, 1).outcomes.tests[0]
 

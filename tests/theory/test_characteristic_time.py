@@ -91,7 +91,7 @@ def random_problem(rng: np.random.Generator, kind: str, constraints: int, feasib
     return problem_of(means, thresholds.tolist(), noises, costs.tolist(), minimizing=minimizing, at_least=at_least)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.torture) for seed in range(1, 6))])
 @pytest.mark.parametrize("kind", ["gaussian", "bernoulli", "mixed"])
 @pytest.mark.parametrize(("constraints", "feasible"), [(0, 1.0), (1, 0.5), (3, 0.6), (2, 0.0)])
 def test_t_star_is_the_minimum_a_general_solver_finds(kind: str, constraints: int, feasible: float, seed: int) -> None:

@@ -136,7 +136,7 @@ def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
             sock.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             what = ("export", "events", "report")[k % 3]
             sock.sock.sendall(f"GET /api/studies/1/{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        # Whoever had to wait for the deaf would wait for ever.
+        # Whoever had to wait for the deaf would wait forever.
         for _ in range(20):
             assert client.post(f"{study}/ask", json={}).status_code == 200
         assert len(client.get(f"{study}/export").text.splitlines()) == 30_022

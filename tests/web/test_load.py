@@ -12,7 +12,7 @@ import pytest
 from bestarm.testing.patience import PATIENCE
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "web.py"
-ROUNDS = 4
+ROUNDS = 2
 
 
 @pytest.mark.torture

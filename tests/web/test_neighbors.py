@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.client import Client
@@ -102,7 +103,8 @@ def test_deciding_keeps_nobody_from_the_database(storage: Storage, monkeypatch: 
     assert results == [4, 5]
 
 
-def test_decisions_of_many_end_in_one_order(storage: Storage) -> None:
+@pytest.mark.parametrize("rounds", lengths(4, 15))
+def test_decisions_of_many_end_in_one_order(storage: Storage, rounds: int) -> None:
     """Each decides outside the lock; nobody's tests are lost, or issued twice."""
     Study.create(PROBLEM, name="x", storage=storage)
     told: list[int] = []
@@ -110,7 +112,7 @@ def test_decisions_of_many_end_in_one_order(storage: Storage) -> None:
 
     def work() -> None:
         study = Study.open("x", storage=storage)
-        for _ in range(15):
+        for _ in range(rounds):
             for test in study.ask(3):
                 study.tell(test, 0.0)
                 with lock:

@@ -200,11 +200,11 @@ class Proxy:
         doom = pair.condemned
         if doom is not None and (from_server or doom.fate == "cut before"):
             self._refuses = self._refuses or doom.refuse
-            if doom.fate == "silence after":
-                pair.is_silent = True
-            else:
-                pair.close()
+            pair.is_silent = doom.fate == "silence after"
+            # Before the client can notice: once it has, and has tried again, this must have been said.
             doom.sprung.set()
+            if not pair.is_silent:
+                pair.close()
             return pair.is_silent
         (pair.client if from_server else pair.server).sendall(data)
         return True

@@ -59,7 +59,7 @@ def _work(url: str, name: str, file: int, lots: random.Random) -> None:
     while not study.done:
         tests = study.ask(lots.randint(1, 4), lease=0.3)
         if not tests:
-            time.sleep(0.005)
+            time.sleep(0.02)
         kind = lots.random()
         if kind < 0.1 and tests:
             study.fail(tests.pop(), "exit status 1")
@@ -87,7 +87,7 @@ def _tell_for_others(url: str, name: str, file: int, lots: random.Random) -> Non
             value = measure(name, test)
             study.tell(test, value)
             acknowledge(file, name, test, value)
-        time.sleep(lots.uniform(0, 0.03))
+        time.sleep(lots.uniform(0, 0.1))
 
 
 def _fork(work: Callable[[str, str, int, random.Random], None], url: str, name: str, file: int, seed: int) -> int:
@@ -110,7 +110,7 @@ def kill_and_kill(url: str, acknowledged: str, kills: int, seed: int = 5, second
     killed = finished = failed = studies = 0
     while killed < kills and time.monotonic() < until:
         studies += 1
-        name, policy = f"study {studies}", POLICIES[studies % 2]
+        name, policy = f"study {studies}", POLICIES[(studies - 1) % len(POLICIES)]
         study = ba.Study.create(problem(), name=name, delta=DELTA, policy=policy, storage=url)
         study.storage.close()
         alive: list[int] = []

@@ -332,7 +332,7 @@ class ArrivalMachine(StudyMachine):
 
 
 _settings = settings(
-    max_examples=40 if at_length() else 5,
+    max_examples=20 if at_length() else 5,
     stateful_step_count=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
