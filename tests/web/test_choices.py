@@ -86,11 +86,6 @@ def test_the_description_lists_the_noises_that_there_are(monkeypatch: pytest.Mon
         "required": ["bernstein"],
         "additionalProperties": False,
     }
-        "type": "object",
-        "properties": {"bernstein": numbers},
-        "required": ["bernstein"],
-        "additionalProperties": False,
-    }
     assert another in noise["anyOf"]
     assert {"type": "string", "enum": ["bernoulli"]} in noise["anyOf"]
     sigma = {"type": "number", "exclusiveMinimum": 0}
