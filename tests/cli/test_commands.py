@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import os
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -57,7 +60,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def entry_points(*, group: str) -> list[Entry]:
         return [Entry(name, "package.module:function", group) for name in loaded if group == GROUP]
 
-    monkeypatch.setattr(metadata, "entry_points", entry_points)
+    monkeypatch.setattr("bestarm.plugins.entry_points", entry_points)
+    monkeypatch.setattr("bestarm.cli.app.discovery._may_be_installed", lambda: True)
     return loaded
 
 
@@ -111,3 +115,16 @@ def test_the_doctor_sees_them(installed: dict[str, Any]) -> None:
     assert parts["command plain"].state == "ok"
     assert parts["command torn"].state == "broken"
     assert "ImportError: gone" in parts["command torn"].detail
+
+
+def test_an_installed_package_is_found(tmp_path: Path) -> None:
+    """By the program itself, which looks only if it sees that there may be one."""
+    about = tmp_path / "hello-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[{GROUP}]\nhello = hello:hello\n")
+    (tmp_path / "hello.py").write_text("def hello(name: str) -> None:\n    '''Greets.'''\n    print('hello', name)\n")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    program = [sys.executable, "-m", "bestarm", "hello", "you"]
+    ended = subprocess.run(program, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
+    assert ended.stdout == "hello you\n"
