@@ -71,7 +71,7 @@ def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> s
 
 
 def noise_in_words(part: Objective | Constraint) -> str:
-    """How single measurements of a metric are assumed to scatter."""
+    """How single measurements of a metric are taken to scatter."""
     match part.noise:
         case Gaussian(sigma):
             return f"{part.metric}: scatters around its mean with a standard deviation of at most {exact(sigma)}"

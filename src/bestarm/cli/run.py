@@ -83,7 +83,7 @@ def run(
 
     if not 1 <= workers <= 10_000:
         raise InvalidInput(f"workers = {workers}: must be a whole number from 1 to 10,000")
-    # Each run is a holder of its own, so that several runs of one user keep their tests apart.
+    # A holder of its own, so that several runs of one user do not take each other's tests for theirs.
     study = Study.open(check_text("study", name), storage=db)
     program = Command(command, name, timeout=timeout, shell=shell)
     program.check_names(study.plan.arm_names, study.plan.metrics)

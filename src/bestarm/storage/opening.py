@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import entry_points
-from pathlib import Path
 
 from bestarm.storage.base import Storage
 from bestarm.validation import InvalidInput
@@ -29,7 +28,7 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         return storage
     url = default_url() if storage is None else os.fspath(storage)
     if not isinstance(url, str) or not url.strip() or "\0" in url:
-        # Do not repeat any part of a URL: it may hold a password.
+        # Of a URL nothing is repeated: it may hold a password.
         named = "" if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else f" = {url!r}"
         raise InvalidInput(f"storage{named}: must be a path or a URL such as postgresql://user@host/database")
     scheme = url.split("://")[0] if "://" in url else "sqlite"
@@ -37,23 +36,19 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         if entry.name == scheme:
             made: Storage = entry.load()(url, create=create)
             return made
-    # SQLAlchemy is slow to load, and not every storage needs it.
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
 
 
-def missing_file(url: str) -> Path | None:
-    """The file that a path names, if it does not exist yet. None if it exists, or for a URL.
-
-    `InvalidInput` if it is neither a path nor a URL.
-    """
+def is_missing_file(url: str) -> bool:
+    """Whether this is the path of a file that does not exist yet. `InvalidInput` if it is neither a path nor a URL."""
     from bestarm.storage.address import read_address
 
     if "://" in url:
-        return None
+        return False
     read_address(url)
-    return None if Path(url).exists() else Path(url)
+    return not os.path.exists(url)
 
 
 def shown_url(url: str) -> str:

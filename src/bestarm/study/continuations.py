@@ -30,7 +30,7 @@ SPREAD = 0.25
 """How far worlds scatter around the means measured, in standard deviations of these.
 
 With 1, as the posterior has it, nine in ten forecasts would say "perhaps for ever": the tests that remain grow with one
-over the square of a gap, and some worlds are almost ties. `simulate_continuations` says how forecasts turn out.
+over the square of a gap, and some worlds are almost ties. See `outlook` for how forecasts turn out with this.
 """
 MOST_TESTS = 300_000
 FORESIGHT = 50
@@ -125,7 +125,7 @@ def simulate_continuations(
 
 
 def _drawn_means(plan: Plan, policy: Policy, lots: np.random.Generator) -> dict[str, dict[str, float]]:
-    """Possible means: near those measured, within the range of the values."""
+    """Means as they might be: around those measured, within the range of the values."""
     streams, setting = policy.streams, policy.setting
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):

@@ -121,7 +121,7 @@ def _meant(text: str, names: Sequence[str]) -> str:
 def _check_name(field: str, name: str) -> None:
     if not name:
         raise InvalidInput(f"{field}: is missing")
-    # A name in an export may have one more apostrophe.
+    # An export's may have an apostrophe more.
     if len(name) > LONGEST_NAME + 1:
         raise InvalidInput(f"{field} = {short(name)}: no such {field}")
 

@@ -53,7 +53,7 @@ class Installed:
 
 def installed_commands() -> list[Installed]:
     """What other packages add. One that does not load keeps nobody from using the others."""
-    # Importing this takes a tenth of the time of `bestarm --help`.
+    # It takes a tenth of the time of `bestarm --help`.
     from importlib.metadata import entry_points
 
     found = []
