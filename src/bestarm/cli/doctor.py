@@ -234,16 +234,15 @@ def _card() -> Finding:
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
     from bestarm.storage.errors import NoStudiesYet, StorageError
-    from bestarm.storage.opening import default_url, missing_file, open_storage, shown_url
+    from bestarm.storage.opening import default_url, is_missing_file, open_storage, shown_url
     from bestarm.study.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
     remedy = "see the message; --db or BESTARM_DB name another"
     try:
-        file = missing_file(url)
-        if file is not None:
-            folder = file.absolute().parent
+        if is_missing_file(url):
+            folder = Path(url).absolute().parent
             if os.access(folder, os.W_OK):
                 return Finding("database", "ok", f"{url} will be made by the first study")
             path = "give --db or set BESTARM_DB to a path in a folder of yours"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from bestarm.plugins import load_plugin
 from bestarm.storage.base import Storage
@@ -41,17 +40,14 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
     return SQLStorage(url, create=create)
 
 
-def missing_file(url: str) -> Path | None:
-    """The file that a path names, if it does not exist yet. None if it exists, or for a URL.
-
-    `InvalidInput` if it is neither a path nor a URL.
-    """
+def is_missing_file(url: str) -> bool:
+    """Whether this is the path of a file that does not exist yet. `InvalidInput` if it is neither a path nor a URL."""
     from bestarm.storage.address import read_address
 
     if "://" in url:
-        return None
+        return False
     read_address(url)
-    return None if Path(url).exists() else Path(url)
+    return not os.path.exists(url)
 
 
 def shown_url(url: str) -> str:
