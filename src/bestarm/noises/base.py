@@ -1,7 +1,7 @@
 """What a noise is: how observations scatter around a stream's mean, and all that follows from it.
 
 A noise is one file. It holds the value that users write, what a study file and a form show of it, what a stream of it
-keeps, and the kernels: evidence, simulation, planning. `docs/how-to/write-a-noise.md` shows one from beginning to end;
+keeps, and the kernels: evidence, simulation, planning. `docs/how-to/add-a-noise.md` shows one from beginning to end;
 `bestarm.testing.noises` holds every noise to what is promised here.
 """
 
