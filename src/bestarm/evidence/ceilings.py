@@ -1,6 +1,6 @@
-"""Ceilings: at least the evidence, close to it, and cheap, since they take no logarithm.
+"""Ceilings: upper bounds of the evidence, close to it and cheap, because they take no logarithm.
 
-Evidence is wanted after every test and suffices after few, so it is computed only when its ceiling suffices. No answer
+Evidence is asked for after every test and rarely suffices, so it is computed only when its ceiling suffices. No answer
 depends on how close a ceiling is.
 """
 
@@ -18,14 +18,14 @@ from bestarm.noises.mixture import ROUNDING
 _LOG_2 = math.log(2.0)
 
 _FAR = 30.0
-"""Of two logarithms that lie so far apart the smaller adds less than `ROUNDING`."""
+"""If two logarithms are this far apart, the smaller one adds less than `ROUNDING`."""
 
 
 @kernel
 def add_logs_ceiling(a: float, b: float) -> float:
-    """Of log(e^a + e^b), at most 0.007 above it."""
+    """A ceiling of log(e^a + e^b), at most 0.007 above it."""
     if a == b:
-        # Among them two equal infinities, whose difference is not a number.
+        # This includes two equal infinities, whose difference is NaN.
         return a + (_LOG_2 + ROUNDING)
     apart = abs(a - b)
     if apart > _FAR:
@@ -37,7 +37,8 @@ def add_logs_ceiling(a: float, b: float) -> float:
 
 @kernel
 def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    """Of log A_j, the evidence that the arm is infeasible: as if all constraints but one were equally suspect."""
+    """A ceiling of log A_j, the evidence that the arm is infeasible: all constraints but the most suspect one count as
+    if they were as suspect as the second."""
     chosen = 0
     largest = -math.inf
     second = -math.inf
@@ -52,20 +53,21 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
 
 @kernel
 def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """Of the evidence that the leader performs better than the arm: the product at any c is at least the least."""
+    """A ceiling of the evidence that the leader performs better than the arm: the product at any c is at least the
+    smallest product."""
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     mean_leader, mean = streams.means[leader, 0] + setting.tolerance, streams.means[arm, 0]
     if mean_leader <= mean:
         return -math.inf
     c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
-    # Only a c that both means can reach lies between them.
+    # Only a c inside both ranges can lie between the means.
     c = min(max(c, ahead.low + setting.tolerance), behind.high)
     return ceiling(ahead, ABOVE, c - setting.tolerance) + ceiling(behind, BELOW, c)
 
 
 @kernel
 def rival_ceiling(constraints: int, infeasible: float, worse: float) -> float:
-    """Of `rival_evidence`, from ceilings of what it is made from."""
+    """A ceiling of `rival_evidence`, from ceilings of its parts."""
     if constraints == 0:
         return worse
     either = add_logs_ceiling(LOG_INFEASIBLE + infeasible, LOG_WORSE + worse)

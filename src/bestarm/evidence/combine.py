@@ -2,7 +2,7 @@
 
 Against "arm j is feasible": A_j, the weighted mean over its constraints of the evidence that each is violated.
 Against "j is feasible and at least as good as i": the weighted mean of A_j, of the evidence P that i is better than
-j, and of their product, by which half a proof of one and half a proof of the other add up to a whole.
+j, and of their product, which lets half a proof of one and half a proof of the other add up to a whole one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def add_logs(a: float, b: float) -> float:
 
 @kernel
 def suffices(evidence: float, level: float) -> bool:
-    """Whether log-evidence reaches its level. What is not a finite number is no evidence: NaN and infinity fail."""
+    """Whether log-evidence reaches its level. NaN and infinity are no evidence, so they fail."""
     return level <= evidence < math.inf
 
 

@@ -1,8 +1,8 @@
 """Evidence that one stream's mean is above another's.
 
 If it were not, some c would lie between the two means, and at that c both "the first mean lies above c" and "the
-second lies below c" would be false: the product of the evidences for them is a test supermartingale there, so the
-least product over all c is evidence that needs no c.
+second lies below c" would be false. The product of the evidence for the one and for the other is a test
+supermartingale at that c. So the smallest product over all c is evidence, and needs no c.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float,
 
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
-    """At least `pair_evidence`, and close to it: the product at one c is never below the least."""
+    """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
     first, last = common_range(high, low, margin)
     return _product(high, low, margin, min(max(_between(high, low, margin), first), last))[0]
 
@@ -52,11 +52,11 @@ def evidence_between(high: Stream, low: Stream, margin: float) -> float:
 def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     """Log-evidence that the first mean plus `margin` is above the second.
 
-    The logarithm of the product is convex in c, so the point where the tangents at both ends of a bracket of its
-    minimum meet lies below the minimum. That is what is returned: stopped early, it understates.
+    The logarithm of the product is convex in c. So the tangents at both ends of a bracket of its minimum meet below
+    the minimum. That height is returned: stopped early, it understates.
     """
     left, right = low.total / low.n, high.total / high.n + margin
-    # So written that means that are no numbers, or not finite, are no evidence, nor is a lead by rounding alone.
+    # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
     if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
         return -math.inf
     first, last = common_range(high, low, margin)
@@ -84,7 +84,7 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
             left, value_left, slope_left = c, value, slope
         else:
             right, value_right, slope_right = c, value, slope
-        # Where the tangents meet, as a step from `left`: both ends may be large, and lie close together.
+        # Where the tangents meet, as a step from `left`: both ends may be large and close together.
         step = (value_right - value_left - slope_right * (right - left)) / (slope_left - slope_right)
         bound = value_left + slope_left * step
         if value - bound < GAP:

@@ -1,8 +1,8 @@
-"""Whether evidence reaches its level, computed no further than it takes to tell.
+"""Whether evidence reaches its level, computed only as far as it takes to tell.
 
 Every question here is one inequality, "evidence >= level". A ceiling of the evidence often settles it at a fraction of
-the cost; what it leaves open is asked again of the next closer one, and at last of the evidence. A number that is none
-fails every one of them. No answer depends on how close a ceiling is.
+the cost. If not, a closer ceiling is tried, and in the end the evidence itself. NaN fails each of these comparisons. No
+answer depends on how close a ceiling is.
 """
 
 from __future__ import annotations

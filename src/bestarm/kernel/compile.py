@@ -3,9 +3,9 @@
 `kernel` only marks a function, so importing a policy never imports numba. `compiled` clones a marked
 function together with every marked function it calls and compiles the clones; the originals stay plain.
 
-Two kinds of kernels are replaced on the way. A stand-in is a kernel that some caller names and that stands for another
-one until then: `compiled(root, update=…)` says for which. A kernel marked `one_of` leaves its work to one of several by
-a number; compiled, it is a chain of comparisons. `docs/architecture.md` lists them.
+Compiling replaces two kinds of kernels. A stand-in only holds a place: `compiled(root, update=…)` says which kernel to
+put there. A kernel marked `one_of` does what one of several kernels does, chosen by a number; compiled, it is a chain
+of comparisons. `docs/architecture.md` lists them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MARK = "__bestarm_kernel__"
 _LARGE = "__bestarm_large__"
 _ONE_OF = "__bestarm_one_of__"
 
-# Kernels own no memory, so numba need not count references to the arrays they are handed: with counting,
-# each call of a helper costs some 60 ns, ten times the work it does.
+# Kernels own no memory, so numba need not count references to the arrays they are handed. With counting,
+# each call of a helper costs about 60 ns, ten times as much as its work.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
@@ -45,10 +45,10 @@ def large(function: F) -> F:
 
 
 def one_of(number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]]) -> Callable[[F], F]:
-    """Mark a kernel that does what one of several kernels does, which are told apart by their place in `alternatives`.
+    """Mark a kernel that does what one of several kernels does: the one whose place in `alternatives` is `number`.
 
-    `number` is an expression of the kernel's arguments. Interpreted, the kernel runs as it is written, so its body has
-    to look the alternative up. Compiled, it is a chain of comparisons over the alternatives there are at that time.
+    `number` is an expression of the kernel's arguments. Interpreted, the kernel runs as written, so its body has to
+    look up the alternative. Compiled, it becomes a chain of comparisons over the alternatives that exist by then.
     """
 
     def mark(function: F) -> F:
@@ -62,21 +62,21 @@ _generation = 0
 
 
 def generation() -> int:
-    """Grows when a kernel marked `one_of` has a new alternative: what was compiled before knows nothing of it."""
+    """Grows when a kernel marked `one_of` gets a new alternative, which code compiled earlier does not know."""
     return _generation
 
 
 def forget_alternatives() -> None:
-    """To be called when a kernel marked `one_of` has a new alternative."""
+    """Call this when a kernel marked `one_of` gets a new alternative."""
     global _generation
     _generation += 1
 
 
 @functools.cache
 def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.FunctionType, ...]) -> Any:
-    """The chain of comparisons that stands for a kernel marked `one_of`.
+    """The chain of comparisons that replaces a kernel marked `one_of`.
 
-    What is the same for several numbers stands there once, and the last one without a comparison.
+    An alternative that several numbers share appears once. The last one needs no comparison.
     """
     places: dict[types.FunctionType, list[int]] = {}
     for place, alternative in enumerate(alternatives):
@@ -95,7 +95,7 @@ def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.
 
 
 def written_out(function: types.FunctionType) -> types.FunctionType:
-    """The function; of one marked `one_of`, the chain of comparisons in its place."""
+    """The function itself or, if it is marked `one_of`, the chain of comparisons that replaces it."""
     if not hasattr(function, _ONE_OF):
         return function
     number, alternatives = getattr(function, _ONE_OF)
@@ -114,7 +114,7 @@ def is_kernel(value: object) -> bool:
 def called_kernels(
     function: types.FunctionType, replaced: dict[str, types.FunctionType]
 ) -> dict[str, types.FunctionType]:
-    """The marked functions that `function` names, after `replaced` has taken the place of some."""
+    """The marked functions that `function` names, with those in `replaced` instead of the originals."""
     named = ((name, replaced.get(name, function.__globals__.get(name))) for name in function.__code__.co_names)
     return {
         name: written_out(value) for name, value in named if isinstance(value, types.FunctionType) and is_kernel(value)
@@ -153,7 +153,7 @@ def fingerprint(function: types.FunctionType, replaced: dict[str, types.Function
 
 
 def clone(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
-    """The same function, in which some global names stand for something else."""
+    """The same function, with some global names bound to something else."""
     copy = types.FunctionType(
         function.__code__,
         {**function.__globals__, **bindings},
@@ -180,8 +180,8 @@ def _compiled(root: types.FunctionType, label: str, generation: int, replaced: t
 
     substitutes = dict(replaced)
     called = called_kernels(root, substitutes)
-    # Only this root calls what is put into it, so that is merged before LLVM sees it: compiled as functions of
-    # their own, these large parts would be optimized twice, which takes half as long again.
+    # Only this root calls the kernels that are put into it, so they are merged before LLVM sees them. As separate
+    # functions, these large parts would be optimized twice, and compiling would take half as long again.
     bindings = {
         name: _helper(callee, generation, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
         for name, callee in called.items()
@@ -191,9 +191,9 @@ def _compiled(root: types.FunctionType, label: str, generation: int, replaced: t
 
 
 def compiled(root: Callable[..., Any], label: str = "", **replaced: Callable[..., Any]) -> Any:
-    """The compiled form of `root`, in which each name in `replaced` stands for another kernel.
+    """The compiled form of `root`, with each name in `replaced` bound to another kernel.
 
-    `label` tells apart, in the cache on disk, the forms of one root.
+    `label` tells the forms of one root apart in the cache on disk.
     """
     return _compiled(root, label, _generation, tuple(sorted(replaced.items())))
 

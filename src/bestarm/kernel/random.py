@@ -133,7 +133,7 @@ def normal(generator: Generator, ziggurat: Ziggurat) -> float:
 @large
 @kernel
 def _rare_normal(generator: Generator, ziggurat: Ziggurat, word: np.uint64) -> float:
-    """What comes of the one word in 67 that falls outside of its layer's inner part."""
+    """The normal for the one word in 67 that falls outside its layer's inner part."""
     edge, inner, height = ziggurat
     while True:
         layer = _layer(word)

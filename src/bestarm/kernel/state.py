@@ -2,9 +2,9 @@
 
 The normal form that policies see: the objective is to be made large, and an arm is feasible when the mean of every
 constraint lies below its threshold. Metric 0 is the objective, metrics 1 to N the constraints; stream (i, l)
-is metric l of arm i. How the user put it (minimize, at least, units) stays outside.
+is metric l of arm i. Policies do not see how the user stated the problem (minimize, at least, units).
 
-A value in normal form is the user's value times the metric's sign, less the metric's `reference`. Thresholds, ranges,
+A value in normal form is the user's value times the metric's sign, minus the metric's `reference`. Thresholds, ranges,
 sums and means are relative to the reference too, so that values near 10^9 keep as many digits as values near 0.
 """
 
@@ -26,11 +26,11 @@ EMPTY = -3
 """No answer: the policy proposed a batch without a test, which is a mistake in the policy."""
 
 ROUNDING = 2.0**-53
-"""What one operation on numbers errs by at most, as a share of its result."""
+"""The largest error of one floating-point operation, as a share of its result."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-"""Numbers of tests, and numbers that name arms or metrics."""
+"""Counts of tests, and numbers of arms or metrics."""
 Flags = npt.NDArray[np.int8]
 Batch = npt.NDArray[np.uint32]
 """Row k of a batch is one test to make: (arm, metric)."""
@@ -40,10 +40,10 @@ class Setting(NamedTuple):
     """What is known before the first test. Entries are by metric; tables are by count, read through `slot`."""
 
     reference: Floats
-    """What values, thresholds and ranges are relative to. Whoever shows them adds it back; no kernel reads it."""
+    """What values, thresholds and ranges are relative to. Code that shows them adds it back; no kernel reads it."""
     threshold: Floats
     slack: Floats
-    """By how much a mean may miss its threshold and still be taken for feasible."""
+    """How far a mean may miss its threshold and still count as feasible."""
     log_weight: Floats
     """log of a constraint's prior weight; the weights of the constraints add up to 1."""
     sigma: Floats
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
     numbers: Floats
     """The noise of each metric, as a `bestarm.noises.base.Stream` has it; `numbers` is [metric, k]."""
     level: Floats
-    """By arm: log of what evidence must reach, 1 / (delta times the arm's prior weight)."""
+    """By arm: the log of what evidence must reach, which is 1 / (delta times the arm's prior weight)."""
     tolerance: float
     delta: float
     radius: Floats
@@ -79,18 +79,18 @@ class Streams(NamedTuple):
     means: Floats
     sums: Floats
     kept: Floats
-    """[arm, metric, k]: what a metric's noise keeps beside these."""
+    """[arm, metric, k]: further statistics that a metric's noise keeps."""
 
 
 def new_streams(arms: int, metrics: int, kept: int = 0) -> Streams:
-    """Streams without results, whose noises keep `kept` further numbers at most."""
+    """Streams without results, whose noises keep at most `kept` further numbers."""
     shape = (arms, metrics)
     return Streams(np.zeros(shape, np.int64), np.zeros(shape), np.zeros(shape), np.zeros((*shape, kept)))
 
 
 @kernel
 def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
-    """Add one observation to the number and the sum of its stream's."""
+    """Add one observation to its stream's count and sum."""
     counts, means, sums, _ = streams
     n = counts[arm, metric] + 1
     total = sums[arm, metric] + value
@@ -111,18 +111,18 @@ def total_cost(setting: Setting, streams: Streams) -> float:
 
 @kernel
 def blur(n: int, mean: float) -> float:
-    """What the mean of n numbers is known up to: each addition rounds, as the division and a step to a bound do.
+    """How uncertain rounding leaves the mean of n numbers. Additions round, as do the division and a step to a bound.
 
-    It holds where no partial sum exceeds the last by much; beyond any noise that is stated only 10^15 sigmas away.
+    This holds if no partial sum is much larger than the last one. It exceeds the stated noise only 10^15 sigmas away.
     """
     return ROUNDING * (n + 1.0) * abs(mean)
 
 
 @kernel
 def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Half-width of the confidence interval of a stream; its mean plus or minus this are the bounds.
+    """Half-width of a stream's confidence interval: the bounds are the mean plus or minus this.
 
-    Never less than the mean is known up to: an interval that rounds to a point would decide by rounding.
+    It is never less than the mean's rounding error: an interval that rounds to a point would decide by rounding.
     """
     n = streams.counts[arm, metric]
     width: float = setting.sigma[metric] * setting.radius[slot(n)]
@@ -132,7 +132,7 @@ def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> flo
 
 @kernel
 def add_test(batch: Batch, size: int, arm: int, metric: int) -> int:
-    """Put a test at the end of a batch of `size`; returns the new size."""
+    """Append a test to a batch of `size` tests; returns the new size."""
     batch[size, 0] = arm
     batch[size, 1] = metric
     return size + 1
@@ -157,7 +157,7 @@ def every_stream(streams: Streams, batch: Batch) -> int:
 
 @kernel
 def conclude(answer: int) -> int:
-    """What `propose` returns to end the run, in place of the size of a batch: less than 0 for every answer."""
+    """What `propose` returns to end the run, instead of a batch's size: a negative number for every answer."""
     return EMPTY - 1 - answer
 
 

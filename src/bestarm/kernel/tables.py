@@ -2,7 +2,7 @@
 
 A table is exact up to `DENSE` and beyond that keeps the leading 13 bits of n, rounded down: for a
 confidence radius, which falls with n, rounding n down is rounding to the safe side (by less than 0.02 %).
-So every engine reads the same number, and a radius may be as costly to compute as it likes.
+So every engine reads the same number, and it does not matter how costly a radius is to compute.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _OCTAVES = 24
 _PER_OCTAVE = 4096
 
 LARGEST = DENSE << _OCTAVES
-"""Counts from here on (10^12) are beyond any study."""
+"""No study has this many tests (10^12)."""
 
 
 @kernel
 def slot(n: int) -> int:
-    """Where the value for `n` stands in a table."""
+    """The place of the value for `n` in a table."""
     return n if n < DENSE else _sparse_slot(n)
 
 
@@ -38,7 +38,7 @@ def _sparse_slot(n: int) -> int:
 
 
 def table_arguments() -> npt.NDArray[np.float64]:
-    """The n for which each slot of a table holds the value; slot 0 stands unused, as n = 1."""
+    """The n for which each slot of a table holds the value. Slot 0 is unused and counts as n = 1."""
     dense = np.arange(DENSE, dtype=np.float64)
     dense[0] = 1.0
     leading = np.arange(_PER_OCTAVE, 2 * _PER_OCTAVE, dtype=np.float64)

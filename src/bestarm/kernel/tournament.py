@@ -1,7 +1,7 @@
 """A tournament tree: the best of many keys, kept up to date in O(log K).
 
 Each node holds the index of the best key among its `WIDTH` children, so the root is the best of all.
-The lowest index wins ties, as a scan would have it. A key of minus infinity is out of the contest.
+The lowest index wins ties, as in a scan. A contestant with a key of minus infinity is out of the contest.
 With few keys the tree is one node, and an update is one short scan.
 """
 
@@ -22,7 +22,7 @@ NOBODY = -1
 
 
 LAST = -1e308
-"""The key of who stays in the contest although there is nothing to rank it by."""
+"""The key of a contestant that stays in although there is nothing to rank it by."""
 
 
 class Tournament(NamedTuple):
@@ -45,11 +45,11 @@ def new_tournament(size: int) -> Tournament:
 
 @kernel
 def key_of(mean: float) -> float:
-    """The key of a contestant with this mean. One that is not a finite number must not take anybody out, or lead."""
+    """The key of a contestant with this mean. NaN or infinity must neither take it out nor let it lead."""
     return mean if -math.inf < mean < math.inf else LAST
 
 
-# Both say what a compiler that knows `size` can use: then the scan of a group is a loop of known length.
+# Written so that a compiler that knows `size` can scan a group in a loop of known length.
 @kernel
 def own_group(size: int, k: int) -> int:
     """The group in which contestant `k` of `size` is."""
@@ -81,7 +81,7 @@ def enter(tournament: Tournament, k: int, key: float) -> None:
     winners[group] = winner
     start = 0
     size = (size + WIDTH - 1) >> BITS
-    # Nothing changes further up once a node keeps a winner whose key is what it was.
+    # Nothing changes further up once a node keeps its winner and that winner's key has not changed.
     while size > 1 and not settled:
         group >>= BITS
         first = start + (group << BITS)

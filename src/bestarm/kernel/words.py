@@ -1,4 +1,4 @@
-"""Numbers as kernels can calculate with them."""
+"""Conversions of numbers that compiled kernels need."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from bestarm.kernel.compile import kernel
 
 @kernel
 def whole(word: Any) -> int:
-    """An unsigned number as one with a sign. numba makes a float of their sum, which is no index."""
+    """An unsigned number as a signed one. numba adds the two kinds to a float, which cannot be an index."""
     return int(np.int64(word))

@@ -1,4 +1,4 @@
-"""How observations scatter around a stream's mean: one noise a file, found by its name; there is no list to edit."""
+"""How observations scatter around a stream's mean. A noise is one file, found by name; there is no list to edit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bestarm.validation import parse
 
 
 def _accepted() -> str:
-    """The noises there are, as a study file states them."""
+    """All noises, as a study file states them."""
     forms = []
     for name, noise in all_noises().items():
         numbers = [field.upper() for field in noise.stated]
@@ -47,14 +47,14 @@ def _write(noise: NoiseModel) -> object:
 def noise_choices() -> list[dict[str, Any]]:
     """The noises that a form offers: name, label, a sentence on each, and the numbers to state, in order.
 
-    In a study file a noise without numbers is its name, one with a number { name = number }, and one with several
-    { name = [numbers] }.
+    In a study file a noise without numbers is written as its name, one with a single number as { name = number }, and
+    one with several as { name = [numbers] }.
     """
     return [noise.choice() for noise in all_noises().values()]
 
 
 def noise_schema() -> dict[str, Any]:
-    """What a study file may say of a noise, as JSON schema."""
+    """What a study file may say about a noise, as JSON schema."""
     return {
         "title": "Noise",
         "description": "How single measurements scatter.",

@@ -1,8 +1,8 @@
 """What a noise is: how observations scatter around a stream's mean, and all that follows from it.
 
-A noise is one file. It holds the value that users write, what a study file and a form show of it, what a stream of it
-keeps, and the kernels: evidence, simulation, planning. `docs/how-to/write-a-noise.md` shows one from beginning to end;
-`bestarm.testing.noises` holds every noise to what is promised here.
+A noise is one file. It holds the value that users write, its form in study files and on web pages, what its streams
+keep, and the kernels: evidence, simulation, planning. `docs/how-to/add-a-noise.md` has a complete example.
+`bestarm.testing.noises` checks that a noise keeps the promises made here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Stream(NamedTuple):
     """The number of its noise."""
     low: float
     high: float
-    """Between which its mean lies; infinite where there is no limit."""
+    """The range of its mean; infinite where there is no limit."""
     width: float
     """The unit of its values: the width of their range, or their standard deviation."""
     inverse_sigma: float
@@ -42,9 +42,9 @@ class Stream(NamedTuple):
     """The number of its results and their sum."""
     arm: int
     metric: int
-    """Where it stands in the arrays that follow."""
+    """Its place in the arrays that follow."""
     numbers: Floats
-    """[metric, k]: further numbers that state the noise."""
+    """[metric, k]: further parameters of the noise."""
     kept: Floats
     """[arm, metric, k]: further statistics that the noise keeps."""
     mixture: Floats
@@ -68,16 +68,16 @@ class Nature(NamedTuple):
 
     kind: Ints
     mean: Floats
-    """What the noise makes of the true mean: the mean itself, or where in its range it lies, from 0 to 1."""
+    """The true mean in the noise's own terms: the mean itself, or its place in the range, from 0 to 1."""
     shift: Floats
     gain: Floats
-    """A draw x in the noise's own terms stands for the value shift + gain * x."""
+    """A draw x in the noise's own terms is the value shift + gain * x."""
     ziggurat: Ziggurat
 
 
 @kernel
 def keep_nothing(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
-    """What a noise does with a result whose streams keep nothing but the number of results and their sum."""
+    """For a noise whose streams keep nothing but the number of results and their sum."""
 
 
 @kernel
@@ -90,8 +90,8 @@ def guess_by_width(s: Stream, side: int, level: float) -> float:
 class NoiseKernels(NamedTuple):
     """A noise as kernels: functions that every engine runs, interpreted or compiled.
 
-    Where `side` is `ABOVE`, evidence is against "the mean is at most c", and where it is `BELOW`, against "the mean is
-    at least c". Evidence is given as its logarithm, which is convex in c, falls with c on the side `ABOVE` and rises on
+    On the side `ABOVE`, evidence speaks against "the mean is at most c"; on the side `BELOW`, against "the mean is at
+    least c". Evidence is given as its logarithm. It is convex in c; it falls with c on the side `ABOVE` and rises on
     the side `BELOW`.
     """
 
@@ -104,7 +104,7 @@ class NoiseKernels(NamedTuple):
     draw: Callable[[Nature, Generator, int, int], float]
     """(nature, generator, arm, metric): a measurement in the simulated world."""
     ceiling: Callable[[Stream, int, float], float] | None = None
-    """(s, side, c): at least the log-evidence, and cheap; the log-evidence itself if there is no other."""
+    """(s, side, c): a cheap upper bound of the log-evidence. With None, the log-evidence itself is used."""
     guess: Callable[[Stream, int, float], float] = guess_by_width
     """(s, side, level): about where the log-evidence is `level`."""
     keep: Callable[[Setting, Streams, int, int, float], None] = keep_nothing
@@ -112,7 +112,7 @@ class NoiseKernels(NamedTuple):
 
 
 class StatedNumber(NamedTuple):
-    """A number that states a noise, as a form asks for it."""
+    """A parameter of a noise, as a form asks for it."""
 
     label: str
     default: float | None = None
@@ -122,23 +122,23 @@ class StatedNumber(NamedTuple):
 class NoiseModel(abc.ABC):
     """How observations of a metric scatter around their mean.
 
-    A subclass is a checked value (`@bestarm.validation.value`). Its fields are the numbers that state it, in the order
-    in which study files and forms have them. A value in normal form is the user's value times `sign`, less `reference`.
+    A subclass is a checked value (`@bestarm.validation.value`). Its fields are its parameters, in the order of study
+    files and forms. A value in normal form is the user's value times `sign`, minus `reference`.
     """
 
     name: ClassVar[str]
-    """What study files call it."""
+    """Its name in study files."""
     label: ClassVar[str]
-    """What forms call it, in a few words."""
+    """Its name in forms, in a few words."""
     about: ClassVar[str]
     """One sentence for forms: when to choose it."""
     stated: ClassVar[Mapping[str, StatedNumber]] = {}
-    """The numbers that state it, by field."""
+    """Its parameters, by field."""
     kernels: ClassVar[NoiseKernels]
     kept: ClassVar[int] = 0
-    """How many statistics a stream keeps beside the number of results and their sum."""
+    """How many statistics a stream keeps besides the number of results and their sum."""
     is_common: ClassVar[bool] = False
-    """Whether kernels ask for it first, because it is met most."""
+    """Whether kernels check for it first, because it is the most common."""
     is_whole: ClassVar[bool] = False
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True
@@ -156,16 +156,16 @@ class NoiseModel(abc.ABC):
 
     @abc.abstractmethod
     def sentence(self) -> str:
-        """What is assumed of every measurement, to follow the metric's name and a colon."""
+        """What is assumed of every measurement. It is shown after the metric's name and a colon."""
 
     # ------------------------------------------------------------------------------------------ values and files
 
     def read_value(self, value: object) -> object:
-        """A told value as a number, where the noise has other natural values."""
+        """A told value as a number, for noises that also accept other values, such as True and False."""
         return value
 
     def accepted_values(self) -> str:
-        """What a measurement must be, to follow a value and a colon."""
+        """What a measurement must be. It is shown after a value and a colon."""
         low, high = self.range
         whole = "be a whole number and " if self.is_whole else ""
         return f"must {whole}lie between {exact(low)} and {exact(high)}, the range of its values"
@@ -186,8 +186,8 @@ class NoiseModel(abc.ABC):
     # -------------------------------------------------------------------------------------- in a study's normal form
 
     def reference(self, sign: float, landmark: float) -> float:
-        """What values are kept relative to, so that no digit is lost where it matters: `landmark`, some value that
-        the user gave, or the lower end of the range if there is one."""
+        """What values are kept relative to, so that no digit is lost where it matters: the lower end of the range or,
+        if it has none, `landmark`, some value that the user gave."""
         low, high = self.range
         end = low if sign > 0 else -high
         return end if math.isfinite(end) else sign * landmark
@@ -209,15 +209,15 @@ class NoiseModel(abc.ABC):
     # --------------------------------------------------------------------------------------- theory and planning
 
     def divergence(self, p: Floats, q: Floats) -> Floats:
-        """The Kullback-Leibler divergence of a stream with mean p from one with mean q; unless a noise knows better,
-        that of the Gaussian with the same sub-Gaussian scale."""
+        """The Kullback-Leibler divergence of a stream with mean p from one with mean q. The default is that of the
+        Gaussian with the same sub-Gaussian scale."""
         normal: Floats = 0.5 * np.square((p - q) / self.scale)
         return normal
 
     def drawn_means(self, law: Law, counts: Ints, means: Floats, spread: float, random: np.random.Generator) -> Floats:
-        """Means as they might be, by arm, around those measured: draws `spread` times as wide as a posterior's."""
+        """Plausible true means, by arm, around the measured ones: draws `spread` times as wide as a posterior's."""
         if math.isfinite(law.high - law.low):
-            # One more test on each side keeps a rate of 0 of 3 from passing for certain.
+            # One more success and one more failure keep a rate of 0 out of 3 from counting as certain.
             share = ((means - law.low) / law.width * counts + 1.0) / (counts + 2.0)
             weight = (counts + 2.0) / spread**2
             return law.low + law.width * random.beta(share * weight, (1.0 - share) * weight)
@@ -233,7 +233,7 @@ class NoiseModel(abc.ABC):
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:
-        """What a study file may say of this noise, as JSON schema."""
+        """What a study file may say about this noise, as JSON schema."""
         if not cls.stated:
             return {"type": "string", "enum": [cls.name]}
         numbers: list[dict[str, Any]] = [

@@ -1,6 +1,6 @@
-"""Observations in a range, of which nothing else is known. Evidence: a mixture of exponential tilts.
+"""Observations in a range, about which nothing else is known. Evidence: a mixture of exponential tilts.
 
-Values are taken to [0, 1]. Against "the mean is at most c": for any lambda > 0 and any X in [0, 1] with mean m <= c,
+Values are scaled to [0, 1]. Against "the mean is at most c": for any lambda > 0 and any X in [0, 1] with mean m <= c,
 convexity gives E exp(lambda X) <= 1 - m + m e^lambda <= 1 - c + c e^lambda, so with s the sum of n observations
 
     E = sum over k of w_k exp(lambda_k s - n log(1 - c + c e^lambda_k)),   w_k adding up to 1,
@@ -79,9 +79,9 @@ _ROUNDING = 2e-14
 @large
 @kernel
 def bounded_ceiling(n: int, total: float, c: float) -> float:
-    """At least the log-evidence, and cheap: it takes two logarithms, and no tilt.
+    """A cheap upper bound of the log-evidence: it takes two logarithms and no tilt.
 
-    With m the observed mean and p_k what tilt k makes of the rate c, the term of tilt k is n (kl(m, c) - kl(m, p_k)).
+    With m the observed mean and p_k the rate c under tilt k, the term of tilt k is n (kl(m, c) - kl(m, p_k)).
     So the log-evidence falls short of D = n kl(m, c) by
 
         cost = -log(sum over k of w_k exp(-D r_k)),   r_k = kl(m, p_k) / kl(m, c) >= 0.
@@ -89,10 +89,10 @@ def bounded_ceiling(n: int, total: float, c: float) -> float:
     As a function of D this is concave and starts at 0: if it is at least 1 at D = 1 / 0.28, it is at least 0.28 D
     before and at least 1 after.
 
-    It is: let L be the tilt that makes m of c, and B(t) = p (1 - p) at tilt t, so that kl(m, p_k) is the integral of
+    It is: let L be the tilt that turns c into m, and B(t) = p (1 - p) at tilt t, so that kl(m, p_k) is the integral of
     |t - tilt k| B(t) between tilt k and L, and kl(m, c) that of t B(t) from 0 to L. B falls no faster than e^-t, so
-    exp(t) B(t) rises, and every r_k is at least what exp(-t) in place of B makes of it. That is the limit c -> 1,
-    in which L alone is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0
+    exp(t) B(t) rises, and every r_k is at least what it would be with exp(-t) in place of B. That is the limit c -> 1,
+    where only L is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0
     (`tests/evidence/test_ceilings.py`).
     """
     rounding = _ROUNDING * n
@@ -104,7 +104,7 @@ def bounded_ceiling(n: int, total: float, c: float) -> float:
 
 
 LEAST_VARIANCE = 0.01
-"""Observations in [0, 1] are planned for as if their variance were at least this."""
+"""Planning assumes that observations in [0, 1] have at least this variance."""
 
 
 @kernel
@@ -115,13 +115,13 @@ def inside(position: float) -> float:
 
 @kernel
 def _bottom(s: Stream, side: int) -> float:
-    """The lower end of the range; on the other side that of the range of minus the values."""
+    """The lower end of the range; on the side `BELOW`, of the range of minus the values."""
     return -s.low - s.width if side == BELOW else s.low
 
 
 @kernel
 def _in_unit(s: Stream, side: int, c: float) -> tuple[float, float]:
-    """The sum of the observations and c, where the range is [0, 1]. The other side is the first seen in a mirror."""
+    """The sum of the observations and c, scaled so that the range is [0, 1]. `BELOW` is the mirror image of `ABOVE`."""
     bottom = _bottom(s, side)
     if side == BELOW:
         return (-s.total - s.n * bottom) / s.width, inside((-c - bottom) / s.width)
@@ -187,7 +187,7 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
 
 @value
 class Bounded(NoiseModel):
-    """Observations lie between `low` and `high`; nothing else is known of them.
+    """Observations lie between `low` and `high`; nothing else is known about them.
 
     >>> Bounded(0, 10).scale
     5.0

@@ -1,6 +1,6 @@
-"""The one place where kernels tell noises apart: each function here does what the noise of its stream does.
+"""The one place where kernels tell noises apart: each function here calls that of the stream's noise.
 
-Nothing else asks for the kind of a noise. Compiled, each function is a chain of comparisons over the noises there are.
+Nothing else asks for the kind of a noise. Compiled, each function is a chain of comparisons over all known noises.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _kernels(kind: int) -> NoiseKernels:
 
 
 def _every(operation: str) -> Callable[[], Sequence[Callable[..., Any]]]:
-    """What each noise has for an operation, by the noise's number."""
+    """Each noise's kernel for an operation, in the order of the noises' numbers."""
 
     def alternatives() -> Sequence[Callable[..., Any]]:
         return [getattr(noise.kernels, operation) or noise.kernels.evidence for noise in numbered()]
@@ -42,7 +42,7 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 
 @one_of("s.kind", _every("ceiling"))
 def ceiling(s: Stream, side: int, c: float) -> float:
-    """At least `evidence`, and cheap."""
+    """A cheap upper bound of `evidence`."""
     kernels = _kernels(s.kind)
     return (kernels.ceiling or kernels.evidence)(s, side, c)
 
@@ -61,7 +61,7 @@ def scatter(setting: Setting, metric: int, mean: float) -> float:
 
 @one_of("setting.kind[metric]", _every("keep"))
 def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
-    """Enter a result into what the noise keeps beside counts and sums."""
+    """Enter a result into what the noise keeps besides counts and sums."""
     _kernels(setting.kind[metric]).keep(setting, streams, arm, metric, value)
 
 
@@ -113,6 +113,6 @@ def evidence_below(s: Stream, c: float) -> float:
 
 
 def most_kept(setting: Setting) -> int:
-    """How many statistics beside counts and sums the streams of a setting keep."""
+    """How many statistics the streams of a setting keep besides counts and sums."""
     kinds: list[int] = setting.kind.tolist()
     return max(numbered()[kind].kept for kind in kinds)

@@ -56,7 +56,7 @@ def _deviation(s: Stream, side: int, c: float) -> float:
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
     deviation = _deviation(s, side, c)
-    # What may be rounding alone speaks for nothing.
+    # A deviation that may be rounding alone is no evidence.
     if 0.0 < deviation < blur(s.n, s.total):
         deviation = 0.0
     return gaussian_evidence(s.n, deviation / s.width)
@@ -71,7 +71,7 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
-    """Takes no logarithm: what the mixture costs is looked up, and Phi, which is at most 1, left out."""
+    """Takes no logarithm: the cost of the mixture is looked up, and Phi, which is at most 1, is left out."""
     deviation = _deviation(s, side, c) * s.inverse_sigma
     place = slot(s.n)
     cost: float = s.mixture[place, 0]

@@ -1,4 +1,4 @@
-"""The one-sided normal mixture, from which evidence about Gaussian and similar observations is made.
+"""The one-sided normal mixture: the evidence about Gaussian and similar observations is made from it.
 
 With x = S / sqrt(n + RHO), where S is the sum of n deviations in units of their standard deviation, the mean of
 exp(lambda S - n lambda² / 2) over a half-normal lambda > 0 of variance 1 / RHO is
@@ -20,10 +20,10 @@ RHO = 20.0
 """The sample size for which the evidence is tuned."""
 
 ROUNDING = 1e-9
-"""What keeps a ceiling from falling below what it bounds for rounding alone."""
+"""Added to a ceiling, so that rounding alone cannot take it below what it bounds."""
 
 _SHARE = 1e-13
-"""The same for evidence so large that its own rounding exceeds `ROUNDING`: a share of it."""
+"""The same as a share of the evidence, for evidence so large that its own rounding exceeds `ROUNDING`."""
 
 _INVERSE_ROOT_2 = 0.7071067811865476
 ROOT_2_PI = 2.5066282746310002
@@ -41,11 +41,11 @@ def log_scaled_phi(x: float) -> float:
 
 @kernel
 def log_mixture_factor(n: int) -> float:
-    """log of 2 sqrt(RHO / (n + RHO)), what the mixture costs."""
+    """log of 2 sqrt(RHO / (n + RHO)), the cost of the mixture."""
     return 0.5 * math.log(4.0 * RHO / (n + RHO))
 
 
 def mixture_table() -> Floats:
-    """[slot]: log(2 sqrt(RHO / (n + RHO))), what the mixture costs, and 1 / (2 (n + RHO)), both rounded up."""
+    """[slot]: log(2 sqrt(RHO / (n + RHO))), the cost of the mixture, and 1 / (2 (n + RHO)), both rounded up."""
     cost = tabulate(lambda n: 0.5 * np.log(4.0 * RHO / (n + RHO)) + ROUNDING)
     return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: (0.5 + _SHARE) / (n + RHO))], axis=1))

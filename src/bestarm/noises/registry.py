@@ -1,7 +1,7 @@
-"""The noises there are: those in this folder, and those of installed packages. There is no list to edit.
+"""Finds the noises: those in this folder and those of installed packages. There is no list to edit.
 
-A noise named "my-noise" is found in an installed package's entry point of the group `bestarm.noises`, or is handed over
-as a value of a class of one's own.
+A noise named "my-noise" is found through an installed package's entry point of the group `bestarm.noises`. In Python, a
+value of your own class works too.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def noise_plugins() -> dict[str, Plugin]:
 
 
 def all_noises() -> dict[str, type[NoiseModel]]:
-    """Every noise that a study file can name, those that few numbers state first. Broken plug-ins are left out."""
+    """Every noise that a study file can name, those with the fewest parameters first. Broken plug-ins are left out."""
     working = {name: found.load() for name, found in noise_plugins().items() if found.error is None}
     return dict(sorted({**working, **built_in()}.items(), key=lambda item: (len(item[1].stated), item[0])))
 
 
 def find_noise(name: str) -> type[NoiseModel] | None:
-    """The noise that a study file calls `name`, None if there is none. Raises `InvalidInput` if that is a plug-in and
-    broken. Plug-ins are loaded only if no built-in noise has the name."""
+    """The noise that a study file calls `name`, or None. Raises `InvalidInput` if that is a plug-in and broken.
+    Plug-ins are loaded only if no built-in noise has the name."""
     known = built_in()
     if name in known:
         return known[name]
@@ -61,7 +61,7 @@ _numbered: list[type[NoiseModel]] = []
 
 
 def numbered() -> list[type[NoiseModel]]:
-    """The noises that kernels know, each at its number's place: the built-in ones, and others once they are used."""
+    """The noises that kernels know, in the order of their numbers: the built-in ones, and others once they are used."""
     if not _numbered:
         _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
     return _numbered

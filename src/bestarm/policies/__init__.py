@@ -1,5 +1,5 @@
-"""One algorithm a file. A policy named "my-policy" is found in the module `my_policy` here, in an installed package's
-entry point of the group `bestarm.policies`, or is handed over as a class; there is no list to edit."""
+"""One algorithm per file. A policy named "my-policy" is found in the module `my_policy` here or through an installed
+package's entry point of the group `bestarm.policies`. In Python, a class works too. There is no list to edit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _complaint(loaded: object) -> str | None:
 
 
 def policy_plugins() -> dict[str, Plugin]:
-    """The policies of installed packages, broken ones too; a built-in policy's name is taken."""
+    """The policies of installed packages, broken ones too, except those with the name of a built-in policy."""
     taken = _built_in()
     return {name: found for name, found in plugins("bestarm.policies", _complaint).items() if name not in taken}
 
@@ -46,7 +46,7 @@ def all_policies() -> dict[str, type[Policy]]:
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:
-    """The policy of that name; a class is its own answer. Plug-ins are loaded only if no built-in policy has the name.
+    """The policy of that name; a class is returned as is. Plug-ins are loaded only if no built-in policy has the name.
 
     >>> find_policy("certify").name
     'certify'

@@ -9,7 +9,8 @@ from bestarm.kernel.state import EMPTY, Batch, Flags, Floats, Ints, Setting, Str
 from bestarm.noises.dispatch import record
 
 UNDECIDED = 0
-"""What `advance` returns if the last result did not end a round. A batch is larger, a conclusion less."""
+"""What `advance` returns if the last result did not end a round. The size of a batch is positive, a conclusion
+negative."""
 
 
 @kernel
@@ -34,13 +35,13 @@ def advance(
     ends: Flags,
     untested: Ints,
 ) -> int:
-    """Take in results until the policy stops. Returns its word on the last one, as `propose` does, or UNDECIDED.
+    """Take in results until the policy stops. Returns its decision after the last one, as `propose` does, or UNDECIDED.
 
-    An empty batch, which nobody could tell from that, is returned as the conclusion `EMPTY`.
+    An empty batch, which would look the same, is returned as the conclusion `EMPTY`.
 
-    Row k of `tests` is (arm, metric), and a value of NaN is a test that ended without one. While `untested[0]`, the
-    number of streams without a result, is not 0, nothing is decided: policies count on every stream having been tested.
-    Without any results, just decide.
+    Row k of `tests` is (arm, metric). A value of NaN means that the test ended without a result. While `untested[0]`,
+    the number of streams without a result, is not 0, nothing is decided: policies rely on every stream having been
+    tested. Without any results, the policy just decides.
     """
     if values.shape[0] == 0:
         size = propose(setting, streams, memory, batch)

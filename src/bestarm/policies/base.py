@@ -34,7 +34,7 @@ from bestarm.policies.findings import Findings, by_intervals
 from bestarm.problem import Problem
 
 
-# Random words wrap around, and numbers that are none come to nothing; compiled code does so silently.
+# Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
 def _wrapping() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
@@ -69,7 +69,7 @@ class Policy(abc.ABC):
 
     Arms and metrics are numbered from 0. Metric 0 is the objective, and larger is better. An arm is feasible when every
     other metric's mean lies below `self.setting.threshold[metric]`. All values are in normal form: the user's value,
-    times -1 for `minimize` and `at_least`, less `self.setting.reference[metric]`. `to_normal` and `to_user` of
+    times -1 for `minimize` and `at_least`, minus `self.setting.reference[metric]`. `to_normal` and `to_user` of
     `bestarm.policies.setting` convert one into the other.
 
     What is shown of a study comes from its policy too: `present_answer` (who leads, and how sure we are), `findings`
@@ -120,7 +120,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
-        """The tests to make next, or the answer. Asked twice, it says the same."""
+        """The tests to make next, or the answer. Asked twice, it must say the same."""
 
     def decide(self) -> list[tuple[int, int]] | Stop:
         """What `propose` says. Raises `EmptyProposal` if that is neither a test nor an answer."""
@@ -153,8 +153,8 @@ class Policy(abc.ABC):
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
 
-        Returns the decision after the last one, None if it did not end a round. NaN stands for a test without a
-        result; while a stream is untested nothing is decided.
+        Returns the decision after the last one, or None if it did not end a round. NaN means a test without a result.
+        While any stream is untested, nothing is decided.
         """
         decision: list[tuple[int, int]] | Stop | None = None
         untested = self.untested
@@ -170,25 +170,25 @@ class Policy(abc.ABC):
     def propose_ahead(
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
     ) -> list[list[tuple[int, int]]]:
-        """Further rounds of `count` tests or more in all, while the results of `pending` tests are still out.
+        """Further rounds with `count` tests or more in all, while the results of `pending` tests are still out.
 
-        None for "wait", as in all policies that must see a round's results before the next. The results `waiting` are
-        known, but do not enter before those of tests issued earlier.
+        No rounds means "wait", as for all policies that must see a round's results before the next. The results
+        `waiting` are known, but do not enter before those of tests issued earlier.
         """
         return []
 
     @classmethod
     def plans_ahead(cls) -> bool:
-        """Whether further tests can be planned while results are out: else a round's results count together."""
+        """Whether further tests can be planned while results are out. If not, a round's results count together."""
         return cls.propose_ahead is not Policy.propose_ahead
 
-    # ------------------------------------------------------------------- what is known, for whoever shows it
+    # ----------------------------------------------------------------------- what is known, for showing it
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
-        """The present best answer and how sure we are of it; of an answer that the policy has given, if it has.
+        """The present best answer and how sure we are of it. Once the policy has stopped, it is the policy's answer.
 
         While a study goes on, the evidence in its results says how sure we are, whatever the policy. An answer that
-        the policy has stopped with is wrong with probability delta at most, so we are sure of it by 1 - delta or more.
+        the policy has stopped with is wrong with probability at most delta, so our confidence is 1 - delta or more.
         """
         if stop is None:
             return present_answer(self.setting, self.streams)
@@ -197,13 +197,13 @@ class Policy(abc.ABC):
         return PresentAnswer(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
 
     def findings(self) -> Findings:
-        """What is certain of every arm: by the intervals that decide, unless a policy knows better."""
+        """What is certain about every arm. By default, what the policy's confidence intervals say."""
         return by_intervals(self.setting, self.streams.counts, *self.bounds())
 
     def reason(self, problem: Problem, arm: int, found: Findings) -> str | None:
-        """Why `arm` is out, or what of it is still open, in the policy's own words on one line.
+        """Why `arm` is out, or what is still open about it, in the policy's own words on one line.
 
-        With None, what `found` holds is put into words: the violated constraint, the better arm, the evidence.
+        With None, `found` is put into words: the violated constraint, the better arm, the evidence.
         """
         return None
 
@@ -236,12 +236,12 @@ class Policy(abc.ABC):
         return float(self.streams.means[arm, metric])
 
     def lower(self, arm: int, metric: int) -> float:
-        """Lower confidence bound of a stream that has been tested; minus infinity if its mean is no number."""
+        """Lower confidence bound of a stream that has been tested; minus infinity if its mean is not finite."""
         lower = self.mean(arm, metric) - half_width(self.setting, self.streams, arm, metric)
         return lower if math.isfinite(lower) else -math.inf
 
     def upper(self, arm: int, metric: int) -> float:
-        """Upper confidence bound of a stream that has been tested; infinity if its mean is no number."""
+        """Upper confidence bound of a stream that has been tested; infinity if its mean is not finite."""
         upper = self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
         return upper if math.isfinite(upper) else math.inf
 
@@ -305,7 +305,7 @@ class KernelPolicy(Policy):
         return self._advance is not None
 
     def compile(self) -> None:
-        """Run compiled from now on: the same decisions, faster, after a second or, the first time ever, several."""
+        """Run compiled from now on: the same decisions, faster. This takes a second; the first time ever, several."""
         if is_kernel(self.kernels.update) and is_kernel(self.kernels.propose):
             label = self.name.replace("-", "_")
             self._advance = compiled(advance, label, update=self.kernels.update, propose=self.kernels.propose)
@@ -321,7 +321,7 @@ class KernelPolicy(Policy):
         return None if size == UNDECIDED else self._decision(int(size))
 
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
-        """What the kernel `propose` returned, and put into the batch, in plain terms."""
+        """What the kernel `propose` returned and put into the batch, as Python objects."""
         if size > 0:
             return [(arm, metric) for arm, metric in self._batch[:size].tolist()]
         answer = concluded(size)

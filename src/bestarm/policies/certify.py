@@ -46,14 +46,14 @@ from bestarm.policies.findings import Findings, judged
 from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.reasons import Reasons, survey
 
-# Draws of constraint means spread by half their posterior standard deviation: the search inside an arm is for any one
-# violated constraint, not for the worst.
+# Draws of constraint means spread by half their posterior standard deviation: any one violated constraint of an arm
+# is enough, it need not be the worst.
 CONSTRAINT_SPREAD = 0.5
 SHRINKAGE = 4.0
-"""With how many tests at the threshold a constraint's mean is blended when it is weighed against performance."""
+"""How many imaginary tests at the threshold a constraint's mean is averaged with when weighed against performance."""
 
 STALE = 16
-"""A certified constraint is tested again when the arm's performance has been tested so many times as often."""
+"""A certified constraint is tested again when the arm's performance has been tested this many times as often."""
 
 LEADER = -1
 
@@ -76,7 +76,7 @@ class Memory(NamedTuple):
     open_arms: npt.NDArray[np.uint32]
     """The arms whose certificates against the leader are open, in the first places, in order."""
     open_count: Ints
-    """[0]: how many they are; [1]: the leader they are open against, -2 before the first."""
+    """[0]: how many there are; [1]: the leader they are open against, -2 before the first."""
     told: Ints
     """[0]: how many results have come in."""
     seed: Generator
@@ -114,8 +114,8 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
     memory.told[0] += 1
     if metric > 0:
         limit = setting.threshold[metric] + setting.slack[metric]
-        # A certificate could be kept for good, but that of a constraint which is tested again has to hold: a lucky one
-        # would else be paid for dearly.
+        # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise one
+        # that was closed by luck could cost many tests.
         memory.certified[arm, metric] = below_reaches(
             stream_of(setting, streams, arm, metric), limit, setting.level[arm]
         )
@@ -129,7 +129,8 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
 
 @kernel
 def close_certificates(setting: Setting, streams: Streams, memory: Memory, leader: int) -> None:
-    """Bring the list of open arms up to date: reject, or count as beaten by the leader, whom the evidence allows."""
+    """Bring the list of open arms up to date: reject arms, or count them as beaten by the leader, where the evidence
+    suffices."""
     open_arms, open_count = memory.open_arms, memory.open_count
     if open_count[1] != leader:
         open_count[1] = leader
@@ -149,7 +150,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
-    """Whether the evidence rejects `arm` or shows it beaten by the leader; if so, it stays so."""
+    """Whether the evidence rejects `arm` or shows it beaten by the leader. If so, that is noted for good."""
     level = setting.level[arm]
     infeasibility = infeasibility_up_to(setting, streams, arm, level)
     if infeasibility_reaches(infeasibility, level):
@@ -164,7 +165,7 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 
 @kernel
 def objective_scatter(setting: Setting, mean: float) -> float:
-    """The standard deviation of one observation of the objective where its mean is `mean`."""
+    """The standard deviation of one observation of the objective if its mean is `mean`."""
     return scatter(setting, 0, mean)
 
 
@@ -183,8 +184,8 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
     """Whether a certified constraint was settled so long ago that it is worth another look.
 
-    One in some thousand studies certifies a violated constraint by early luck, as delta allows; if that arm is almost
-    as good as the best, telling the two apart could then take a thousand times as long as all the rest.
+    About one study in a thousand certifies a violated constraint by early luck, as delta allows. If that arm is almost
+    as good as the best, telling the two apart could take a thousand times as long as all the rest.
     """
     return bool(memory.certified[arm, metric]) and bool(STALE * streams.counts[arm, metric] < streams.counts[arm, 0])
 
@@ -193,7 +194,8 @@ def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
 def stream_to_test(
     setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
 ) -> int:
-    """The metric of `arm` that promises most evidence per cost against it; LEADER for the leader's performance."""
+    """The metric of `arm` that promises the most evidence against it per cost, or LEADER for the leader's
+    performance."""
     chosen = 0
     promise = 0.0
     largest = -math.inf
@@ -213,7 +215,7 @@ def stream_to_test(
     drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
-        # The largest of many draws flatters: weigh it by its mean, shrunk towards the threshold.
+        # The largest of many draws is too optimistic: use the mean instead, shrunk toward the threshold.
         tests = streams.counts[arm, chosen]
         excess = streams.means[arm, chosen] - setting.threshold[chosen]
         excess = max(excess, 0.0) * setting.inverse_scatter[chosen] * tests / (tests + SHRINKAGE)
@@ -237,7 +239,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader == NOBODY and memory.open_count[0] == 0:
         return conclude(NONE)
 
-    # Random choices depend on what is known and on nothing else, so that asking twice gives the same tests.
+    # Random choices depend only on what is known, so that asking twice gives the same tests.
     seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
@@ -259,8 +261,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader == NOBODY:
         return size
 
-    # … and of the leader the one constraint most likely violated, or, when nothing else is open, every one that is:
-    # an early leader is often wrong, and to certify it is dear.
+    # … and for the leader the one constraint most likely violated or, if no other arm is open, all that are open: an
+    # early leader is often wrong, and certifying it is expensive.
     others = size
     chosen = 0
     largest = -math.inf
@@ -285,13 +287,13 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 class Certify(KernelPolicy):
     """Gather evidence for the certificates of the likeliest answer, each until it suffices, and then stop.
 
-    The leader is the best mean among the arms that look feasible. To answer with it takes a certificate for each
-    of its constraints and one against each other arm: that it is infeasible, or worse, or both by half. Each round
-    tests one stream for each open certificate, the one that promises most evidence per cost by posterior draws.
+    The leader has the best mean among the arms that look feasible. To answer with it takes a certificate for each
+    of its constraints and one against each other arm: that it is infeasible, or worse, or half of each. Each round
+    tests one stream for each open certificate: the one that, by posterior draws, promises the most evidence per cost.
 
     Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
     1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
-    `tolerance` and `slack` keep ties and means on a threshold from running forever. Takes several times fewer tests
+    `tolerance` and `slack` keep ties and means on a threshold from running forever. It needs several times fewer tests
     than the confidence bounds of the paper's algorithms allow.
 
     `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its
@@ -318,7 +320,7 @@ class Certify(KernelPolicy):
 
     @functools.cached_property
     def intervals(self) -> Intervals:
-        """The intervals shown last, so that only those of streams tested since are computed anew."""
+        """The intervals shown last, so that only those of streams tested since then are computed again."""
         return new_intervals(self.arms, self.metrics)
 
     def propose_ahead(
@@ -326,18 +328,18 @@ class Certify(KernelPolicy):
     ) -> list[list[tuple[int, int]]]:
         """Plans as if each outstanding result came out at its stream's present mean.
 
-        That affects which tests are proposed and nothing else: certificates rest on results in the order of issue.
+        This affects only which tests are proposed: certificates rest on results in the order of issue.
         """
         return rounds_ahead(self, count, pending, waiting)
 
     @property
     def leader(self) -> int:
-        """The best mean among the arms that look feasible, or `NOBODY`."""
+        """The arm with the best mean among those that look feasible, or `NOBODY`."""
         return int(best(self.memory.candidates))
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
-        """The leader and how sure we are of it. Certificates that are closed count as closed; with none open we are
-        sure by 1 - delta, and before that by less."""
+        """The leader and how sure we are of it. Closed certificates count as closed. With none open, the confidence is
+        1 - delta; before that it is less."""
         if stop is not None:
             return PresentAnswer(stop.arm, 1.0 - self.setting.delta)
         if self.untested:

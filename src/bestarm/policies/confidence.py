@@ -1,6 +1,6 @@
 """How sure the results make us of the present best answer, at any time and under any policy.
 
-What is shown of a study is computed by kernels: interpreted while the problem is small, compiled when it is large.
+Kernels compute what is shown of a study. They are interpreted if the problem is small and compiled if it is large.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence, evidence_and_slope, evidence_below, guess, stream_of
 
 COMPILE_STREAMS = 100
-"""From so many streams on, loading compiled code (a second, once) costs less than interpreting."""
+"""With this many streams or more, loading compiled code (a second, once) costs less than interpreting."""
 
 PRECISION = 1e-7
 """How far outside, in units of the noise's width, the end of an interval may lie."""
 
 CONVERGED = 1e-6
-"""Evidence that exceeds its level by less is at its level."""
+"""Evidence that exceeds its level by less than this counts as at its level."""
 
 
 class PresentAnswer(NamedTuple):
@@ -37,14 +37,14 @@ class PresentAnswer(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """Certificates that a policy has closed; they count as closed, whatever the evidence says by now."""
+    """Certificates that a policy has closed. They count as closed, whatever the evidence says now."""
 
     certified: Flags
     """[arm, metric]: 1 if the constraint is certified to hold."""
     rejected: Flags
     """By arm: 1 if it is certified infeasible."""
     beaten: Ints
-    """By arm: by whom it is certified beaten, or `NOBODY`."""
+    """By arm: the arm that is certified to beat it, or `NOBODY`."""
 
 
 def none_closed(arms: int, metrics: int) -> Closed:
@@ -54,7 +54,7 @@ def none_closed(arms: int, metrics: int) -> Closed:
 def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many."""
     if streams.counts.size < COMPILE_STREAMS:
-        # As compiled code does, it passes over what comes to no number.
+        # Like compiled code, it is silent about overflow and NaN.
         return np.errstate(over="ignore", invalid="ignore")(root)
     fast: Callable[..., Any] = compiled(root)
     return fast
@@ -62,7 +62,7 @@ def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
 
 @kernel
 def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
-    """Whether every metric of the arm is tested and every constraint's mean on the right side."""
+    """Whether every metric of the arm is tested and every constraint's mean is on the right side."""
     for metric in range(streams.counts.shape[1]):
         if streams.counts[arm, metric] == 0:
             return False
@@ -73,7 +73,7 @@ def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
 
 @kernel
 def present_leader(setting: Setting, streams: Streams) -> int:
-    """The best mean among the arms that look feasible, or `NOBODY`."""
+    """The arm with the best mean among those that look feasible, or `NOBODY`."""
     leader = NOBODY
     largest = -math.inf
     for arm in range(streams.counts.shape[0]):
@@ -94,7 +94,7 @@ def violation(setting: Setting, streams: Streams, arm: int) -> float:
 
 @kernel
 def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
-    """Log-evidence that the arm is infeasible, for which there is so much, or worse than the leader."""
+    """Log-evidence that the arm is infeasible or worse than the leader; `infeasible` is that for the first alone."""
     worse = -math.inf
     if streams.counts[arm, 0] > 0:
         ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
@@ -104,7 +104,7 @@ def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeas
 
 @kernel
 def lesser(least: float, evidence: float) -> float:
-    """The least evidence so far. What is not a finite number is no evidence."""
+    """The least evidence so far. NaN and infinity are no evidence."""
     if not -math.inf < evidence < math.inf:
         return -math.inf
     return min(least, evidence)
@@ -114,7 +114,7 @@ def lesser(least: float, evidence: float) -> float:
 def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
     """The log of 1 / alpha for the least alpha at which `leader`, or "none" for `NOBODY`, would be certified.
 
-    Any number of 0 or less says that it is certified at no alpha below 1; infinity says that no certificate is open.
+    A number of 0 or less means that it is certified at no alpha below 1; infinity means that no certificate is open.
     """
     arms, metrics = streams.counts.shape
     # log(1 / weight) of each arm is what its certificates must reach beyond log(1 / alpha).
@@ -172,8 +172,8 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
 def interval_end(s: Stream, side: int, level: float) -> float:
     """The last c for which the evidence that the mean lies on this side of c has reached `level`.
 
-    Log-evidence is convex, and falls towards the mean: Newton's method comes to the end from outside after its first
-    step, so stopped at any step it errs to the safe side.
+    Log-evidence is convex and falls toward the mean. So after its first step, Newton's method approaches the end from
+    outside; stopped at any later step, it errs on the safe side.
     """
     limit = s.low if side == ABOVE else s.high
     if s.n == 0:
@@ -182,19 +182,19 @@ def interval_end(s: Stream, side: int, level: float) -> float:
     is_outside = False
     for _ in range(60):
         reached, slope = evidence_and_slope(s, side, end)
-        # Towards the mean.
+        # Toward the mean.
         step = side * ((level - reached) / slope)
         if is_outside and step <= PRECISION * s.width:
-            # At the limit of a range the evidence may fall short: then no mean in it is rejected.
+            # At the limit of the range the evidence may fall short. Then no mean in the range is rejected.
             if reached - level < CONVERGED:
                 return end
-            # Near it the evidence falls so steeply that the end can lie much farther in than the tangent says.
+            # Near the limit the evidence falls so steeply that the end can lie much farther in than the tangent says.
             step = PRECISION * s.width
             if evidence(s, side, end + side * step) < level:
                 return end
         end = max(end + step, limit) if side == ABOVE else min(end - step, limit)
         is_outside = True
-    # Statistics that are no numbers say nothing.
+    # Statistics that are NaN say nothing.
     return end if side * end >= side * limit else limit
 
 
@@ -222,7 +222,7 @@ class Intervals(NamedTuple):
 
 
 def new_intervals(arms: int, metrics: int) -> Intervals:
-    """Nothing computed yet."""
+    """Intervals that have not been computed yet."""
     shape = (arms, metrics)
     return Intervals(np.full(shape, -1), np.zeros(shape), np.zeros(shape), np.zeros(shape))
 

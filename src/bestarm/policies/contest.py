@@ -30,7 +30,7 @@ def enter_contest(setting: Setting, streams: Streams, contest: Contest, arm: int
     mean = streams.means[arm, 0]
     width = half_width(setting, streams, arm, 0)
     key = key_of(mean)
-    # Of a mean that is no number nothing is known.
+    # A mean that is NaN or infinite says nothing.
     upper, lower = (mean + width, mean - width) if key == mean else (math.inf, -math.inf)
     enter(contest.mean, arm, key)
     enter(contest.upper, arm, upper)

@@ -68,7 +68,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 class FeasibilityFirst(SafetyPolicy):
     """Search each arm in turn for a violated constraint until it is decided, then run LUCB on the feasible arms.
 
-    Good when infeasibility is plain to see and wasteful on arms that are near a threshold and bad anyway. Errs with
+    Good when infeasibility is easy to see, wasteful on arms that are near a threshold and perform badly. Errs with
     probability at most delta under the same assumptions as `feasible-lucb`.
 
     `propose` notes in its memory which arm is the first undecided one; asked again, it finds the same.

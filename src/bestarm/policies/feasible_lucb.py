@@ -78,11 +78,11 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
             eliminate(memory, arm)
             arm = best(weakest)
 
-    # P = {i in S: upper_i > max over S of lower_j} needs no set of its own: the best mean of S is always in it,
-    # and the best upper bound of the rest tells whether anybody else is.
+    # P = {i in S: upper_i > max over S of lower_j} need not be kept as a set: the best mean of S is always in it,
+    # and the best upper bound of the rest tells whether any other arm is.
     a = best(survivors.mean)
     if a == NOBODY:
-        # Results that contradict one another can leave nobody in S. An arm that is proven feasible is still one.
+        # Results that contradict each other can leave S empty. An arm that is proven feasible is still an answer.
         return conclude(NONE if champion == NOBODY else champion)
     b = best_except(survivors.upper, a)
     has_rival = not unrivaled(survivors, a, b)
@@ -109,7 +109,7 @@ class FeasibleLUCB(SafetyPolicy):
     then all confidence bounds hold at all times with probability 1 - delta. Two arms equal in performance, or a mean
     on its threshold, keep it going forever; set `max_tests`.
 
-    `propose` drops the arms that the present bounds eliminate from its memory; asked again, it drops nobody else.
+    `propose` drops from its memory the arms that the present bounds eliminate; asked again, it drops no other.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class FeasibleLUCB(SafetyPolicy):
     kernels = Kernels(new_memory, update, propose)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:
-        """Those that have left S after a test of their performance had let them in."""
+        """The arms that have left S. A test of its performance lets an arm in."""
         survivors: Contest = self.memory.survivors
         gone: npt.NDArray[np.bool_] = (survivors.mean.keys == -math.inf) & (self.streams.counts[:, 0] > 0)
         return gone

@@ -1,4 +1,4 @@
-"""What a policy knows for certain of every arm, in normal form: one source for what is shown and what is concluded."""
+"""What a policy knows for certain about every arm, in normal form: the source of what is shown and concluded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Findings(NamedTuple):
     """What holds with probability 1 - delta, at all times at once.
 
     An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
-    among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. These two hold
-    together: where intervals decide, because all of them hold together; where certificates do, `docs/certify.md` has
-    the proof.
+    among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. Both statements
+    hold at once. If intervals decide, that is because all intervals hold at once; if certificates decide,
+    `docs/certify.md` has the proof.
     """
 
     low: Floats
@@ -29,7 +29,7 @@ class Findings(NamedTuple):
     holds: Bools
     """[arm, metric], with the objective's entries False."""
     violated: Bools
-    """[arm, metric]: False for an arm that may still be the answer, unless it misses the slack too."""
+    """[arm, metric]: False for an arm that may still be the answer, unless it exceeds the slack, too."""
     infeasible: Bools
     excluded: Bools
     beaten_by: Ints
@@ -37,7 +37,7 @@ class Findings(NamedTuple):
     worst: Ints
     """By arm: the constraint that an infeasible arm most clearly violates."""
     evidence: Floats
-    """By arm: the log-evidence behind the verdict that it is out; NaN where that rests on intervals."""
+    """By arm: the log-evidence behind the verdict that it is out; NaN if the verdict rests on intervals."""
     lead: Floats
     """By arm: the least by which a beaten arm is worse; NaN if performance alone does not show it."""
     tested: Bools
@@ -45,7 +45,7 @@ class Findings(NamedTuple):
 
     @property
     def feasible(self) -> Bools:
-        """The arms all of whose constraints hold."""
+        """The arms whose constraints all hold."""
         known: Bools = self.holds[:, 1:].all(axis=1) & self.tested & ~self.infeasible
         return known
 
@@ -56,13 +56,13 @@ class Findings(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """What a policy that decides by intervals has concluded before, and keeps to."""
+    """What a policy that decides by intervals has concluded earlier and does not take back."""
 
     holds: Bools
     """[arm, metric]: constraints whose intervals have lain below their thresholds."""
     infeasible: Bools
     beaten: Bools
-    """The arms given up because a feasible one is at least as good."""
+    """By arm: whether it was given up because a feasible arm is at least as good."""
 
 
 def nothing_earlier(arms: int, metrics: int) -> Earlier:
@@ -84,7 +84,7 @@ def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
 
 
 def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None) -> Findings:
-    """What follows from intervals that all hold at once, at all times, with probability 1 - delta; now and `earlier`.
+    """What follows, now and `earlier`, from intervals that hold all at once, at all times, with probability 1 - delta.
 
     An interval with an end that is NaN says nothing, and the first test of a stream decides nothing. Policies that
     decide by intervals ignore slack, so only an arm that meets every threshold can exclude another.
@@ -118,7 +118,7 @@ def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earl
 def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | None) -> Findings:
     """What is known once the policy has stopped with `answer`: that it is right, and why the other arms are out.
 
-    An arm that was rejected or beaten stays out, though the evidence may have fallen back since.
+    An arm that was rejected or beaten stays out, even if the evidence has fallen back since.
     """
     arms = np.arange(len(findings.infeasible))
     if answer is None:

@@ -1,6 +1,6 @@
 """Looking ahead: planning further rounds while results are still out, as if each came out at its stream's mean.
 
-That affects which tests are proposed and nothing else: what is concluded rests on results in the order of issue.
+This affects only which tests are proposed. Conclusions rest on results in the order of issue.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Result = tuple[int, int, float]
 def rounds_ahead(
     policy: KernelPolicy, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[Result]
 ) -> list[list[tuple[int, int]]]:
-    """Rounds of `count` tests or more in all, while the tests `pending` are out and the results `waiting` are known
-    without having entered. The policy stays as it is."""
+    """Rounds with `count` tests or more in all, while the tests `pending` are out and the results `waiting` are known
+    but have not entered yet. The policy does not change."""
     imagined = copy.copy(policy)
     imagined.streams, imagined.memory = _copied(policy.streams), _copied(policy.memory)
     imagined._batch = policy._batch.copy()
     _imagine(imagined, waiting)
     if imagined.untested:
-        # Nothing to plan by yet: each stream once more.
+        # There is nothing to plan with yet: test each stream once more.
         again = [(arm, metric) for arm in range(policy.arms) for metric in range(policy.metrics)]
         return [again] * -(-count // len(again))
     now = imagined.propose()
@@ -37,7 +37,7 @@ def rounds_ahead(
     while sum(map(len, rounds)) < count:
         proposal = imagined.propose() if pending or rounds else now
         if isinstance(proposal, Stop):
-            # What is out would settle everything; the rest is spent where it is most useful as things stand.
+            # The outstanding results would settle everything. Further tests go where they are most useful now.
             proposal = now
         rounds.append(proposal)
         _imagine(imagined, _at_their_means(imagined, proposal))
@@ -55,7 +55,7 @@ def _imagine(policy: KernelPolicy, results: Sequence[Result]) -> None:
 
 
 def _copied(memory: Any) -> Any:
-    """A nested named tuple of arrays of its own."""
+    """A copy of a nested named tuple of arrays."""
     if isinstance(memory, np.ndarray):
         return memory.copy()
     return type(memory)(*(_copied(part) for part in memory))

@@ -61,7 +61,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 class PerformanceFirst(SafetyPolicy):
     """Run LUCB on the remaining arms, test the winner's feasibility, drop it if infeasible, repeat; keep all samples.
 
-    Good when the best performer is likely feasible and wasteful when many good performers are not, since each
+    Good when the best performer is likely feasible, wasteful when many good performers are not, because each
     must first be told apart from the next. Errs with probability at most delta under the same assumptions as
     `feasible-lucb`. `propose` changes nothing.
 

@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     survivors: npt.NDArray[np.uint32]
     """The surviving arms, in the first places."""
     alive: Ints
-    """[0]: how many they are."""
+    """[0]: how many there are."""
 
 
 def new_memory(arms: int, metrics: int) -> Memory:
@@ -64,7 +64,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     for place in range(alive[0]):
         arm = whole(survivors[place])
         upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
-        # So written that a number that is none beats nobody, and that nobody beats itself by rounding.
+        # Written this way, NaN beats no arm, and rounding lets no arm beat itself.
         is_beaten = -math.inf < upper <= bar and arm != champion
         if safety.verdict[arm] != INFEASIBLE and not is_beaten:
             survivors[kept] = arm
@@ -89,7 +89,7 @@ class Racing(SafetyPolicy):
     feasible. Stops when one arm is left and proven feasible, or none is left. Simple, parallel, and the most
     expensive. Errs with probability at most delta under the same assumptions as `feasible-lucb`.
 
-    `propose` removes from its memory the arms that it drops; asked again, it drops nobody else.
+    `propose` removes from its memory the arms that it drops; asked again, it drops no other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why arms are out, from the evidence: which constraint is violated, and by how much the leader is at least better."""
+"""Why arms are out, from the evidence: which constraint is violated, or by how much, at least, the leader is better."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reasons(NamedTuple):
     evidence: Floats
     """Log-evidence that it is infeasible; for an arm that is beaten without a `lead`, infeasible or worse."""
     lead: Floats
-    """By how much a beaten arm is at least worse than the leader; NaN if performance alone does not show it."""
+    """By how much, at least, a beaten arm is worse than the leader; NaN if performance alone does not show it."""
 
 
 class Plane(NamedTuple):
@@ -40,7 +40,7 @@ class Plane(NamedTuple):
 def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
     """The evidence that `behind` lies below c and `ahead` above c + lead: its logarithm is convex in both.
 
-    It is taken at the next c that both means can reach: beyond, a tangent would promise too much.
+    It is taken at the nearest c inside both ranges: beyond that, a tangent would promise too much.
     """
     first, last = common_range(ahead, behind, -lead)
     c = min(max(c, first), last)
@@ -56,22 +56,22 @@ def height_at(plane: Plane, c: float, lead: float) -> float:
 
 @kernel
 def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, evidence: float) -> float:
-    """The largest lead of the first stream over the second for which the evidence reaches `level`, when there is so
-    much `evidence` as that for a lead of minus `tolerance`.
+    """The largest lead of the first stream over the second for which the evidence reaches `level`. `evidence` is that
+    for a lead of minus `tolerance`.
 
-    The evidence is the least over all c. It lies above any two tangent planes, so a lead at which these meet at
-    `level`, on slopes to both sides in c, is never too large; the next tangent is taken there.
+    The evidence is the least over all c. It lies above any two tangent planes. So if two planes that slope in opposite
+    directions in c meet at `level`, the lead where they meet is never too large. The next tangent is taken there.
     """
     mean_ahead, mean_behind = ahead.total / ahead.n, behind.total / behind.n
     least, most = -tolerance, mean_ahead - mean_behind
     left, right = tangent(ahead, behind, mean_behind, least), tangent(ahead, behind, mean_ahead - least, least)
-    # Of two means one of which is hardly known, the least is on the far side of the other.
+    # If one of the two means is hardly known, the minimum is on the far side of the other.
     if left.slope_c >= 0.0:
         left = tangent(ahead, behind, 2.0 * mean_behind - mean_ahead + least, least)
     if right.slope_c <= 0.0:
         right = tangent(ahead, behind, 2.0 * (mean_ahead - least) - mean_behind, least)
     if left.slope_c < 0.0 < right.slope_c:
-        # A first guess: evidence is about quadratic in the distance from the means, each of them weighs as it is known.
+        # A first guess: evidence is about quadratic in the distance from the means, weighted by how well each is known.
         lead = most - (most - least) * math.sqrt(level / evidence)
         weight_ahead, weight_behind = ahead.n / (ahead.width * ahead.width), behind.n / (behind.width * behind.width)
         c = mean_behind + weight_ahead / (weight_ahead + weight_behind) * (most - lead)
@@ -90,7 +90,7 @@ def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, ev
             if new.value - bound < GAP and abs(bound - level) < GAP:
                 return least
             c = (height_at(right, 0.0, lead) - height_at(left, 0.0, lead)) / (left.slope_c - right.slope_c)
-    # The least is at an end of the values' range, or farther out.
+    # The minimum is at an end of the values' range, or farther out.
     for _ in range(40):
         middle = 0.5 * (least + most)
         if suffices(pair_evidence(ahead, behind, -middle), level):

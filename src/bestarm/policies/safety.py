@@ -24,16 +24,16 @@ _MOST = 1e30
 class Safety(NamedTuple):
     """What is known of every arm's feasibility.
 
-    To tell which constraint to test next takes no more than seven digits, and they are read more often than all the
-    rest: half a word each is faster where memory is short. Verdicts rest on the streams alone.
+    Seven digits are enough to choose the constraint to test next, and these numbers are read more often than anything
+    else. So each takes half a word, which is faster where memory is short. Verdicts rest on the streams alone.
     """
 
     verdict: Flags
     """By arm: OPEN, FEASIBLE (the paper's F) or INFEASIBLE (the paper's I)."""
     packed: npt.NDArray[np.complex64]
-    """[arm, constraint]: the excess, which is the mean over its threshold in units of sigma, and minus infinity once
-    the constraint has left H_i; and 1 / sqrt(number of tests). As the two parts of one number both are read in one go:
-    `unpacked` and `pack` are the way to them."""
+    """[arm, constraint]: the excess and 1 / sqrt(number of tests). The excess is the mean minus its threshold in units
+    of sigma, and minus infinity once the constraint has left H_i. As the two parts of one complex number they are read
+    together; use `unpacked` and `pack`."""
     left: Ints
     """By arm: the size of H_i."""
     tests: Ints
@@ -93,9 +93,9 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     n = streams.counts[arm, metric]
     mean = streams.means[arm, metric]
     excess = (mean - setting.threshold[metric]) * setting.inverse_sigma[metric]
-    # A number that is none decides nothing and makes nothing urgent.
+    # NaN and infinity decide nothing and make nothing urgent.
     excess = excess if -math.inf < excess < math.inf else 0.0
-    # Nor does one that may be rounding alone.
+    # Nor does an excess that may be rounding alone.
     radius = max(setting.radius[slot(n)], blur(n, mean) * setting.inverse_sigma[metric]) if excess != 0.0 else math.inf
     if n > 1:
         if excess > radius:
@@ -105,17 +105,17 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
             safety.left[arm] -= 1
             if safety.left[arm] == 0:
                 safety.verdict[arm] = FEASIBLE
-    # One too large for half a word is as good as the largest.
+    # An excess too large for half a word counts as the largest.
     excess = min(max(excess, -_MOST), _MOST) if excess > -math.inf else excess
     pack(safety, arm, metric, excess, setting.inverse_root[slot(n)])
     return int(safety.verdict[arm])
 
 
 class SafetyPolicy(KernelPolicy):
-    """A policy whose memory has a `safety`: once it has a verdict on an arm, or has eliminated it, it keeps to that."""
+    """A policy whose memory has a `safety`. It never takes back a verdict on an arm, or that it has eliminated one."""
 
     def findings(self) -> Findings:
-        """What the present intervals say, and what earlier ones, which hold together with them, have said before."""
+        """What the present intervals say, and what earlier ones have said: all of them hold at once."""
         safety: Safety = self.memory.safety
         earlier = nothing_earlier(self.arms, self.metrics)
         earlier.holds[:, 1:] = has_left(safety)

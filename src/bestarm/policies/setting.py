@@ -65,12 +65,12 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
     """The setting in which `problem` is decided.
 
     Confidence radii share delta equally among the streams, as in the paper; levels of evidence share it among the arms
-    by their weights. Live studies and simulations keep values relative to `references(…)`; without any, a value in
-    normal form is the user's value times the metric's sign, which is handier for a policy that is told by hand.
+    by their weights. Live studies and simulations keep values relative to `references(…)`. Without a reference, a value
+    in normal form is just the user's value times the metric's sign, which is handier for telling a policy by hand.
     """
     form = problem.normal_form()
     reference = np.zeros(len(form.sign)) if reference is None else reference.copy()
-    # That of the objective, which has no threshold, is never read.
+    # The objective has no threshold; its entry is never read.
     threshold = np.concatenate([[0.0], form.threshold[1:] - reference[1:]])
     streams = len(problem.arms) * len(problem.metrics)
     root_log, inverse_root, mixture = _count_tables()

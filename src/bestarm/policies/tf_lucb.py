@@ -32,8 +32,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 class TFLUCB(SafetyPolicy):
     """Pull the leader and its challenger, among the arms not found infeasible, on all metrics at once.
 
-    Made for the case in which one measurement reveals every metric; where metrics are tested separately it pays for
-    tests nobody needs. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
+    Made for the case that one measurement reveals every metric. Where metrics are tested separately, it pays for tests
+    that nobody needs. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
     under the same assumptions as `feasible-lucb`. `propose` changes nothing.
 
     Parameters
