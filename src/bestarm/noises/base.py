@@ -170,6 +170,11 @@ class NoiseModel(abc.ABC):
         whole = "be a whole number and " if self.is_whole else ""
         return f"must {whole}lie between {exact(low)} and {exact(high)}, the range of its values"
 
+    def value_hint(self) -> str:
+        """What to type for a measurement, in a word or two."""
+        low, high = self.range
+        return f"{exact(low)} to {exact(high)}" if math.isfinite(high - low) else "number"
+
     def check_value(self, number: float) -> None:
         """Raises `ValueError` if no measurement can be this number."""
         low, high = self.range

@@ -56,5 +56,8 @@ class Bernoulli(NoiseModel):
     def accepted_values(self) -> str:
         return "must be 0 or 1"
 
+    def value_hint(self) -> str:
+        return "0 or 1"
+
     def divergence(self, p: Floats, q: Floats) -> Floats:
         return np.maximum(_surprise(p, q) + _surprise(1.0 - p, 1.0 - q), 0.0)

@@ -65,7 +65,7 @@ class Watch:
         self.listeners = 0
         self.looks = 1
         self._latest: Seen | None = None
-        self._beat: object | None = None
+        self._mark: object | None = None
         self._news = asyncio.Event()
         self._nudge = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -82,14 +82,14 @@ class Watch:
     async def _follow(self) -> None:
         while self.listeners:
             pause = EVERY
-            beat = await self._live.beat()
-            if beat is not None and beat == self._beat:
+            mark = await self._live.mark()
+            if mark is not None and mark == self._mark:
                 await asyncio.sleep(EVERY)
                 continue
             try:
                 seen = await self._look()
                 # Read before the look: what was written after it makes another.
-                self._beat = beat
+                self._mark = mark
                 self.looks = seen.looks
                 pause = max(pause, self._live.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
                 if self._latest is None or seen.version != self._latest.version:
@@ -125,7 +125,7 @@ class Watch:
             self.listeners -= 1
             if not self.listeners:
                 self.end()
-                self._latest = self._beat = None
+                self._latest = self._mark = None
                 self._live.forget(self)
 
 
@@ -136,7 +136,7 @@ class LiveUpdates:
         self._served = served
         self._most_streams = most_streams
         self._watches: dict[int | ListPage, Watch] = {}
-        self._beat: tuple[float, object | None] = (-math.inf, None)
+        self._mark: tuple[float, object | None] = (-math.inf, None)
         self._streams = 0
         self.closing = False
 
@@ -145,13 +145,13 @@ class LiveUpdates:
         """Looks at the database that all pollers make in one round."""
         return sum(watch.looks for watch in self._watches.values())
 
-    async def beat(self) -> object | None:
+    async def mark(self) -> object | None:
         """What changes whenever there may be news: the database's change mark, read for all pollers together."""
         now = time.monotonic()
-        if now - self._beat[0] > EVERY / 2:
+        if now - self._mark[0] > EVERY / 2:
             # Others may ask while this one waits; then each has its own, which does no harm.
-            self._beat = now, await self._served.do(self._served.storage.change_mark)
-        return None if self._beat[1] is None else (self._beat[1], self._served.computed)
+            self._mark = now, await self._served.do(self._served.storage.change_mark)
+        return None if self._mark[1] is None else (self._mark[1], self._served.computed)
 
     def close(self) -> None:
         """End all streams, so that the server can stop."""

@@ -305,6 +305,13 @@ class Conclusion(BaseModel):
     feasible: list[str]
 
 
+class ResultWords(BaseModel):
+    """What results of a metric are: what to type, in a word or two, and what is assumed of them."""
+
+    hint: str
+    sentence: str
+
+
 class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded."""
 
@@ -327,6 +334,7 @@ class StudyStatus(BaseModel):
     awaited: Awaited | None
     plan: dict[str, Any]
     question: str
+    results: dict[str, ResultWords]
     about_intervals: str
     answer_text: str | None
     conclusion: Conclusion | None

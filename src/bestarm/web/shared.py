@@ -209,6 +209,9 @@ class SharedStudy(Study):
             **data,
             "plan": plan.to_data(),
             "question": question(plan),
+            "results": {
+                part.metric: {"hint": part.noise.value_hint(), "sentence": part.noise.sentence()} for part in plan.parts
+            },
             "about_intervals": find_policy(plan.policy).note_on_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,

@@ -77,12 +77,6 @@ export function duration(seconds) {
   return plural(Math.round(seconds / 86400), "day");
 }
 
-/** How a box for results of a metric suggests what to type. */
-export function valueHint(noise) {
-  if (noise === "bernoulli") return "0 or 1";
-  return noise?.bounded ? `${exact(noise.bounded[0])} to ${exact(noise.bounded[1])}` : "number";
-}
-
 export const STATES = {
   running: "running",
   certified: "certified",
@@ -176,11 +170,4 @@ export function requirement(part) {
   return part.at_most !== null && part.at_most !== undefined
     ? `at most ${exact(part.at_most)}`
     : `at least ${exact(part.at_least)}`;
-}
-
-export function noiseWords(noise) {
-  if (noise === "bernoulli") return "yes or no (1 or 0)";
-  if (noise?.gaussian !== undefined) return `standard deviation ${exact(noise.gaussian)}`;
-  if (noise?.bounded) return `between ${exact(noise.bounded[0])} and ${exact(noise.bounded[1])}`;
-  return "";
 }

@@ -4,7 +4,7 @@ import { post, postCsv } from "../library/api.js";
 import { announce, h, newId, replace } from "../library/dom.js";
 import { typed } from "../library/fields.js";
 import { visitorName } from "../library/visitor.js";
-import { noiseWords, plural, valueHint } from "../library/words.js";
+import { plural } from "../library/words.js";
 
 const LARGEST_FILE = 16e6;
 const MOST_OPTIONS = 200;
@@ -27,9 +27,9 @@ export function entryPanel(context) {
   const wrong = h("p", { class: "error", id: `${value.id}-wrong`, role: "alert" });
   value.setAttribute("aria-describedby", `${hint.id} ${wrong.id}`);
   const showHint = () => {
-    const { noise } = parts[Math.max(0, metric.selectedIndex)];
-    replace(hint, noiseWords(noise));
-    value.placeholder = valueHint(noise);
+    const words = context.status.results[parts[Math.max(0, metric.selectedIndex)].metric];
+    replace(hint, words.sentence);
+    value.placeholder = words.hint;
   };
   metric.addEventListener("change", showHint);
   showHint();

@@ -5,13 +5,11 @@ import { announce, h, named, newId, replace, setText } from "../library/dom.js";
 import { askReason } from "../library/dialogs.js";
 import { typed } from "../library/fields.js";
 import { rememberVisitor, visitorName } from "../library/visitor.js";
-import { count, duration, ENDED, plural, valueHint } from "../library/words.js";
+import { count, duration, ENDED, plural } from "../library/words.js";
 
 const AT_ONCE = 50;
 
 export function pendingPanel(context) {
-  const plan = context.status.plan;
-  const noise = new Map([plan.objective, ...(plan.constraints || [])].map((part) => [part.metric, part.noise]));
   const rows = new Map();
   let tests = [];
   let out = 0;
@@ -133,7 +131,7 @@ export function pendingPanel(context) {
         }
       },
     };
-    input.placeholder = valueHint(noise.get(test.metric));
+    input.placeholder = context.status.results[test.metric].hint;
     return row;
   }
 
