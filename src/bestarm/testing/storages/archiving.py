@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from bestarm.storage.base import Outcome
@@ -102,7 +103,7 @@ def check_nothing_is_recorded_once_a_study_is_archived(make_storage: MakeStorage
             worker.start()
         started.wait()
         while storage.told(key, 0) < 20 and not errors:
-            pass
+            time.sleep(0.005)
         storage.archive(key, BOB)
         recorded = storage.told(key, 0)
         for worker in workers:
