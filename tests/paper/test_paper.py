@@ -72,7 +72,8 @@ def test_reproducing_again_computes_nothing_and_changes_nothing(everything: Path
     assert after == before
 
 
-@pytest.mark.parametrize(("first", "second"), lengths(("figure2", "table1"), ("table1", "figure2")))
+@pytest.mark.torture
+@pytest.mark.parametrize(("first", "second"), [("figure2", "table1"), ("table1", "figure2")])
 def test_one_experiment_after_the_other_gives_one_page(first: str, second: str, tmp_path: Path) -> None:
     order = (first, second)
     for runs, name in enumerate(order, start=1):
@@ -93,6 +94,7 @@ def test_one_experiment_after_the_other_gives_one_page(first: str, second: str, 
 
 
 def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    """And one part after the other gives one page: what `test_one_experiment_after_the_other…` does at length."""
     reproduce("table1", tmp_path, runs=1)
     (tmp_path / "campaigns" / "table1.json").write_text("{")
     with pytest.raises(ba.InvalidInput, match=r"table1\.json is damaged: run `bestarm paper table1` again"):

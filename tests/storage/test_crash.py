@@ -49,7 +49,7 @@ def own_server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
     server.close()
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", lengths("immediate", "fast"))
 def test_a_server_that_stops_and_starts(own_server: PostgresServer, mode: StopMode) -> None:
     """The same objects go on, in mid-ask and mid-tell, and nothing acknowledged is lost."""
     url = own_server.new_database()

@@ -76,7 +76,7 @@ def test_a_study_opened_again_knows_what_it_knew(policy: str, end: str, engine: 
     parts = ba.Study.create(plan, name="parts", storage=url)
     measure = measuring(plan)
     # An odd number, in the middle of a round.
-    while run(parts, measure, 7):
+    while run(parts, measure, 15):
         parts.storage.close()
         parts = ba.Study.open("parts", storage=url)
     expected = whole.answer
