@@ -150,7 +150,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
-    """Whether the evidence rejects `arm` or shows it beaten by the leader. If so, that is noted for good."""
+    """Whether the evidence rejects `arm` or shows it beaten by the leader. If so, that is noted and stays noted."""
     level = setting.level[arm]
     infeasibility = infeasibility_up_to(setting, streams, arm, level)
     if infeasibility_reaches(infeasibility, level):

@@ -1,4 +1,4 @@
-"""Campaigns: instances × policies × bounds × deltas, many runs each, on any executor; killed, they continue."""
+"""Campaigns: instances × policies × bounds × deltas, many runs each, on any executor. After a kill they continue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bestarm.texts import cell as csv_cell
 from bestarm.validation import InvalidInput
 
 CHUNK_SECONDS = 1.0
-"""How long a task should take: long enough to be worth sending, short enough to lose."""
+"""How long a task should take: long enough to be worth sending, short enough that losing it does not matter."""
 
 CampaignProgress = Callable[[int, int, float | None], None]
 """Called with (runs done, runs in all, seconds left or None)."""
@@ -80,7 +80,7 @@ class Campaign:
         seed: int = 0,
         max_tests: int = DEFAULT_MAX_TESTS,
     ) -> Campaign:
-        """Every combination; a plan's own bound and delta hold where none are given."""
+        """Every combination. Where no bounds or deltas are given, a plan's own apply."""
         cells = tuple(
             Cell(dataclasses.replace(plan, bound=bound, delta=delta, policy=policy), policy)
             for plan in plans
@@ -96,7 +96,7 @@ class Campaign:
         ]
 
     def description(self) -> dict[str, Any]:
-        """What decides the numbers, apart from how many runs there are."""
+        """What the numbers depend on, apart from how many runs there are."""
         return {
             "seed": self.seed,
             "max_tests": self.max_tests,
@@ -114,8 +114,8 @@ class Campaign:
     ) -> CampaignResult:
         """Compute what is missing in `folder`, on a device as in `simulate`, and write the tables there.
 
-        Chunks go to the disk as they finish; the same campaign in the same folder continues where it stopped, with
-        the same numbers in the end.
+        Chunks are written to disk as they finish. The same campaign in the same folder continues where it stopped, and
+        ends with the same numbers.
         """
         if workers is not None:
             whole("workers", workers, 1, 10**6)
@@ -163,11 +163,11 @@ class Campaign:
 
 
 class _AnotherCampaign(InvalidInput):
-    """The folder is taken."""
+    """The folder belongs to another campaign."""
 
 
 def _prepared(folder: Path, description: dict[str, Any]) -> Path:
-    """The folder, made or found, with its description; one that holds another campaign is refused."""
+    """The folder, created if need be, with its description. A folder with another campaign is refused."""
     path = folder / "campaign.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def _prepared(folder: Path, description: dict[str, Any]) -> Path:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """A file that takes the place of `path` only once it is whole."""
+    """A file that replaces `path` only once it is complete."""
     partial = path.with_name(path.name + ".partial")
     with partial.open("w", encoding="utf-8", newline="") as file:
         yield file

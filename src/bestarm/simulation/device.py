@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEVICES = ("cpu", "cuda", "auto")
 
 RUNS_THAT_PAY = 20_000
-"""With fewer runs of each job most of a large card would be idle, and the CPU is done before the card has begun."""
+"""With fewer runs of each job, most of a large card would be idle, and a CPU is done before the card has started."""
 
 
 def why_no_card() -> str | None:
@@ -28,7 +28,7 @@ def why_no_card() -> str | None:
         return "it needs numba-cuda: pip install 'bestarm[cuda]'"
     try:
         from numba import cuda
-    except Exception as error:  # whatever a package that does not fit its neighbors raises
+    except Exception as error:  # versions of packages that do not fit together can raise anything
         return f"numba-cuda cannot be loaded: {str(error).partition(chr(10))[0]}"
     if not cuda.is_available():
         return "no CUDA card, or no driver for it, was found"
@@ -73,7 +73,7 @@ def open_schedule(
     workers: int | None,
     chunk_seconds: float,
 ) -> Iterator[Schedule | CardSchedule]:
-    """The chunks of `jobs`, of which the runs in `missing` are to be computed, from wherever they are computed."""
+    """The chunks of `jobs`, computed on the chosen device: for each job, the runs in `missing`."""
     elsewhere = executor is not None or workers is not None
     if chosen_device(device, jobs, missing, elsewhere) == "cuda":
         from bestarm.simulation.cuda.card import CardSchedule

@@ -1,6 +1,6 @@
 """The Monte-Carlo loop, compiled for policies written as kernels and interpreted for any other.
 
-A run is seeded by (seed, run number) alone, so neither the number of workers nor the cut into chunks changes a result.
+A run is seeded by (seed, run number) alone, so neither the number of workers nor the size of chunks changes a result.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Outcomes(NamedTuple):
     tests: Ints
     cost: Floats
     counts: Ints
-    """[run, arm, metric], or empty if nobody asked."""
+    """[run, arm, metric], or empty if not wanted."""
 
 
 class Trace(NamedTuple):
-    """The tests of a run in order; of no length if nobody asked."""
+    """The tests of a run in order, or empty if not wanted."""
 
     streams: Batch
     values: Floats
@@ -75,7 +75,7 @@ def start(memory: Any, seed: int, run: int) -> None:
 
 @kernel
 def note(outcomes: Outcomes, k: int, answer: int, tests: int, setting: Setting, streams: Streams) -> None:
-    """Write down what came of run number k."""
+    """Record the outcome of run number k."""
     outcomes.answers[k] = answer
     outcomes.tests[k] = tests
     outcomes.cost[k] = total_cost(setting, streams)
@@ -140,7 +140,7 @@ class RunState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """Everything that the outcome of run number r depends on, apart from r. Can be sent to another process."""
+    """Everything that the outcome of run number r depends on, apart from r. It can be sent to another process."""
 
     problem: Problem
     policy: type[Policy]
@@ -161,7 +161,7 @@ class Job:
 
     @classmethod
     def of(cls, plan: Plan, policy: type[Policy], *, seed: int, max_tests: int, keep_counts: bool = False) -> Job:
-        """The job of a plan, within its budget. Complains about the plan now, not in a worker."""
+        """The job of a plan, within its budget. Raises errors about the plan here, not in a worker."""
         job = cls(
             problem=plan,
             policy=policy,
@@ -192,7 +192,7 @@ class Job:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What to send: the tables are made anew where they are needed."""
+        """What to send. Tables are left out and made again by the receiver."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def simulate(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
@@ -210,7 +210,7 @@ class Job:
         return self._measured(simulate, run, 1, None, trace), trace
 
     def interpreted_trace(self, run: int) -> tuple[Chunk, Trace]:
-        """The same as `trace`, by the same source run as plain Python."""
+        """The same as `trace`, with the same source run as plain Python."""
         tests = int(self._interpret(run, 1, None).tests[0])
         trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
         return self._measured(self._interpret, run, 1, None, trace), trace
@@ -221,7 +221,7 @@ class Job:
         return Chunk(self.checked(outcomes), time.perf_counter() - start)
 
     def checked(self, outcomes: Outcomes) -> Outcomes:
-        """The same. Raises `EmptyProposal` if a run ended with a batch that held no test: kernels cannot complain."""
+        """The same outcomes. Raises `EmptyProposal` if a run ended with an empty batch, which a kernel cannot do."""
         if (outcomes.answers == EMPTY).any():
             raise EmptyProposal(self.policy.name)
         return outcomes

@@ -1,4 +1,4 @@
-"""Where simulated runs are computed: threads, processes, a Dask cluster, Ray, or any executor that is handed over."""
+"""Where simulated runs are computed: threads, processes, a Dask cluster, Ray, or any executor that is passed in."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from bestarm.simulation.engine import Chunk, Job
 from bestarm.validation import InvalidInput
 
 RETRIES = 3
-"""A simulated run is the same whenever it is computed, so a call that was lost may be repeated."""
+"""A simulated run is the same whenever it is computed, so a lost call may be repeated."""
 
 _KINDS = "threads, processes, dask:ADDRESS or ray:ADDRESS"
 
-# Names of what Dask and Ray raise when a worker is gone, as opposed to when the work itself fails.
+# The exceptions of Dask and Ray that mean a worker is gone, not that the work itself failed.
 _LOST = {
     *("KilledWorker", "CommClosedError", "FutureCancelledError", "FuturesCancelledError"),
     *("WorkerCrashedError", "NodeDiedError", "OwnerDiedError", "ObjectLostError", "LocalRayletDiedError"),
@@ -36,12 +36,12 @@ def is_lost_worker(error: BaseException) -> bool:
 
 
 def _simulate(job: Job, first: int, runs: int) -> Chunk:
-    """What other processes are asked to do."""
+    """The function that other processes call."""
     return job.simulate(first, runs)
 
 
 class Workers:
-    """Submits chunks of runs to an executor, and replaces an executor of its own that has broken."""
+    """Submits chunks of runs to an executor. If it made the executor itself, it replaces it when it breaks."""
 
     def __init__(self, make: Callable[[], Executor], count: int, *, owned: bool = True) -> None:
         self.count = count
@@ -52,16 +52,16 @@ class Workers:
 
     def submit(self, job: Job, first: int, runs: int) -> Future[Chunk]:
         if isinstance(self._executor, ThreadPoolExecutor):
-            # Threads share the flag that ends their work early; other processes would get a copy.
+            # Threads share the flag that ends their work early. Other processes would get a copy.
             return self._executor.submit(job.simulate, first, runs, self._stop)
         return self._executor.submit(_simulate, job, first, runs)
 
     def call(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
-        """Have any function called."""
+        """Call any function on a worker."""
         return self._executor.submit(function, *arguments)
 
     def replace_broken(self) -> bool:
-        """A new executor for the one that broke; False if it is not ours to replace."""
+        """Replace the broken executor. False if it is not ours to replace."""
         if not self._owned:
             return False
         self._executor.shutdown(wait=False, cancel_futures=True)
@@ -75,7 +75,7 @@ class Workers:
 
 
 def _refuse_unreachable(kind: str, address: str) -> None:
-    """One clear line at once, where the cluster's own client would try for a minute or more."""
+    """Fail at once with one clear line. The cluster's own client would try for a minute or more."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if not port.isdigit():
         return
@@ -103,7 +103,7 @@ def _dask(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
         ) from None
 
     class DaskExecutor(base):  # type: ignore[misc] # known only where Dask is installed
-        """Dask's own executor, which also closes the connection that was opened for it."""
+        """Dask's own executor. It also closes the connection that was opened for it."""
 
         def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
             super().shutdown(wait=wait)
@@ -121,7 +121,7 @@ def _first_line(error: BaseException) -> str:
 
 
 class RayExecutor(Executor):
-    """Ray behind the interface of an executor."""
+    """Ray with the interface of an executor."""
 
     def __init__(self, address: str, retries: int = RETRIES) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -161,10 +161,10 @@ def _ray(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
 
 
 def open_workers(executor: str | Executor | None, workers: int | None, *, retries: int = RETRIES) -> Workers:
-    """Workers on the executor that is named or handed over; threads by default, one per core.
+    """Workers on the executor that is named or passed in; by default threads, one per core.
 
-    `workers` limits threads and processes, and for any other executor says how many chunks to have under way.
-    `retries` is how often Dask and Ray may repeat a call by themselves.
+    `workers` limits threads and processes. For any other executor it says how many chunks to keep under way.
+    `retries` is how often Dask and Ray may repeat a call on their own.
     """
     count = (os.cpu_count() or 1) if workers is None else workers
     if isinstance(executor, Executor):

@@ -33,9 +33,9 @@ class Forecast:
     """What studies of a problem with guessed means take. `tests`, `cost` and `finished` are by run, world after world.
 
     `plan` is what was asked, ranges included. `answers` has the share of the runs that gave each answer, "none" for
-    "no feasible arm"; the `unfinished`, cut off by `max_tests` or the plan's budget, gave none and count as if they had
-    ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests. `lower_bound` (Theorem 1)
-    and `fixed_sample_tests` are means over the worlds, infinite if one of these is.
+    "no feasible arm". Runs that are `unfinished` were cut off by `max_tests` or the plan's budget. They gave no answer
+    and count as if they had ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests.
+    `lower_bound` (Theorem 1) and `fixed_sample_tests` are means over the worlds, infinite if one of them is.
     """
 
     plan: Plan
@@ -101,7 +101,7 @@ class Forecast:
         return dict(zip(self.plan.arm_names, self.per_stream.sum(axis=1).tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
-        """The figures of `bestarm forecast --json`; what is infinite is None."""
+        """The figures of `bestarm forecast --json`; infinite ones are None."""
         return {
             "instance": self.plan.name,
             "policy": self.policy,
@@ -145,10 +145,10 @@ def forecast(
     device: str = "cpu",
     progress: RunsProgress | None = None,
 ) -> Forecast:
-    """Simulate `runs` studies of `problem`, the means of whose arms are guesses: numbers or ranges (low, high).
+    """Simulate `runs` studies of `problem`, where the means of the arms are guesses: numbers or ranges (low, high).
 
-    With ranges the runs are spread evenly over up to 50 worlds, in each of which every such mean is drawn uniformly
-    from its range. The arguments are those of `simulate`; without ranges so are the runs.
+    With ranges, the runs are spread evenly over up to 50 worlds. In each world, every such mean is drawn uniformly
+    from its range. The arguments are those of `simulate`; without ranges, the runs are, too.
 
     >>> import bestarm as ba
     >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": (1.5, 3.0)})]
@@ -207,14 +207,14 @@ def forecast(
 
 
 def draw_worlds(plan: Plan, count: int, seed: int) -> list[World]:
-    """`count` worlds, each of which depends on the seed and its number alone; one if no mean is a range."""
+    """`count` worlds, each depending only on the seed and its number; just one if no mean is a range."""
     low, high = _ends(plan)
     if (low == high).all():
         return [World(_with_means(plan, low), seed)]
     worlds = []
     for number in range(count):
         lots = np.random.default_rng((seed, number))
-        # Also for means without a range, so that another's range does not change the draws.
+        # Draw for means without a range, too, so that another mean's range does not change the draws.
         share = lots.random(low.shape)
         means = np.clip((1.0 - share) * low + share * high, low, high)
         worlds.append(World(_with_means(plan, means), int(lots.integers(2**63, dtype=np.uint64))))
@@ -222,7 +222,7 @@ def draw_worlds(plan: Plan, count: int, seed: int) -> list[World]:
 
 
 def _ends(plan: Plan) -> tuple[Floats, Floats]:
-    """The lowest and the highest that each mean [arm, metric] is guessed to be."""
+    """The lowest and the highest guess for each mean [arm, metric]."""
     for index, arm in enumerate(plan.arms):
         if missing := [metric for metric in plan.metrics if metric not in (arm.means or {})]:
             needed = "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
@@ -238,19 +238,20 @@ def _with_means(plan: Plan, means: Floats) -> Plan:
 
 
 def _theorem_1(plan: Plan) -> float:
-    """The same as `theory.analyze` has it, without the rest, which takes longer."""
+    """The same number as in `theory.analyze`, without the rest, which takes longer."""
     return lower_bound(complexity(truth(plan)).total, plan.delta)
 
 
 def fixed_sample_tests(problem: Problem, delta: float) -> float:
     """The tests of the usual plan that fixes their number beforehand and gives the same guarantee.
 
-    Every stream is tested n times, and then intervals of half-width h = z σ / √n decide, z the two-sided normal
-    quantile for delta / (K (N + 1)) a stream (Bonferroni). All of them hold at once with probability 1 - delta; for
-    them to decide whenever they hold, and not only half of the time, h may be no more than half of each gap to be
-    told: from the threshold, for every constraint of the best arm; for any other arm, whichever needs fewer tests of
-    a violated constraint's gap and half of the gap in performance, as there both intervals must shrink. A constraint's
-    slack and the objective's tolerance widen the gaps. Infinite if a gap that matters is zero.
+    Every stream is tested n times, and then intervals of half-width h = z σ / √n decide, where z is the two-sided
+    normal quantile for delta / (K (N + 1)) per stream (Bonferroni). All of them hold at once with probability
+    1 - delta. For them to decide whenever they hold, and not only half of the time, h may be at most half of each gap
+    that matters. For the best arm, those are the gaps between its constraints and their thresholds. For any other arm
+    it is whichever needs fewer tests: a violated constraint's gap, or half of the gap in performance, because there
+    both intervals must shrink. A constraint's slack and the objective's tolerance widen the gaps. Infinite if a gap
+    that matters is zero.
 
     >>> import bestarm as ba
     >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
@@ -259,12 +260,12 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     124.0
     """
     facts, form = truth(problem), problem.normal_form()
-    # A delta next to nothing must not become nothing.
+    # A tiny delta must not become zero.
     alpha = max(delta / facts.means.size, 2.0 * sys.float_info.min)
     z = -NormalDist().inv_cdf(alpha / 2.0)
 
     def n(gap: Floats) -> Floats:
-        """By a gap in units of σ: how many tests of a stream tell it."""
+        """How many tests of a stream it takes to see a gap, in units of σ."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(gap > 0.0, np.maximum(np.ceil(np.square(2.0 * z / gap)), 1.0), np.inf)
 

@@ -1,7 +1,7 @@
 """A campaign's results on disk: an append-only file of chunks, each line guarded by a checksum.
 
-A line is complete or it is not there: a campaign that was killed in the middle of writing one loses that chunk only,
-and computes it again.
+A line is complete or it does not count: a campaign that was killed while writing one loses only that chunk, and
+computes it again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bestarm.simulation.schedule import Done, Span
 from bestarm.validation import InvalidInput
 
 MOST_RUNS = 10**9
-"""Of a cell of a campaign."""
+"""In one cell of a campaign."""
 
 
 class CellResults(NamedTuple):
-    """The runs of one cell; `done` says which of them are there."""
+    """The runs of one cell; `done` says which of them have been computed."""
 
     answers: Ints
     tests: Ints
@@ -34,7 +34,7 @@ class CellResults(NamedTuple):
     done: np.ndarray[Any, np.dtype[np.bool_]]
 
     def missing(self) -> list[Span]:
-        """The runs that are not there, as spans."""
+        """The runs that have not been computed, as spans."""
         edges = np.flatnonzero(np.diff(np.concatenate([[True], self.done, [True]]).astype(np.int8)))
         return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
@@ -75,7 +75,7 @@ def _whole(number: object) -> int:
 
 
 class Record:
-    """The file of chunks. Opening it reads what is there; a torn last line is cut off."""
+    """The file of chunks. Opening it reads its contents and cuts off an incomplete last line."""
 
     def __init__(self, path: Path, cells: Sequence[str], runs: int) -> None:
         self._path = path
@@ -120,14 +120,14 @@ class Record:
         # A campaign of fewer runs than an earlier one in the same folder uses the first of them.
         part = slice(first, max(first, min(first + len(answers), runs)))
         size = part.stop - part.start
-        # Converted before anything is entered: a line counts whole or not at all.
+        # Convert before entering anything: a line counts as a whole or not at all.
         new = np.array(answers[:size], np.int64), np.array(tests[:size], np.int64), np.array(cost[:size])
         results.answers[part], results.tests[part], results.cost[part] = new
         results.done[part] = True
         self.seconds[chunk["cell"]] += seconds
 
     def append(self, cell: str, done: Done) -> None:
-        """Keep a chunk: on return it is on the disk."""
+        """Save a chunk. When this returns, it is on disk."""
         line = _line(cell, done)
         self._file.write(line.encode())
         self._file.flush()

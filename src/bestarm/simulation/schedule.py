@@ -25,7 +25,7 @@ class Piece(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A piece and what came of it."""
+    """A piece and its result."""
 
     piece: Piece
     chunk: Chunk
@@ -36,7 +36,7 @@ class LostWorkers(RuntimeError):
 
 
 class _Queue:
-    """The runs of one job still to be handed out, and how long a run of it takes."""
+    """The runs of one job that are still to be handed out, and how long one run takes."""
 
     def __init__(self, missing: Sequence[Span]) -> None:
         self._spans = deque(missing)
@@ -63,9 +63,9 @@ class _Queue:
 
 
 class Schedule:
-    """The chunks of `jobs`, of which the runs in `missing` (a list of spans per job) are to be computed.
+    """The chunks of `jobs`: for each job, the runs in `missing` (a list of spans per job) are computed.
 
-    One run of every job comes first, so that the time that is left can soon be estimated.
+    One run of every job comes first, so that the remaining time can soon be estimated.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class Schedule:
         self._tries: dict[Piece, int] = {}
 
     def compile(self) -> None:
-        """Compile here what will be needed, or load what was compiled earlier."""
+        """Compile in this process what will be needed, or load what was compiled earlier."""
         for job, queue in zip(self._jobs, self._queues, strict=True):
             if queue.left:
                 job.simulate(0, 0)
 
     def seconds_left(self) -> float | None:
-        """An estimate of the wall time that is left, once something is known."""
+        """An estimate of the remaining wall time, once there is something to estimate it from."""
         known = [queue.seconds_per_run for queue in self._queues if queue.seconds_per_run is not None]
         if not known:
             return None
@@ -120,7 +120,7 @@ class Schedule:
             self._pending[future] = piece
 
     def _lost(self, error: BaseException, piece: Piece) -> None:
-        """Have a lost worker's piece done again, unless that has happened too often."""
+        """Do a lost worker's piece again, unless that has happened too often."""
         self._tries[piece] = self._tries.get(piece, 0) + 1
         if self._tries[piece] >= TRIES:
             what = f"runs {piece.first} to {piece.first + piece.runs - 1} of {self._jobs[piece.job].label}"
@@ -128,7 +128,7 @@ class Schedule:
         self._again.append(piece)
 
     def _recover(self, error: BaseException) -> None:
-        """After a broken executor: its other chunks are lost as well, through no fault of theirs."""
+        """Recover from a broken executor: its other chunks are lost, too, and are not to blame."""
         if not self._workers.replace_broken():
             raise LostWorkers(f"the executor's workers died: {error}") from error
         self._again.extend(self._pending.values())

@@ -1,4 +1,4 @@
-"""`simulate`: many runs of one policy on one problem, and what they amount to."""
+"""`simulate`: many runs of one policy on one problem, and their summary."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ RunsProgress = Callable[[int, int], None]
 
 @dataclasses.dataclass(frozen=True)
 class Simulation:
-    """What came of `runs` simulated studies. Arrays are by run.
+    """The outcome of `runs` simulated studies. Arrays are by run.
 
-    `answers` holds the number of the arm answered, -1 for "no feasible arm" and -2 for a run that `max_tests` ended;
-    `tests_per_stream` is [run, arm, metric], or None if it was not kept.
+    `answers` holds the number of the arm that was answered, -1 for "no feasible arm" and -2 for a run that `max_tests`
+    ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept.
     """
 
     plan: Plan
@@ -76,7 +76,7 @@ class Simulation:
 
     @property
     def wrong(self) -> int:
-        """How many runs gave a wrong answer. An unfinished run gave none."""
+        """How many runs gave a wrong answer. Unfinished runs gave none."""
         right = (NONE if answer is None else answer for answer in self.plan.right_answers())
         return int((~np.isin(self.answers, (*right, UNFINISHED))).sum())
 
@@ -87,7 +87,7 @@ class Simulation:
 
     @property
     def tests_per_second(self) -> float:
-        """Simulated tests per second of wall time, compiling left out."""
+        """Simulated tests per second of wall time, without compiling."""
         return float(self.tests.sum()) / self.seconds
 
     @property
@@ -160,16 +160,16 @@ def simulate(
 ) -> Simulation:
     """Simulate `runs` independent studies of `problem`, whose arms must have their true means.
 
-    Run number r comes out the same whatever the device and the number of workers, runs or chunks.
+    Run number r has the same outcome whatever the device and the number of workers, runs or chunks.
 
     Parameters
     ----------
     problem
-        A `Problem` or a `Plan`; what a plan says of policy, bound and delta holds unless given here.
+        A `Problem` or a `Plan`. A plan's policy, bound and delta apply unless given here.
     policy
         The name of a policy or a subclass of `Policy`.
     max_tests
-        A run that has not stopped after so many tests ends as unfinished.
+        A run that has not stopped after this many tests ends as unfinished.
     keep_streams
         Whether to keep every run's number of tests per stream: runs × arms × metrics numbers of 8 bytes.
     executor

@@ -45,23 +45,23 @@ PENDING = EMPTY - 1
 LAUNCH_SECONDS = 0.5
 FIRST_ROUNDS = 1024
 MOST_RUNS = 1 << 22
-"""So many runs at most in one batch, whose results stay on the card until they have ended."""
+"""The most runs in one batch. Their results stay on the card until they have ended."""
 SHARE_OF_MEMORY = 0.7
 THREADS_PER_MULTIPROCESSOR = 256
-"""Where runs lie in the card's memory: more would not find room for what they read in its caches."""
+"""If runs lie in the card's memory: with more threads, what they read would not fit into its caches."""
 LEAST_SHARED_WARPS = 6
-"""Shared memory pays if it holds the runs of so many warps at least; fewer do not keep a multiprocessor busy."""
+"""Shared memory pays if it holds the runs of at least this many warps. Fewer do not keep a multiprocessor busy."""
 MOST_SHARED_WARPS = 24
 PARTS = 4
-"""A multiprocessor's warps and registers are divided among so many parts."""
+"""A multiprocessor's warps and registers are divided among this many parts."""
 REGISTERS = 16384
 """Of each part."""
 MOST_REGISTERS = 128
-"""More are of no use to a thread."""
+"""A thread has no use for more."""
 
 
 class Card(NamedTuple):
-    """What there is to plan with. Memory is in bytes, shared memory that of one thread block."""
+    """What a card has. Memory is in bytes; shared memory is that of one thread block."""
 
     multiprocessors: int
     free: int
@@ -81,7 +81,7 @@ class Layout(NamedTuple):
     batch: int
     """Runs to start in one go."""
     registers: int = MOST_REGISTERS
-    """For each thread: so many that a multiprocessor can hold the threads planned for it."""
+    """For each thread: as many as fit when a multiprocessor holds the threads planned for it."""
 
     @property
     def threads(self) -> int:
@@ -105,7 +105,7 @@ def this_card() -> Card:
 
 
 def new_fresh(job: Job) -> Fresh:
-    """What a run of a job starts with. Counts are narrower than on a CPU where that suffices."""
+    """What a run of a job starts with. Counts are narrower than on a CPU if that is enough."""
     assert issubclass(job.policy, KernelPolicy)
     fresh = Fresh(
         job.policy.kernels.new_memory(*job.shape),
@@ -139,7 +139,7 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
         )
     warps = min(card.shared // (LANES * near), MOST_SHARED_WARPS)
     if warps * LANES * MOST_REGISTERS > PARTS * REGISTERS:
-        warps -= warps % PARTS  # one warp more in one part would cost the threads of all parts registers
+        warps -= warps % PARTS  # an extra warp in one part would cost the threads of all parts registers
     shared = warps >= LEAST_SHARED_WARPS
     block = warps * LANES if shared else card.block
     together_on_one = block if shared else THREADS_PER_MULTIPROCESSOR
@@ -159,7 +159,7 @@ def _kernel(
     registers: int,
     generation: int,
 ) -> Any:
-    """The loop compiled for a policy, for states of these shapes and for what is the same in all of a table."""
+    """The loop compiled for a policy, for states of these shapes and for tables with a single value."""
     assert issubclass(policy, KernelPolicy)
     kernels = policy.kernels
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
@@ -167,7 +167,7 @@ def _kernel(
         replaced |= {"opened": opened_shared, "closed": closed_shared}
     if not SIMULATED:
         if not shared:
-            # Runs that started together are longest about the same arms, and read the same stretches of memory.
+            # Runs that started together work on the same arms for longest, and read the same stretches of memory.
             replaced |= {"may_start": may_start_with_warp}
         in_step = {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
         replaced |= in_step if kernels.large else {"any_goes_on": any_of_warp_goes_on}
@@ -187,7 +187,7 @@ def on_card(value: Any) -> Any:
 
 
 def room_on_card(shape: int | tuple[int, ...], dtype: type) -> Any:
-    """An array on the card that holds anything."""
+    """An uninitialized array on the card."""
     return np.empty(shape, dtype) if SIMULATED else cuda.device_array(shape, dtype)
 
 
@@ -218,7 +218,7 @@ class CardJob:
         )
 
     def _new_threads(self, count: int) -> Threads:
-        # Tiles are whole, also where the last is not full. What they hold is written when a run starts.
+        # Every tile is complete, even if the last is not full. Its contents are written when a run starts.
         near, far = (room_on_card(-(-count // LANES) * LANES * words, np.int64) for words in self._words)
         tests, cost, size, row = (room_on_card(count, dtype) for dtype in (np.int64, np.float64, np.int64, np.int64))
         queue, run = on_card(np.zeros(1, np.int64)), on_card(np.full(count, IDLE))
@@ -230,7 +230,7 @@ class CardJob:
         return Outcomes(answers, room_on_card(runs, np.int64), room_on_card(runs, np.float64), counts)
 
     def simulate(self, first_run: int, runs: int) -> Iterator[tuple[int, Chunk]]:
-        """Runs `first_run` and on, at most `layout.batch` of them: consecutive ones as they have ended, in order."""
+        """Runs from `first_run` on, at most `layout.batch`: chunks of consecutive runs as they end, in order."""
         threads, outcomes = self._new_threads(self.layout.threads), self._new_outcomes(runs)
         kernel = self.kernel[self.layout.blocks, self.layout.block, 0, self.layout.shared]
         done = 0
@@ -259,7 +259,7 @@ class CardJob:
 
 
 class CardSchedule:
-    """The same as `Schedule`, with a card in the place of workers: job after job, batch after batch."""
+    """The same as `Schedule`, with a card instead of workers: job after job, batch after batch."""
 
     def __init__(self, jobs: Sequence[Job], missing: Sequence[Sequence[Span]]) -> None:
         self._work = [(index, job, span) for index, job in enumerate(jobs) for span in missing[index]]

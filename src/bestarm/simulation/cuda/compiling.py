@@ -17,19 +17,19 @@ from bestarm.kernel.compile import called_kernels, clone, fingerprint, generatio
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
 
-# Link-time optimization would have the linker, which cannot be told otherwise, fuse products and sums. (Options given
-# as `cuda.jit(**options)(function)` do not do: numba-cuda 0.30.4 forgets `lto` on that way.)
+# With link-time optimization the linker would fuse products and sums, and nothing can tell it not to. (Options given as
+# `cuda.jit(**options)(function)` do not work: numba-cuda 0.30.4 forgets `lto` then.)
 _OPTIONS: dict[str, Any] = {"fastmath": False, "lto": False}
 
 _RANGE = "__bestarm_range__"
 
 
 def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
-    """The same function, in which some global names stand for something else, and `range` for `steps`."""
+    """The same function, with some global names bound to something else, and `range` bound to `steps`."""
     from bestarm.simulation.cuda.loops import steps
 
     copy = clone(function, {**bindings, _RANGE: steps}, qualname)
-    # A new name, since numba refuses to have that of a builtin stand for anything else.
+    # Under a new name, because numba refuses to rebind that of a builtin.
     names = tuple(_RANGE if name == "range" else name for name in copy.__code__.co_names)
     copy.__code__ = copy.__code__.replace(co_names=names)
     return copy
@@ -61,23 +61,24 @@ def compiled_for_card(
     registers: int,
     in_parts: bool,
 ) -> Any:
-    """`root` as a CUDA kernel, in which the names in `replaced` stand for other kernels and those in `bound` for
-    anything else; `label` tells apart what is in `bound`. Each thread has so many registers.
+    """`root` as a CUDA kernel, with names in `replaced` bound to other kernels and names in `bound` to anything else.
+    `label` tells different `bound` apart. Each thread has `registers` registers.
 
-    Without calls, a kernel's threads keep more in registers and go faster. With `in_parts`, kernels marked `large` are
-    called all the same.
+    Without calls, a kernel's threads keep more in registers and are faster. With `in_parts`, kernels marked `large` are
+    called nevertheless.
     """
     assert isinstance(root, types.FunctionType)
     called = called_kernels(root, replaced)
     if SIMULATED:
         copy = clone(root, {**called, **bound}, root.__qualname__)
-        # The simulator puts its own `cuda` among the names that the kernel sees; what stands beside it shares them.
+        # The simulator puts its own `cuda` among the kernel's globals. Functions of the same module share them.
         for name, callee in called.items():
             if callee.__module__ == root.__module__:
                 copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
         return cuda.jit(copy)
     bindings = {**{name: _helper(callee, in_parts, generation()) for name, callee in called.items()}, **bound}
-    # The cache on the disk looks at the file of `root` alone: what else the code is made from goes into its name.
+    # The cache on disk looks only at the file of `root`. A hash of everything else that the code is made from goes into
+    # its name.
     digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers} {in_parts}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
@@ -87,9 +88,9 @@ def compiled_for_card(
 
 @contextlib.contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """Compile what is compiled inside without fused multiply-adds, so that a card rounds as a CPU does.
+    """Compile without fused multiply-adds inside this block, so that a card rounds as a CPU does.
 
-    libNVVM fuses unless it is told not to, and numba-cuda has no option that tells it.
+    libNVVM fuses unless told not to, and numba-cuda has no option for that.
     """
     from numba.cuda.cudadrv import nvvm
 
@@ -102,8 +103,8 @@ def exact_arithmetic() -> Iterator[None]:
 
 
 def prepare(kernel: Any, arguments: tuple[Any, ...], shared: int) -> None:
-    """Compile a kernel for such arguments, or load what was compiled earlier, and let it have `shared` bytes of shared
-    memory a block: without leave it gets 48 KB at most."""
+    """Compile a kernel for arguments of these types, or load what was compiled earlier, and allow it `shared` bytes of
+    shared memory per block: without this it gets at most 48 KB."""
     if SIMULATED:
         return
     from cuda.bindings import driver

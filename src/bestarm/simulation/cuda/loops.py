@@ -1,8 +1,8 @@
 """`range` for a card.
 
-numba's keeps the next number and how many are left. The compiler for cards does not see that these are one thing: it
-neither knows where a loop ends nor what its number is, and every turn costs some twenty instructions. Here the number
-alone is kept.
+numba's `range` keeps the next number and how many are left. The compiler for cards does not see that the one follows
+from the other. So it knows neither where a loop ends nor its current number, and every turn costs about twenty
+instructions. Here only the number is kept.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NUMBER = types.int32
 
 
 class StepIterator(types.SimpleIteratorType):  # type: ignore[misc] # numba ships no types
-    """What a loop over `Steps` keeps."""
+    """The state of a loop over `Steps`."""
 
     def __init__(self) -> None:
         super().__init__("step iterator", NUMBER)
 
 
 class Steps(types.SimpleIterableType):  # type: ignore[misc]
-    """The numbers from `first` on and before `last`."""
+    """The numbers from `first` up to, not including, `last`."""
 
     def __init__(self) -> None:
         super().__init__("steps", StepIterator())
@@ -74,7 +74,7 @@ def _next(context: Any, builder: Any, sig: Any, arguments: Any, result: Any) -> 
     iterator = cgutils.create_struct_proxy(sig.args[0])(context, builder, value=arguments[0])
     number = builder.load(iterator.place)
     result.set_valid(builder.icmp_signed("<", number, iterator.last))
-    # Also after the last: a choice is what the compiler would not see through.
+    # Do this after the last number, too: the compiler would not see through a branch.
     result.yield_(number)
     builder.store(builder.add(number, number.type(1), flags=["nsw"]), iterator.place)
 
@@ -82,4 +82,4 @@ def _next(context: Any, builder: Any, sig: Any, arguments: Any, result: Any) -> 
 lower_builtin("getiter", Steps)(_iterated)
 lower_builtin("iternext", StepIterator)(iternext_impl(RefType.BORROWED)(_next))
 steps = intrinsic(_steps)
-"""`range`, which with a step is numba's."""
+"""`range`; with a step it is numba's."""

@@ -1,4 +1,4 @@
-"""The Monte-Carlo loop for a card: a run for each thread, and the next run from a queue when one ends."""
+"""The Monte-Carlo loop for a card: each thread has a run, and takes the next from a queue when it ends."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from bestarm.policies.advance import propose, update
 from bestarm.simulation.engine import Outcomes, note, start
 
 IDLE = -1
-"""The run number of a thread that is to take a run from the queue."""
+"""The run number of a thread that should take a run from the queue."""
 ALL_LANES = 0xFFFFFFFF
 BURST = 8
 """How many tests of a batch a thread makes before it lets threads with smaller batches propose theirs."""
 
 
 class Far(NamedTuple):
-    """What a run reads once or twice for each test, and so may lie in the card's large, slow memory."""
+    """What a run reads only once or twice for each test, so it may lie in the card's large, slow memory."""
 
     streams: Streams
     batch: Batch
@@ -34,12 +34,12 @@ class Fresh(NamedTuple):
     """What a run starts with."""
 
     near: Any
-    """The policy's memory, which is read most."""
+    """The policy's memory, which is read most often."""
     far: Far
 
 
 class Threads(NamedTuple):
-    """Where the threads stand between two launches. Entries are by thread; of `generator` it is the last axis."""
+    """The state of the threads between two launches. Entries are by thread; in `generator` that is the last axis."""
 
     near: Ints
     far: Ints
@@ -65,29 +65,29 @@ def far_of(fresh: Far, block: Ints, run: int) -> Far:
 
 
 def renew(state: Any, fresh: Any) -> None:
-    """Stands for `tiles.renew`."""
+    """Stands for `tile_views.renew`."""
     raise NotImplementedError
 
 
 def tables(given: Any) -> Any:
-    """Stands for `tiles.tables`."""
+    """Stands for `tile_views.tables`."""
     raise NotImplementedError
 
 
 @kernel
 def opened(near: Ints, words: int) -> tuple[Ints, int]:
-    """The block with what is near, of `words` words, to this thread's run, and the run's number in it."""
+    """The block with the near state of this thread's run, `words` words of it, and the run's number in the block."""
     return near, cuda.grid(1)
 
 
 @kernel
 def closed(near: Ints, block: Ints, words: int) -> None:
-    """Bring what is in the block back to where it is kept from launch to launch."""
+    """Copy the block back to where it is kept between launches."""
 
 
 @kernel
 def opened_shared(near: Ints, words: int) -> tuple[Ints, int]:
-    """The same, in the memory that a block of threads shares, which is as fast as a cache."""
+    """The same in the memory that a block of threads shares, which is as fast as a cache."""
     block = cuda.shared.array(0, int64)
     first = cuda.blockIdx.x * cuda.blockDim.x * words
     for turn in range(words):
@@ -108,7 +108,7 @@ def closed_shared(near: Ints, block: Ints, words: int) -> None:
 
 @kernel
 def any_goes_on(goes_on: bool) -> bool:
-    """Whether this thread, or any that it is to keep in step with, goes on."""
+    """Whether this thread, or any thread that it keeps in step with, goes on."""
     return goes_on
 
 
@@ -124,7 +124,7 @@ def any_of_block_goes_on(goes_on: bool) -> bool:
 
 @kernel
 def pause() -> None:
-    """Where threads come to the same place that are to keep in step."""
+    """Where threads that keep in step wait for each other."""
 
 
 @kernel
@@ -157,7 +157,7 @@ def continue_runs(
     max_cost: float,
     rounds: int,
 ) -> None:
-    """Bring every thread's run forward by `rounds` rounds; runs that end make room for the next in the queue."""
+    """Advance every thread's run by `rounds` rounds. A run that ends makes room for the next in the queue."""
     setting, nature = tables(setting), tables(nature)
     thread = cuda.grid(1)
     run = threads.run[thread]

@@ -1,7 +1,7 @@
 """`view`, `renew` and `tables` of `bestarm.simulation.cuda.tile_views` for a card.
 
-numba has no words for "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
-A stride that is a constant makes an address a shift and a sum; a shape that is one lets short loops be unrolled.
+numba cannot express "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
+With a constant stride, an address is a shift and a sum. With a constant shape, short loops can be unrolled.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TableArray(types.Array):  # type: ignore[misc]
 
 
 class SameArray(types.Array):  # type: ignore[misc]
-    """A table whose every entry is one number, which the compiler knows."""
+    """A table whose entries are all the same number, which the compiler knows."""
 
     def __init__(self, dtype: Any, ndim: int, number: int) -> None:
         self.number = number
@@ -42,7 +42,7 @@ class SameArray(types.Array):  # type: ignore[misc]
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells types apart: numba compiles a function once for each."""
+        """What tells types apart: numba compiles a function once per type."""
         return (*super().key, self.number)
 
 
@@ -50,9 +50,9 @@ for _kind in (TileArray, TableArray, SameArray):
     register_model(_kind)(core_models.ArrayModel)
 
 
-# numba reaches elements of arrays with gaps through numbers, and then cannot tell which memory they are in; here a
-# pointer stays a pointer, and an address in shared memory is half as long and read without a detour. No kernel counts
-# from an array's end or has two billion elements, so that half a word does for an index.
+# In arrays with gaps, numba computes addresses as integers, and then cannot tell which memory they are in. Here a
+# pointer stays a pointer, and an address in shared memory is half as long and is read directly. No kernel counts from
+# an array's end or has two billion elements, so half a word is enough for an index.
 def _element(context: Any, builder: Any, kind: Any, value: Any, index_kind: Any, index: Any) -> Any:
     array = make_array(kind)(context, builder, value)
     kinds = index_kind.types if isinstance(index_kind, types.BaseTuple) else (index_kind,)
@@ -71,10 +71,10 @@ def _element(context: Any, builder: Any, kind: Any, value: Any, index_kind: Any,
 def _getitem(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     kind, index_kind = sig.args
     item = builder.load(_element(context, builder, kind, arguments[0], index_kind, arguments[1]))
-    # Else the two parts of a complex number would be read one by one.
+    # Otherwise the two parts of a complex number would be read one by one.
     item.align = context.get_abi_sizeof(context.get_data_type(kind.dtype))
     if isinstance(kind, TableArray):
-        # Else every write could change it, and it would be read again.
+        # Otherwise any write could change it, and it would be read again.
         item.set_metadata("invariant.load", builder.module.add_metadata([]))
     return item
 
@@ -101,7 +101,7 @@ def _is_shared(kind: Any) -> bool:
 
 
 def _in_tile(kind: Any) -> Any:
-    """The type that a state of some type has in a tile."""
+    """The type in a tile of a state of this type."""
     if isinstance(kind, types.Array):
         return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
@@ -110,7 +110,7 @@ def _in_tile(kind: Any) -> Any:
 
 
 def _as_table(kind: Any, same: tuple[Same, ...] = (), number: int | None = None) -> Any:
-    """The type of what never changes; of an array in which every entry is `number`, if that is known."""
+    """The type of something that never changes; if `number` is given, of an array in which every entry is `number`."""
     if isinstance(kind, types.Array):
         return TableArray(kind.dtype, kind.ndim) if number is None else SameArray(kind.dtype, kind.ndim, number)
     if isinstance(kind, types.BaseNamedTuple):
@@ -130,11 +130,11 @@ def _arrays(context: Any, builder: Any, kind: Any, value: Any) -> Iterator[tuple
 
 
 def tables_for(same: tuple[Same, ...]) -> Any:
-    """`tables` where it is known what is in these."""
+    """`tables` if the single values in these tables are known."""
 
     def tables(_: Any, given: Any) -> Any:
         def codegen(context: Any, builder: Any, __: Any, arguments: Any) -> Any:
-            # Nothing but the type is another, and with it how elements are read.
+            # Only the type changes, and with it how elements are read.
             return arguments[0]
 
         return _as_table(given, same)(given), codegen
@@ -153,9 +153,9 @@ def view_for(shapes: tuple[Shape, ...]) -> Any:
             kinds = [kind for kind, _array in _arrays(context, builder, fresh, arguments[0])]
             steps = [context.get_abi_sizeof(context.get_data_type(kind.dtype)) for kind in kinds]
             sizes = [math.prod(shape) * step for shape, step in zip(shapes, steps, strict=True)]
-            # Whatever 32 runs have in common is a multiple of 32 bytes, so that arrays need no gaps between them.
+            # 32 runs together always take a multiple of 32 bytes, so arrays need no gaps between them.
             tile_bytes = LANES * WORD * -(-sum(sizes) // WORD)
-            # Pointers are moved, never made from numbers: so the compiler sees which memory they point to.
+            # Pointers are moved, never made from integers, so that the compiler sees which memory they point to.
             origin = builder.bitcast(make_array(block)(context, builder, arguments[1]).data, cgutils.voidptr_t)
             origin = builder.gep(origin, [builder.mul(tile, word(tile_bytes))])
             pieces, start = [], 0
@@ -163,7 +163,7 @@ def view_for(shapes: tuple[Shape, ...]) -> Any:
                 array = make_array(_in_tile(kind))(context, builder)
                 place = builder.add(word(start), builder.mul(lane, word(step)))
                 data = builder.bitcast(builder.gep(origin, [place]), array.data.type)
-                # Nobody asks for strides: `_element` knows.
+                # Strides are not used: `_element` knows them.
                 populate_array(array, data, [*map(word, shape)], [word(0)] * len(shape), step, meminfo=None)
                 pieces.append(array._getvalue())
                 start += LANES * size

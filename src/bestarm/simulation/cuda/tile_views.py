@@ -1,4 +1,4 @@
-"""What one run keeps, found in a block of tiles: plain Python for the simulator of CUDA, intrinsics for a card."""
+"""Finds what one run keeps in a block of tiles: plain Python for the CUDA simulator, intrinsics for a card."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bestarm.simulation.cuda.tiles import LANES, Same, Shape, is_shared, state_w
 def view(shapes: tuple[Shape, ...], simulated: bool) -> Any:
     """A function of (fresh, block, run): what one of the runs in a block of tiles keeps, shaped like `fresh`.
 
-    It is made for arrays of these shapes, so that the compiler knows them.
+    It is made for arrays of these shapes, so that the compiler knows the shapes.
     """
     if simulated:
         return _view
@@ -24,7 +24,7 @@ def view(shapes: tuple[Shape, ...], simulated: bool) -> Any:
 
 
 def renew(simulated: bool) -> Any:
-    """A function of (state, fresh) that makes what a run keeps what it is before the first test."""
+    """A function of (state, fresh) that resets what a run keeps to what it is before the first test."""
     if simulated:
         return _renew
     from bestarm.simulation.cuda.tile_types import renew
@@ -33,8 +33,8 @@ def renew(simulated: bool) -> Any:
 
 
 def tables(same: tuple[Same, ...], simulated: bool) -> Any:
-    """A function of what is the same for every run: the same, for the compiler to know that it never changes, and what
-    is in those tables that are the same throughout."""
+    """A function that returns its argument, tables that all runs share, in a form that tells the compiler two things:
+    they never change, and which number is in those that hold only one."""
     if simulated:
         return lambda given: given
     from bestarm.simulation.cuda.tile_types import tables_for
@@ -43,7 +43,7 @@ def tables(same: tuple[Same, ...], simulated: bool) -> Any:
 
 
 def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
-    """What the intrinsic does, as plain Python for the simulator of CUDA."""
+    """What the intrinsic does, in plain Python for the CUDA simulator."""
     tile, lane = divmod(run, LANES)
     start = tile * state_words(fresh) * LANES * WORD
 

@@ -1,8 +1,8 @@
-"""Where what a run keeps lies in a card's memory: in tiles of 32 runs, one run for each lane of a warp.
+"""How runs are laid out in a card's memory: in tiles of 32 runs, one run for each lane of a warp.
 
-Lanes that all read the same element of an array read one stretch of memory: the 32 runs' first elements lie side by
-side, then their second ones, and so on. Tables that are the same for every run stay where they are. Nothing outside
-this file, `tile_views` and `tile_types` knows of tiles.
+When all lanes read the same element of an array, they read one stretch of memory: the 32 runs' first elements lie side
+by side, then their second ones, and so on. Tables that all runs share are not in tiles. Only this file, `tile_views`
+and `tile_types` know about tiles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bestarm.kernel.random import Ziggurat
 
 Shape = tuple[int, ...]
 Same = tuple[type, str, int]
-"""A named tuple, its field that is a table, and the number that every entry of it is."""
+"""A named tuple, a field of it that is a table, and the number that is in every entry of the table."""
 
 LANES = 32
 
@@ -45,7 +45,7 @@ def state_shapes(fresh: Any) -> tuple[Shape, ...]:
 
 
 def same_throughout(*given: Any) -> tuple[Same, ...]:
-    """The tables of whole numbers, which say of what kind things are, in which all are of one kind."""
+    """The tables of whole numbers in which all entries are equal. Such tables say of what kind things are."""
     named = ((type(part), name, table) for part in given for name, table in part._asdict().items())
     return tuple(
         (owner, name, int(table.flat[0]))
