@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import threading
 from pathlib import Path
 
 from bestarm.kernel.compile import forget_alternatives
@@ -58,19 +59,23 @@ def find_noise(name: str) -> type[NoiseModel] | None:
 
 
 _numbered: list[type[NoiseModel]] = []
+_numbering = threading.Lock()
 
 
 def numbered() -> list[type[NoiseModel]]:
-    """The noises that kernels know, in the order of their numbers: the built-in ones, and others once they are used."""
+    """The noises that kernels know, each at its number's place: the built-in ones, and others once they are used."""
     if not _numbered:
-        _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
+        with _numbering:
+            if not _numbered:
+                _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
     return _numbered
 
 
 def kind_of(noise: type[NoiseModel]) -> int:
     """The number by which kernels know a noise, in this process."""
     known = numbered()
-    if noise not in known:
-        known.append(noise)
-        forget_alternatives()
+    with _numbering:
+        if noise not in known:
+            known.append(noise)
+            forget_alternatives()
     return known.index(noise)
