@@ -1,4 +1,4 @@
-"""Checks of studies that are put away: they can be read, and nothing in them changes."""
+"""Checks of archived studies: they can be read, and nothing in them changes."""
 
 from __future__ import annotations
 

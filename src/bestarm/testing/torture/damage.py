@@ -22,7 +22,7 @@ RESULTS = 300
 
 
 def new_database(path: Path, lots: random.Random) -> None:
-    """A closed database with a study of some hundred results."""
+    """A closed database with a study of a few hundred results."""
     study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path)
     arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
     for k in range(10):
