@@ -72,7 +72,7 @@ def rate_divergence(p: float, q: float) -> float:
     return divergence
 
 
-# Per observation: a tilt's term is a difference of numbers up to 10 n, each rounded to some 1e-16 of itself.
+# Per observation: a tilt's term is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself.
 _ROUNDING = 2e-14
 
 

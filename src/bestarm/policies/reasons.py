@@ -16,7 +16,7 @@ from bestarm.policies.confidence import Intervals, refresh_intervals, violation
 
 
 class Reasons(NamedTuple):
-    """What the evidence says of each arm that is out, by arm."""
+    """What the evidence says about each arm that is out, by arm."""
 
     worst: Ints
     """The constraint that an arm certified infeasible most clearly violates."""

@@ -205,7 +205,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
 
 @dataclasses.dataclass(frozen=True)
 class CampaignResult:
-    """What came of a campaign: a simulation per cell, and the same as tables."""
+    """The outcome of a campaign: a simulation per cell, and the same as tables."""
 
     campaign: Campaign
     simulations: tuple[Simulation, ...]

@@ -52,7 +52,7 @@ class Workspace(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What came of each run of a chunk."""
+    """The outcome of each run of a chunk."""
 
     answers: Ints
     tests: Ints
@@ -297,7 +297,7 @@ class Job:
 
 
 class Chunk(NamedTuple):
-    """The outcomes of consecutive runs, and the seconds they took, compiling left out."""
+    """The outcomes of consecutive runs, and the seconds they took without compiling."""
 
     outcomes: Outcomes
     seconds: float

@@ -57,7 +57,7 @@ class Simulation:
 
     @property
     def sd_tests(self) -> float:
-        """Standard deviation of the number of tests (not a number for a single run)."""
+        """Standard deviation of the number of tests (NaN for a single run)."""
         return float(self.tests.std(ddof=1)) if self.runs > 1 else float("nan")
 
     @property

@@ -1,6 +1,6 @@
-"""Problems chosen to be hard for the guarantee: where a policy that cheats a little errs a lot.
+"""Problems chosen to be hard for the guarantee: on them, a policy that cheats a little errs a lot.
 
-Most runs on them do not end within any reasonable number of tests; what counts is how many end with a wrong answer.
+Most runs on them do not end within a reasonable number of tests. What counts is how many end with a wrong answer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 def test_my_noise(check):
     check(MyNoise(3.0), 0.4)
 
-Checks of probabilities are seeded, and fail for a noise that just keeps its promise with probability 1e-6 at most.
+Checks of probabilities are seeded. A noise that only just keeps its promise fails with probability 1e-6 at most.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SIDES = (ABOVE, BELOW)
 LEVELS = (0.5, 3.0, 20.0)
 
 
-# ----------------------------------------------------------------------------------------------- what it says of itself
+# -------------------------------------------------------------------------------------------- what it says about itself
 
 
 def check_states_itself(noise: NoiseModel, mean: float) -> None:
@@ -119,7 +119,7 @@ def summed_stream(noise: NoiseModel, n: int, total: float) -> Stream:
 
 
 def points_around(s: Stream, count: int = 41) -> Floats:
-    """Values of c on both sides of a stream's mean, inside its range."""
+    """Values of c on both sides of a stream's mean, within its range."""
     mean, reach = s.total / s.n, 6.0 * s.width / math.sqrt(s.n)
     low, high = max(mean - reach, s.low), min(mean + reach, s.high)
     return np.linspace(low, high, count + 2)[1:-1]
@@ -130,7 +130,8 @@ def _streams(noise: NoiseModel, mean: float) -> list[Stream]:
 
 
 def check_monotone_and_convex(noise: NoiseModel, mean: float) -> None:
-    """The log-evidence falls with c above, rises below, and is convex: the comparison of arms rests on that."""
+    """The log-evidence falls with c on the side `ABOVE`, rises on the side `BELOW`, and is convex in c. The comparison
+    of arms rests on that."""
     for s in _streams(noise, mean):
         points = points_around(s)
         for side in SIDES:
@@ -154,7 +155,7 @@ def check_slopes_are_derivatives(noise: NoiseModel, mean: float) -> None:
 
 
 def check_mirrored(noise: NoiseModel, mean: float) -> None:
-    """Evidence below c is that of minus the values above minus c: it is how users state it that differs."""
+    """Evidence below c equals that of minus the values above minus c: only how users state it differs."""
     for n in (1, 30):
         values = drawn(noise, mean, n, seed=n)
         s, mirrored = stream_of_values(noise, values), stream_of_values(noise, values, sign=-1.0)
@@ -173,7 +174,7 @@ def check_ceilings(noise: NoiseModel, mean: float) -> None:
 
 
 def check_ends_of_intervals(noise: NoiseModel, mean: float) -> None:
-    """An interval ends where the evidence has reached the level, or where the range does."""
+    """An interval ends where the evidence reaches the level, or where the range ends."""
     for s in _streams(noise, mean):
         near = 2.0 * PRECISION * s.width + 1e-12 * abs(s.total / s.n)
         for level in LEVELS:
@@ -212,11 +213,11 @@ def _reaches(
 
 
 def check_crossing_rates(noise: NoiseModel, mean: float) -> None:
-    """Where the mean is c, evidence ever reaches 1 / alpha in a share alpha of all paths at most."""
+    """If the mean is c, evidence ever reaches 1 / alpha in at most a share alpha of all paths."""
     paths, problem = 1_500, problem_with(noise, mean)
     setting, generator = new_setting(problem, 0.05, "paper"), np.zeros(4, np.uint64)
     for alpha in (0.2, 0.05):
-        # Some five standard deviations of a binomial: exceeded with probability 1e-6 if it is alpha just so.
+        # Five standard deviations of a binomial: exceeded with probability 1e-6 if the share is exactly alpha.
         most = alpha * paths + 5.0 * math.sqrt(alpha * (1.0 - alpha) * paths)
         for side in SIDES:
             ever, streams = np.zeros(paths, np.int64), new_streams(1, 1, most_kept(setting))
@@ -239,7 +240,7 @@ def check_draws(noise: NoiseModel, mean: float) -> None:
 
 
 def check_divergence(noise: NoiseModel, mean: float) -> None:
-    """None from itself, and more the farther away."""
+    """No divergence from itself, and more with distance."""
     low, high = noise.range
     for end in (max(low, mean - noise.scale), min(high, mean + noise.scale)):
         away = mean + (end - mean) * np.linspace(0.0, 0.9, 10)
@@ -249,7 +250,7 @@ def check_divergence(noise: NoiseModel, mean: float) -> None:
 
 
 def check_drawn_means(noise: NoiseModel, mean: float) -> None:
-    """Imagined means lie in the range, and close in as results come in."""
+    """Drawn means lie in the range, and scatter less as results come in."""
     setting = new_setting(problem_with(noise, mean), 0.05, "paper")
     law, random = noise.law(1.0, 0.0), np.random.default_rng(3)
     spreads = []
@@ -280,7 +281,8 @@ def study_with(noise: NoiseModel, mean: float) -> Problem:
 
 
 def check_studies_end_right(noise: NoiseModel, mean: float) -> None:
-    """Of 100 simulated studies at delta = 5 % not more than 16 are wrong: with 5 % each, once in 50,000 such checks."""
+    """At most 16 of 100 simulated studies at delta = 5 % are wrong. If each is wrong with 5 %, this fails once in
+    50,000 checks."""
     result = simulate(study_with(noise, mean), policy="certify", delta=0.05, runs=100, max_tests=10**6)
     assert result.unfinished == 0
     assert result.error_rate <= 0.16
@@ -296,13 +298,13 @@ def check_interpreted_and_compiled_agree(noise: NoiseModel, mean: float) -> None
 
 
 def check_a_record_is_replayed(noise: NoiseModel, mean: float) -> None:
-    """A live study decides alike in every engine, and however its record is cut into pieces."""
+    """A live study decides the same in every engine, however its record is cut into pieces."""
     job = _job(noise, mean, "certify")
     assert_replays(job, record_study(job))
 
 
 def check_card_agrees(noise: NoiseModel, mean: float) -> None:
-    """On a card, or in numba's simulator of one, runs are the same, run by run."""
+    """Every run comes out the same on a card, or in numba's simulator of one."""
     if reason := why_no_card():
         raise unittest.SkipTest(reason)
     from bestarm.simulation.cuda.card import CardJob, planned, this_card
@@ -316,7 +318,7 @@ def check_card_agrees(noise: NoiseModel, mean: float) -> None:
 
 
 def check_references(noise: NoiseModel, mean: float) -> None:
-    """What values are kept relative to leaves the noise what it is, only elsewhere."""
+    """Keeping values relative to a reference moves the noise and changes nothing else."""
     for sign, goal in ((1.0, "maximize"), (-1.0, "minimize")):
         [reference] = references(problem_with(noise, mean, goal), mean).tolist()
         plain, relative = noise.law(sign, 0.0), noise.law(sign, reference)

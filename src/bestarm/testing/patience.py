@@ -1,4 +1,4 @@
-"""Waiting in tests: for what must happen, however busy the machine is."""
+"""Waiting in tests for something that must happen, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 300.0
-"""Seconds after which a test gives up: far more than anything takes, so that only what hangs fails."""
+"""Seconds after which a test gives up: far more than anything takes, so that only a test that hangs fails."""
 
 
 def wait_until(true: Callable[[], object], otherwise: str = "it never came true") -> None:
-    """Look again and again until `true()` is; after `PATIENCE` that is an error which says `otherwise`."""
+    """Wait until `true()` is true. After `PATIENCE`, fail with the message `otherwise`."""
     deadline = time.monotonic() + PATIENCE
     while not true():
         if time.monotonic() > deadline:

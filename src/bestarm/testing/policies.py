@@ -32,7 +32,7 @@ _DELTA = 0.05
 
 
 def _gaussian_problem(performance: Sequence[float], constraints: Sequence[Sequence[float]]) -> Problem:
-    """Wide gaps, so that a few hundred tests decide; thresholds 0."""
+    """Wide gaps, so that a few hundred tests decide. Thresholds are 0."""
     metrics = [f"constraint {k}" for k in range(len(constraints[0]))]
     return Problem(
         arms=tuple(
@@ -47,8 +47,8 @@ def _gaussian_problem(performance: Sequence[float], constraints: Sequence[Sequen
 def _answers(policy: PolicyType, problem: Problem, expected: str) -> Simulation:
     """Every one of ten runs must give the expected answer.
 
-    By its guarantee a policy may err with probability 0.05 in each; a policy that used up that allowance would fail
-    here with probability 0.4, but with gaps this wide an error is a sign of a mistake in the policy.
+    Its guarantee allows a policy to err with probability 0.05 in each. A policy that used all of that would fail here
+    with probability 0.4. But with gaps this wide, an error is a sign of a mistake in the policy.
     """
     result = simulate(problem, policy=policy, delta=_DELTA, runs=10, seed=7, max_tests=200_000)
     assert result.unfinished == 0, f"{result.unfinished} of 10 runs did not stop within 200,000 tests"
@@ -119,7 +119,7 @@ def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
 
 
 def check_proposing_twice_gives_the_same(policy: PolicyType) -> None:
-    """Asked twice, a policy proposes the same tests, on the whole way to the answer, and leaves the results alone."""
+    """Asked twice, a policy proposes the same tests, all the way to the answer, and leaves the results alone."""
     problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
     rng = np.random.default_rng(3)
     study = policy(new_setting(problem, _DELTA, "mixture"), 2, 2, seed=1)
@@ -149,7 +149,7 @@ def check_runs_depend_on_seed_and_number_alone(policy: PolicyType) -> None:
 
 
 def check_interpreted_and_compiled_agree(policy: PolicyType) -> None:
-    """Test by test: stream, order, value, answer. Says nothing of policies that are not written as kernels."""
+    """Test by test: stream, order, value, answer. Policies that are not written as kernels pass unchecked."""
     if not issubclass(policy, KernelPolicy):
         return
     problem = _gaussian_problem([2.0, 1.5, 1.0], [[-0.7, -1.0], [-1.0, 0.8], [-1.0, -1.0]])
@@ -188,7 +188,7 @@ def check_a_record_that_has_not_ended_is_replayed(policy: PolicyType) -> None:
 
 
 def check_is_sure_of_its_answer(policy: PolicyType) -> None:
-    """What is shown agrees with the answer: the same arm, with the confidence promised, and nobody else is left."""
+    """What is shown agrees with the answer: the same arm, the promised confidence, and no other arm is left."""
     for problem, answer in (
         (_gaussian_problem([2.0, 1.0, 3.0], [[-1.5], [-1.5], [1.5]]), 0),
         (_gaussian_problem([2.0, 1.0], [[1.5], [1.5]]), None),
@@ -206,13 +206,13 @@ def check_is_sure_of_its_answer(policy: PolicyType) -> None:
 
 
 def check_what_it_says_of_itself_is_consistent(policy: PolicyType) -> None:
-    """Intervals, verdicts and reasons agree with one another on the whole way to the answer."""
+    """Intervals, verdicts and reasons agree with each other all the way to the answer."""
     problem = _gaussian_problem([2.0, 1.0, 3.0], [[-1.5, -1.5], [-1.5, -1.5], [1.5, -1.5]])
     means, rng = problem.true_means(), np.random.default_rng(3)
     study = policy(new_setting(problem, _DELTA, "mixture"), *means.shape, seed=1)
     for turn in range(10_000):
         proposal = study.decide()
-        # Looking is slow, and what is known changes ever more slowly.
+        # Looking is slow, and findings change more and more slowly.
         if turn & (turn - 1) == 0 or isinstance(proposal, Stop):
             assert_findings_agree(study, problem)
         if isinstance(proposal, Stop):
@@ -223,7 +223,7 @@ def check_what_it_says_of_itself_is_consistent(policy: PolicyType) -> None:
 
 
 def assert_findings_agree(study: Policy, problem: Problem) -> None:
-    """What the policy says of each arm at present must agree with its own intervals."""
+    """What the policy says about each arm must agree with its own intervals."""
     found, tested = study.findings(), study.streams.counts > 0
     low, high = study.bounds()
     assert np.allclose(low, found.low, rtol=0.0, atol=1e-5), "`findings` and `bounds` have the same intervals"
@@ -257,7 +257,7 @@ def check_its_note_on_intervals_is_a_sentence(policy: PolicyType) -> None:
 
 
 def check_what_is_no_number_decides_nothing(policy: PolicyType) -> None:
-    """NaN or infinity in every stream: no answer, nothing certain, no confidence, whatever comes after."""
+    """With NaN or infinity in every stream there is no answer, nothing certain and no confidence, whatever follows."""
     problem = _gaussian_problem([2.0, 1.0], [[-1.5], [1.5]])
     means = problem.true_means()
     for nonsense in (np.nan, np.inf, -np.inf):
@@ -277,7 +277,7 @@ def check_what_is_no_number_decides_nothing(policy: PolicyType) -> None:
 
 
 def assert_engines_agree(job: Job, run: int) -> None:
-    """One run of `job`, by the same source compiled and interpreted, must be the same to the last bit."""
+    """One run of `job` must be the same to the last bit, whether its source is compiled or interpreted."""
     compiled, traced = job.trace(run)
     interpreted, plain = job.interpreted_trace(run)
     assert len(traced.values) == len(plain.values)

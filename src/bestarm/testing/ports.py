@@ -6,9 +6,9 @@ import socket
 
 
 def reserve_port() -> socket.socket:
-    """A socket bound to a free port of this machine, at which nobody listens yet.
+    """A socket bound to a free port of this machine, on which nobody listens yet.
 
-    As long as it is open no other program is given the port, neither to listen at nor to connect from. A server that
+    As long as it is open, no other program gets the port, neither to listen on nor to connect from. A server that
     allows the reuse of addresses, as servers do, can listen there, stop, and listen again.
     """
     reserved = socket.socket()

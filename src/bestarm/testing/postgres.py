@@ -25,7 +25,7 @@ _SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 
 
 def find_postgres() -> Path | None:
-    """The folder of the newest server's programs, None if there is none on this machine."""
+    """The folder of the newest server's programs, or None if this machine has none."""
     folders = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     folders.sort(key=lambda folder: [int(part) for part in folder.parent.name.split(".") if part.isdigit()])
     on_path = shutil.which("postgres")
@@ -35,9 +35,9 @@ def find_postgres() -> Path | None:
 
 
 class PostgresServer:
-    """A server (14 or newer) of its own: own folder, a free port of this machine only, durable as by default.
+    """A private server (14 or newer): its own folder, a free port open to this machine only, durable as by default.
 
-    PostgreSQL refuses to run as root: then another user is found for it. `settings` are the server's own, by name.
+    PostgreSQL refuses to run as root. In that case another user runs it. `settings` are the server's own, by name.
     """
 
     def __init__(self, programs: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -59,7 +59,7 @@ class PostgresServer:
             *("initdb", "--no-sync", "--username", _USER, "--pwfile", str(password), "--auth", "scram-sha-256"),
             *("--encoding", "UTF8", "--locale", "C", "--pgdata", str(self._data)),
         )
-        # Else another program could get the port while the server is down.
+        # Otherwise another program could get the port while the server is down.
         self._reserved = reserve_port()
         self.port: int = self._reserved.getsockname()[1]
         self.start()
@@ -80,7 +80,7 @@ class PostgresServer:
         """Start it, and wait until it answers."""
         deadline = time.monotonic() + PATIENCE
         while not self._started(deadline):
-            # After a kill the processes that are left need a moment to notice, and share its memory until then.
+            # After a kill, the other processes need a moment to notice, and share its memory until then.
             if time.monotonic() > deadline:
                 raise RuntimeError("the server did not start: " + (self._folder / "log").read_text()[-2000:])
             time.sleep(0.05)
@@ -91,7 +91,7 @@ class PostgresServer:
             "port": str(self.port),
             "unix_socket_directories": "",
             "shared_buffers": "16MB",
-            # Else a start after a crash waits for a sync of every file by itself.
+            # Otherwise a start after a crash waits for each file to be synced separately.
             "recovery_init_sync_method": "syncfs",
             **self._settings,
         }
@@ -118,13 +118,13 @@ class PostgresServer:
         return False
 
     def stop(self, mode: StopMode) -> None:
-        """Stop it at once: "fast" rolls back and shuts down in order, "immediate" is as good as a crash."""
+        """Stop it at once: "fast" rolls back and shuts down cleanly, "immediate" amounts to a crash."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(_SIGNALS[mode])
             self._process.wait(PATIENCE)
 
     def kill(self) -> None:
-        """Kill its first process, as a machine short of memory does; the others notice, and end by themselves."""
+        """Kill its first process, as a machine short of memory does. The others notice and end on their own."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait(PATIENCE)

@@ -17,14 +17,14 @@ from typing import Literal
 
 _PIECE = 65536
 _TICK = 0.02
-"""Seconds between two looks at what a test has ordered."""
+"""Seconds between two looks at a test's orders."""
 
 _Fate = Literal["cut before", "cut after", "silence after"]
 
 
 @dataclasses.dataclass(eq=False)
 class _Trap:
-    """Lies in wait for words."""
+    """Waits for words."""
 
     words: bytes
     fate: _Fate
@@ -33,7 +33,7 @@ class _Trap:
 
 
 class _Pair:
-    """One client's connection, and the one to the server that belongs to it."""
+    """A client's connection, and the connection to the server that belongs to it."""
 
     def __init__(self, client: socket.socket, server: socket.socket) -> None:
         self.client, self.server = client, server
@@ -57,9 +57,9 @@ class _Pair:
 
 
 class Proxy:
-    """Listens at `port` of this machine and forwards to `target_port`, until a test orders otherwise.
+    """Listens on `port` of this machine and forwards to `target_port`, until a test orders otherwise.
 
-    A context manager. New connections are always made to the server as it is then, so it may stop and start.
+    A context manager. New connections go to whatever server is there at that time, so it may stop and start.
     """
 
     def __init__(self, target_port: int, target_host: str = "127.0.0.1") -> None:
@@ -93,7 +93,7 @@ class Proxy:
     # ------------------------------------------------------------------------------------------ what a test orders
 
     def cut(self, *, refuse: bool = False) -> None:
-        """Break the connections there are; with `refuse` also those to come, until `resume`."""
+        """Break all connections; with `refuse`, refuse new ones, too, until `resume`."""
         with self._lock:
             self._refuses = refuse
             pairs, self._pairs = self._pairs, set()
@@ -101,29 +101,28 @@ class Proxy:
             pair.close()
 
     def silence(self) -> None:
-        """Swallow what both sides say without closing anything; connections to come meet silence too."""
+        """Swallow what both sides say without closing anything. New connections meet silence, too."""
         with self._lock:
             self._is_silent = True
             for pair in self._pairs:
                 pair.is_silent = True
 
     def resume(self) -> None:
-        """Forward again, and forget traps. Connections that were silenced stay silent: bytes of theirs are missing."""
+        """Forward again, and forget traps. Silenced connections stay silent: some of their bytes are missing."""
         with self._lock:
             self._is_silent = self._refuses = False
             self._trap = None
 
     def cut_after(self, words: bytes, *, refuse: bool = False) -> threading.Event:
-        """Once, when either side says `words`: let the server do and answer it, but cut before the client hears that.
+        """Once, when either side says `words`: let the server act and answer, but cut before the client hears it.
 
-        A client's words are passed on, with all that follows them, until the server answers. The event that is
-        returned says when it has happened. Connections made afterwards work, or with `refuse` are refused until
-        `resume`.
+        A client's words and all that follows are passed on until the server answers. The returned event is set when
+        this has happened. Later connections work or, with `refuse`, are refused until `resume`.
         """
         return self._set(words, "cut after", refuse)
 
     def silence_after(self, words: bytes) -> threading.Event:
-        """As `cut_after`, but silence that one connection instead of cutting it."""
+        """Like `cut_after`, but silence that one connection instead of cutting it."""
         return self._set(words, "silence after")
 
     def cut_before(self, words: bytes) -> threading.Event:
@@ -177,12 +176,12 @@ class Proxy:
                     data = end.recv(_PIECE)
                     if pair.is_silent:
                         if not data:
-                            # Who gave up is gone, and the other side does not learn it.
+                            # The side that gave up is gone, and the other does not learn of it.
                             open_ends.remove(end)
                     elif not data or not self._pass_on(pair, end, data):
                         return
         except (OSError, ValueError):
-            # One side is gone, or we have been cut: so is the other.
+            # If one side is gone, or we have been cut, the other is gone, too.
             return
         finally:
             pair.close()
@@ -190,7 +189,7 @@ class Proxy:
                 self._pairs.discard(pair)
 
     def _pass_on(self, pair: _Pair, end: socket.socket, data: bytes) -> bool:
-        """Pass on what one side said, unless there are orders against it; whether the connection goes on."""
+        """Pass on what one side said, unless a test forbids it. Returns whether the connection goes on."""
         from_server = end is pair.server
         with self._lock:
             trap = self._trap

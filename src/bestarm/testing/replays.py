@@ -15,13 +15,13 @@ from bestarm.simulation.nature import draw_batch
 
 _SEED = 5
 PIECES = (10**9, 1, 7)
-"""Results in one piece: all of them, single ones, and a number that no round is a multiple of."""
+"""How many results are in one piece: all, one, and a number that no round is a multiple of."""
 
 Decision = list[tuple[int, int]] | Stop | None
 
 
 class Recorded(NamedTuple):
-    """The tests of a study, in order, with their values (in normal form), where a round ends, and what was decided."""
+    """The tests of a study in order, with their values (in normal form), the ends of rounds, and the decision."""
 
     tests: Ints
     values: Floats
@@ -55,7 +55,7 @@ def record_study(job: Job, *, lost: int = 0) -> Recorded:
 
 
 def assert_replays(job: Job, recorded: Recorded) -> None:
-    """Interpreted and compiled, in one piece and in many, the record leads to what was decided."""
+    """Interpreted or compiled, in one piece or in many, the record leads to the same decision."""
     for size in PIECES:
         for engine in ("interpreted", "compiled") if issubclass(job.policy, KernelPolicy) else ("interpreted",):
             policy = new_policy(job)

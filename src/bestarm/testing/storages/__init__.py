@@ -4,7 +4,7 @@
 def test_my_storage(check, tmp_path):
     check(lambda: MyStorage(tmp_path / "studies"))
 
-The function opens the same database, empty at first, anew at each call; checks close what they open.
+Each call of the function opens the same database, which is empty at first. Checks close what they open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of studies that are put away: they can be read, and nothing in them changes."""
+"""Checks of archived studies: they can be read, and nothing in them changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_archived_studies_do_not_change(make_storage: MakeStorage) -> None:
         storage.tell(key, 1, 1.0, ANN)
         other = make_storage()
         try:
-            # By somebody else, unseen by whoever has it open.
+            # By somebody else, unnoticed by those who have it open.
             other.archive(key, BOB)
         finally:
             other.close()
@@ -57,7 +57,7 @@ def check_archived_studies_do_not_change(make_storage: MakeStorage) -> None:
             with must_refuse(study.name, "is archived", "--undo"):
                 change()
             assert look() == before
-        # What was told before is told again without harm.
+        # Telling again what was told before does no harm.
         assert storage.tell(key, 1, 1.0, ANN) == Outcome(1.0, None, ANN)
         assert storage.tell_many(key, [(1, 1.0)], ANN) == {}
         storage.correct(key, 1, 1.0, ANN, "the same")
@@ -70,7 +70,7 @@ def check_archived_studies_do_not_change(make_storage: MakeStorage) -> None:
 
 
 def check_nothing_is_recorded_once_a_study_is_archived(make_storage: MakeStorage) -> None:
-    """Whoever tells, adds or asks at the very moment is heard before it, or not at all."""
+    """A call that tells, adds or asks at that very moment takes effect before it, or not at all."""
     with new_study(make_storage) as (storage, study):
         key, threads = study.key, 4
         storage.hand_out(key, 1000, ANN, LONG, 0, endless)

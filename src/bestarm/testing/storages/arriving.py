@@ -21,7 +21,7 @@ def _study_by_arrival(make_storage: MakeStorage) -> Iterator[tuple[Storage, Stud
 
 
 def _arrived(storage: Storage, study: StudyRecord, after: int = 0) -> list[tuple[int, float]]:
-    """Tests and values in the order of arrival; of what has no value, the value is not a number."""
+    """Tests and values in the order of arrival; NaN for a test without a value."""
     parts = list(storage.arrivals(study.key, after))
     numbers = [int(number) for part in parts for number in part.arrivals]
     assert numbers == sorted(set(numbers)), "numbers of arrivals grow"
@@ -38,7 +38,7 @@ def check_arrivals_are_in_the_order_of_telling(make_storage: MakeStorage) -> Non
         ask(storage, study, 5)
         storage.tell(study.key, 4, 4.0, ANN)
         storage.tell(study.key, 2, 2.0, BOB)
-        # What is told twice arrives once, also after attempts that came to nothing.
+        # A result told twice arrives once, even after failed attempts.
         storage.tell(study.key, 4, 9.0, BOB)
         seen = _last(storage, study)
         storage.give(study.key, [(2, 0, 6.0), (2, 1, 7.0)], BOB, "")
@@ -48,13 +48,13 @@ def check_arrivals_are_in_the_order_of_telling(make_storage: MakeStorage) -> Non
         assert [test for test, _ in whole] == [4, 2, 6, 7, 5, 1, 3]
         assert [value for _, value in whole[:-1]] == [4.0, 2.0, 6.0, 7.0, 5.0, 1.0]
         assert _arrived(storage, study, seen)[:-1] == whole[2:-1]
-        # A test that has its outcome is out of the way, wherever it stands.
+        # A test that has its outcome is out of the way, wherever it is in the order.
         assert storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds) == []
         assert storage.pending(study.key) == []
 
 
 def check_arrivals_keep_their_place(make_storage: MakeStorage) -> None:
-    """A correction changes the value where it stands; other studies have no arrivals."""
+    """A correction changes the value in its place; other studies have no arrivals."""
     with _study_by_arrival(make_storage) as (storage, study):
         ask(storage, study, 3)
         for test in (3, 1, 2):
@@ -73,7 +73,7 @@ def check_arrivals_keep_their_place(make_storage: MakeStorage) -> None:
 
 
 def check_arrivals_of_many_threads(make_storage: MakeStorage) -> None:
-    """A reader that follows sees everything once and in one order, whoever tells at the same time."""
+    """A reader that follows sees everything once and in one order, even if many tell at the same time."""
     with _study_by_arrival(make_storage) as (storage, study):
         count, threads = 240, 6
         storage.hand_out(study.key, count, ANN, LONG, 0, endless)

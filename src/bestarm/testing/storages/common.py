@@ -68,9 +68,9 @@ def ask(
 
 
 def fall_silent(storage: Storage, study: StudyRecord, lease: float = SHORT) -> None:
-    """Wait until nobody can doubt that whoever holds tests with such a lease is gone."""
+    """Wait until it is certain that a holder with such a lease counts as gone."""
     time.sleep(2 * lease)
-    # Somebody asks, for no test, and so notices the silence.
+    # Somebody asks for no tests, and so notices the silence.
     storage.hand_out(study.key, 0, "somebody", LONG, 0, no_rounds)
     time.sleep(2 * lease)
 

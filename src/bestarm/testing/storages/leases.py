@@ -1,4 +1,4 @@
-"""Checks of handing out: order, who holds what, for how long, and who may let go."""
+"""Checks of handing out tests: order, who holds what, for how long, and who may give it up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bestarm.testing.storages.common import (
 
 
 def check_tests_are_issued_in_order(make_storage: MakeStorage) -> None:
-    """Rounds are handed out in pieces, and asked for only when what is planned has been handed out."""
+    """Rounds are handed out in pieces. A new round is planned only when all planned tests have been handed out."""
     wanted: list[int] = []
 
     def plan(count: int) -> Rounds:
@@ -92,7 +92,7 @@ def check_a_plan_that_comes_too_late_is_made_again(make_storage: MakeStorage) ->
         def plan(count: int) -> Rounds:
             calls.append(count)
             if len(calls) == 1:
-                # While one decides, nobody has to wait, and somebody else may be quicker.
+                # While one decides, nobody has to wait, and another may be faster.
                 storage.hand_out(study.key, 1, BOB, LONG, 0, lambda _: [[(1, 0)]])
             return [[(0, 0)]]
 
@@ -125,7 +125,7 @@ def check_a_holder_has_at_most_so_many(make_storage: MakeStorage) -> None:
 
 
 def _refused(storage: Storage, study: StudyRecord, test: int, holder: str) -> str:
-    """Who has the test now, of which `holder` can neither tell nor drop the outcome."""
+    """Who holds the test now. `holder` can neither tell nor drop its outcome."""
     present = ""
     for act in (
         lambda: storage.tell(study.key, test, 9.0, holder),
@@ -156,7 +156,7 @@ def check_tests_of_who_falls_silent_are_handed_on(make_storage: MakeStorage) -> 
             (4, ANN, 1),
         ]
         assert [(e.test, e.holder) for e in storage.log(study.key) if e.kind == "handed on"] == [(1, ANN), (3, ANN)]
-        # Which of two attempts counts was decided when the second began, not by which is quicker.
+        # Which of two attempts counts was decided when the second began, not by which is faster.
         assert _refused(storage, study, 1, ANN) == BOB
         storage.release(study.key, [1], ANN)
         storage.fail(study.key, 1, ANN, "too late")
@@ -165,7 +165,7 @@ def check_tests_of_who_falls_silent_are_handed_on(make_storage: MakeStorage) -> 
         assert storage.hand_out(study.key, 1, "carl", LONG, 0, no_rounds)[0].id == 4
         assert storage.tell(study.key, 1, 1.0, BOB) is None
         assert storage.tell(study.key, 1, 9.0, ANN) == Outcome(1.0, None, BOB)
-        # What she has not lost is hers to tell, and what she gets again.
+        # She may tell what she has not lost, and what she gets again.
         storage.release(study.key, [3], BOB)
         assert [test.id for test in storage.hand_out(study.key, 1, ANN, LONG, 0, no_rounds)] == [3]
         assert _refused(storage, study, 3, BOB) == ANN
@@ -176,15 +176,15 @@ def check_tests_of_who_falls_silent_are_handed_on(make_storage: MakeStorage) -> 
 
 
 def check_silence_is_given_a_second_chance(make_storage: MakeStorage) -> None:
-    """Somebody who was asleep, or could not reach the database, and is back when others ask keeps their tests."""
+    """A holder who was asleep, or could not reach the database, keeps their tests if they are back when others ask."""
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 2, holder=ANN, lease=LONG)
         storage.renew(study.key, [1, 2], ANN, SHORT)
         fall_silent(storage, study)
-        # Heard of at the last moment, before anybody was handed her tests.
+        # She is heard from at the last moment, before her tests went to somebody else.
         storage.renew(study.key, [1], ANN, LONG)
         assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [2]
-        # To ask for nothing hands nothing on, and one look is not enough.
+        # Asking for no tests hands nothing on, and one look is not enough.
         ask(storage, study, 1, holder="carl", lease=SHORT)
         assert storage.hand_out(study.key, 0, BOB, LONG, 0, no_rounds) == []
         assert {test.id: test.holder for test in storage.pending(study.key)} == {1: ANN, 2: BOB, 3: "carl"}
@@ -210,13 +210,13 @@ def check_tests_without_a_heartbeat_stay_with_their_holder(make_storage: MakeSto
 
 
 def check_what_is_set_aside_waits_for_a_word(make_storage: MakeStorage) -> None:
-    """A failed attempt of which nobody has said what it counts is not made again behind everybody's back."""
+    """A failed attempt is not silently made again before somebody has said how it counts."""
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 4, holder=ANN, lease=SHORT)
         storage.set_aside(study.key, 1, ANN, "failed", "exit status 3")
         storage.set_aside(study.key, 2, ANN, "timed out", "")
         storage.set_aside(study.key, 3, ANN, "refused", "7 is not a rate")
-        # Only whose attempt it was can say how it ended.
+        # Only whoever made the attempt can say how it ended.
         storage.set_aside(study.key, 4, BOB, "lost", "")
         fall_silent(storage, study)
         storage.renew(study.key, [1, 2, 3], ANN, SHORT)
@@ -261,12 +261,12 @@ def check_anybody_can_let_go_and_only_the_holder_can_hold_on(make_storage: MakeS
         storage.release(study.key, [1, 10**6], BOB)
         storage.fail(study.key, 3, BOB, "no")
         storage.release(study.key, [2], ANN)
-        # What nobody holds cannot be held on to.
+        # A lease on a test that nobody holds cannot be extended.
         storage.renew(study.key, [1, 2, 3], ANN, LONG)
         assert [test.id for test in storage.hand_out(study.key, 9, "carl", LONG, 0, no_rounds)] == [1, 2, 3]
         failed = [(e.test, e.holder, e.detail) for e in storage.log(study.key) if e.kind == "failed"]
         assert failed == [(3, BOB, "no")]
-        # To give back what is one's own is nothing to note.
+        # Giving back one's own test is not noted.
         assert [(e.test, e.holder) for e in storage.log(study.key) if e.kind == "released"] == [(1, BOB)]
 
 
@@ -282,7 +282,7 @@ def check_pending_tests_can_be_read_in_pieces(make_storage: MakeStorage) -> None
 
 
 def check_outcomes_end_leases(make_storage: MakeStorage) -> None:
-    """A test with an outcome is not handed out again, whatever becomes of its lease."""
+    """A test with an outcome is not handed out again, whatever happens to its lease."""
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 4)
         storage.tell(study.key, 1, 1.0, ANN)

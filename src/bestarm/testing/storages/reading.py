@@ -52,7 +52,7 @@ def check_entries_stop_at_the_first_gap(make_storage: MakeStorage) -> None:
 
 
 def check_entries_have_the_last_correction_wherever_they_are_cut(make_storage: MakeStorage) -> None:
-    """Readers fetch parts; a corrected test must not be torn in two by a border, nor fill a part alone."""
+    """Readers fetch parts. A corrected test must neither be split between two parts nor fill one alone."""
     count = 700
     with new_study(make_storage) as (storage, study):
         storage.give(study.key, [(0, 0, float(k)) for k in range(1, count + 1)], ANN, "")
@@ -95,7 +95,7 @@ def check_the_log_is_in_order(make_storage: MakeStorage) -> None:
             ("archived", None),
         ]
         assert [event.time for event in log] == sorted(event.time for event in log)
-        # One clock stamps everything, whoever reports it.
+        # One clock sets all times, whoever reports.
         assert 0 <= log[-1].time - begin < 60
         assert (log[4].arm, log[4].metric, log[4].value, log[4].holder) == (1, 1, 2.0, BOB)
         for last in range(len(log) + 2):

@@ -1,4 +1,4 @@
-"""Checks of what is said again under the same request: it is done once."""
+"""Checks that a call repeated under the same request is done once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_results_under_one_request_are_given_once(make_storage: MakeStorage) ->
         assert list(storage.give(study.key, two, ANN, "a file", request="r2")) == [3, 4]
         log = storage.log(study.key)
         assert list(storage.give(study.key, two, BOB, "", request="r1")) == [1, 2]
-        # A source that is known by its request is no mistake.
+        # A source that is known by its request is not a mistake.
         assert list(storage.give(study.key, two, ANN, "a file", request="r2")) == [3, 4]
         with must_refuse("a file", "already"):
             storage.give(study.key, two, ANN, "a file", request="r3")
@@ -30,13 +30,13 @@ def check_results_under_one_request_are_given_once(make_storage: MakeStorage) ->
             with must_refuse("r1", "something else"):
                 storage.give(study.key, other, ANN, "", request="r1")
         assert storage.log(study.key) == log
-        # Requests belong to their study, and outlive who made them.
+        # Requests belong to their study, and outlive whoever made them.
         second = storage.create_study(study.name + " other", "{}", seed=0)
         assert list(storage.give(second.key, two, ANN, "", request="r1")) == [1, 2]
         again = make_storage()
         try:
             assert list(again.give(study.key, two, ANN, "", request="r1")) == [1, 2]
-            # Also when the study has been put away since.
+            # Even if the study has been archived since.
             again.archive(study.key, BOB)
             assert list(again.give(study.key, two, ANN, "", request="r1")) == [1, 2]
         finally:
@@ -54,12 +54,12 @@ def check_tests_under_one_request_are_handed_out_once(make_storage: MakeStorage)
         assert ask("r1") == [1, 2]
         assert ask("r1", BOB) == [3, 4]
         assert ask("r2") == [5, 6]
-        # What is told or freed meanwhile is no longer theirs to make.
+        # Tests that were told or freed meanwhile are no longer theirs to make.
         storage.release(study.key, [2], ANN)
         assert ask("r1") == [1]
         assert ask("r3", BOB, 1) == [2]
         assert ask("r1") == [1]
-        # Nor does it depend on whether there is anything to plan.
+        # It does not depend on whether there is anything to plan, either.
         again = storage.hand_out(study.key, 2, ANN, LONG, 0, lambda _: [], request="r1")
         assert [test.id for test in again] == [1]
         storage.tell(study.key, 1, 1.0, ANN)
@@ -72,7 +72,7 @@ def check_everything_somebody_holds_is_freed_once(make_storage: MakeStorage) -> 
         storage.tell(study.key, 2, 1.0, ANN)
         assert storage.release_held_by(study.key, ANN, BOB, request="r1") == [1, 3]
         assert [test.id for test in storage.hand_out(study.key, 2, ANN, LONG, 0, endless)] == [1, 3]
-        # What they hold by now is not what was meant.
+        # The tests that they hold now are not the ones that were meant.
         assert storage.release_held_by(study.key, ANN, BOB, request="r1") == []
         assert all(row.expires > 0.0 for row in storage.pending(study.key))
         assert storage.release_held_by(study.key, ANN, BOB, request="r2") == [1, 3]
@@ -86,7 +86,7 @@ def check_what_is_noted_under_one_request_is_noted_once(make_storage: MakeStorag
             storage.set_aside(study.key, 1, ANN, "failed", "broke", request="r1")
             storage.fail(study.key, 2, BOB, "power", request="r2")
             storage.release(study.key, [3], BOB, request="r3")
-            # Somebody else has them by now: whoever repeats what they said before does not take them away again.
+            # Somebody else has them by now. Repeating an earlier call does not take them away again.
             storage.hand_out(study.key, 2, "cleo", LONG, 0, endless)
         noted = [event.kind for event in storage.log(study.key) if event.kind not in ("created", "asked")]
         assert noted == ["set aside", "failed", "released"]

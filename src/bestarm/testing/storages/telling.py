@@ -104,7 +104,7 @@ def check_corrections_keep_history(make_storage: MakeStorage) -> None:
 
 
 def check_any_text_can_be_kept(make_storage: MakeStorage) -> None:
-    """What a command complains of may hold anything: bytes that are no text, NUL, quotes, line breaks, all scripts."""
+    """A command's error message may hold anything: bytes that are not text, NUL, quotes, line breaks, all scripts."""
     text = "line 1\nline 2\t'\" % ? : \\ \u0000 \udcff 漢 🎉 " + "x" * 10_000
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 3, holder=text)

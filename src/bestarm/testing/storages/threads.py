@@ -26,7 +26,7 @@ def check_many_threads_at_once(make_storage: MakeStorage) -> None:
                     for test in tests[1:]:
                         if storage.tell(study.key, test.id, float(test.id), f"thread {k}") is None:
                             accepted[k].append(test.id)
-                    # Both this thread and its neighbor tell some tests, alone and in batches: one is heard.
+                    # This thread and its neighbor both tell some tests, alone and in batches. One of them counts.
                     for other in {tests[0].id, tests[0].id + 1} & set(range(1, storage.issued(study.key) + 1)):
                         if storage.tell(study.key, other, float(other), f"thread {k}") is None:
                             accepted[k].append(other)

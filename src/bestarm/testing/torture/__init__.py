@@ -1,4 +1,4 @@
 """Faults of every kind, many times each, and whether anything was lost or counted twice.
 
-`make torture`, or `python -m bestarm.testing.torture`; docs/reliability.md says what it does and what came of it.
+Run `make torture` or `python -m bestarm.testing.torture`. docs/reliability.md says what it does and what it found.
 """

@@ -26,7 +26,7 @@ _PAGE = Path("docs/reliability.md")
 
 
 class Part(NamedTuple):
-    """One fault on one database: which share of the time it may take, how often it is tried, and how."""
+    """One fault on one database: its share of the time, how often it is tried, and how."""
 
     row: Row
     share: float
@@ -181,7 +181,7 @@ def main() -> int:
 
 
 def _run(chosen: list[Part], end: float, notes: list[str]) -> None:
-    """One after the other; what one leaves of its time the next ones have."""
+    """One after the other. Time that one does not use goes to the next ones."""
     shares = sum(part.share for part in chosen)
     for part in chosen:
         now = time.monotonic()

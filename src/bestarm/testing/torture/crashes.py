@@ -1,7 +1,7 @@
 """Database servers that crash, and connections that are cut or fall silent, while this process writes.
 
-The call itself may come back with an answer, because it was done again on a new connection, or say that it could not be
-done, or that nobody knows. Whatever it says must be true.
+The call itself may return an answer, because it was done again on a new connection, or say that it could not be done,
+or that nobody knows. Whatever it says must be true.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from bestarm.testing.torture.trials import Here, Trials
 from bestarm.web.server import running
 
 LIMITS = "?answer_timeout=2&connect_timeout=20"
-"""Of patience with a silent server, in seconds: short, so that there is time for many."""
+"""Seconds to wait for a silent server: few, so that there is time for many trials."""
 
 REMOTE = tuple(deed for deed in DEEDS if deed.name != "import")
-"""A file is sent to a service by another way, whose repeats nobody makes."""
+"""Files are sent to a service in another way, which nothing repeats."""
 
 _TYPICAL = 0.02
-"""Seconds that a call takes, or a little more."""
+"""Seconds that a call takes, plus a little."""
 
 _STATEMENTS = (b"COMMIT", b"COMMIT", b"INSERT", b"UPDATE")
 
 Fault = Callable[[], object]
-"""Begins or ends a fault. What begins one may return an event that says when it has come to pass."""
+"""Begins or ends a fault. One that begins a fault may return an event that is set when the fault has happened."""
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def _place(url: str, name: str, mark: int) -> Iterator[Here]:
 
 
 def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, fault: tuple[Fault, Fault]) -> None:
-    """Prepare it by a sound line, do it by another while that breaks, and see what has become of it."""
+    """Prepare it over a good connection, do it over another one while that breaks, and see what happened."""
     start, mend = fault
     facts = deed.prepare(before, trials.lots, mark)
     if isinstance(place, Here):
@@ -68,7 +68,7 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
 
 
 def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
-    """The act at some moment of a call, in a thread of its own; and a way to wait for its end."""
+    """Do the act at some moment during a call, in its own thread. Returns a way to wait for its end."""
     pause = lots.uniform(0.0, _TYPICAL)
 
     def wait_and_act() -> None:
@@ -80,7 +80,7 @@ def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault
 
 
 def crash_servers(trials: Trials, server: PostgresServer, times: int, until: float) -> None:
-    """The server is killed, or stops at once, at some moment of a call, and starts again."""
+    """The server is killed, or stops at once, at some moment during a call, and starts again."""
 
     def crash() -> None:
         if trials.lots.random() < 0.5:
@@ -103,7 +103,7 @@ def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, 
     start, join = _later(lots, proxy.cut)
 
     def mend() -> None:
-        # In the end every line is cut: else a server would keep what a silent client has locked.
+        # In the end every connection is cut. Otherwise a server would keep the locks of a silent client.
         if start == begin:
             join()
         proxy.cut()
@@ -115,7 +115,7 @@ def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, 
 
 
 def break_lines(trials: Trials, server: PostgresServer, times: int, until: float, *, silent: bool) -> None:
-    """Between this process and a PostgreSQL server, at a commit, before it, or whenever it may be."""
+    """Between this process and a PostgreSQL server: at a commit, before it, or at any time."""
     head, _, database = trials.url.rpartition("/")
     with Proxy(server.port) as proxy:
         url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
@@ -129,7 +129,7 @@ def break_lines(trials: Trials, server: PostgresServer, times: int, until: float
 
 
 class _There:
-    """A study on a server. The client in between knows nothing of it but its number."""
+    """A study on a server. The client in between knows only its number."""
 
     def __init__(self, sound: Client, client: Client, name: str, mark: int) -> None:
         self._sound, self._client, self._name, self._mark = sound, client, name, mark
@@ -145,7 +145,7 @@ class _There:
 
 
 def break_requests(trials: Trials, times: int, until: float, *, silent: bool) -> None:
-    """Between a client and the HTTP service, before or after a request, in its answer, or whenever it may be."""
+    """Between a client and the HTTP service: before or after a request, in its answer, or at any time."""
     trials.is_remote = True
     with (
         running(trials.url) as service,

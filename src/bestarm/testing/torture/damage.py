@@ -1,7 +1,7 @@
 """Bytes of a SQLite file changed at random: what is read must be right, or refused in one honest line.
 
-SQLite's pages have no checksums. A changed byte inside a stored number is another number, which nobody can tell from
-the right one; how often that happens is counted, and is no fault of ours to find.
+SQLite's pages have no checksums. A changed byte inside a stored number makes another number, which nobody can tell from
+the right one. How often that happens is counted, but does not count as our fault.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESULTS = 300
 
 
 def new_database(path: Path, lots: random.Random) -> None:
-    """A closed database with a study of some hundred results."""
+    """A closed database with a study of a few hundred results."""
     study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path)
     arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
     for k in range(10):
@@ -32,7 +32,7 @@ def new_database(path: Path, lots: random.Random) -> None:
 
 
 def reading(path: Path) -> str:
-    """All that a study says, as text that can be compared."""
+    """Everything that a study says, as text that can be compared."""
     storage = open_storage(path)
     try:
         study = ba.Study.open("damaged", storage=storage)
@@ -49,7 +49,7 @@ def reading(path: Path) -> str:
 
 
 def changed(data: bytes, lots: random.Random) -> bytes:
-    """With some bytes changed: a few anywhere, or a sector of zeros or of noise."""
+    """The bytes with some changed: a few anywhere, or a sector of zeros or of noise."""
     damaged = bytearray(data)
     kind = lots.randrange(3)
     if kind == 0:
@@ -62,7 +62,7 @@ def changed(data: bytes, lots: random.Random) -> bytes:
 
 
 def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> Counter[str]:
-    """Damage a database again and again; counts what came of it."""
+    """Damage a database again and again, and count the outcomes."""
     whole = folder / "whole.db"
     new_database(whole, lots)
     data, right = whole.read_bytes(), reading(whole)

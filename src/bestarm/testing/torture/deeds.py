@@ -1,6 +1,6 @@
 """Everything that writes to a study, each with a way to find in the record how often it was done.
 
-A deed is marked by a number that no other has: it is in the name of whoever does it, and in the values that they tell.
+A deed is marked by a number of its own. The number is in the name of whoever does it, and in the values that they tell.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ DECISIVE = {"safe": (5.0, -5.0), "bold": (9.0, 5.0), "poor": (0.0, -5.0)}
 """Results that make "safe" the answer. All others are so close to 0 that they decide nothing."""
 
 LONG = 1000.0
-"""Seconds that a test is held for: no trial takes so long."""
+"""Seconds that a test is held for: longer than any trial takes."""
 
 TORN = -1
-"""Some of what should have been done as one is there, and some is not."""
+"""Only a part of something that should be done as a whole is there."""
 
 
 class Place(Protocol):
-    """Where deeds are done: a study here or on a server, the same in somebody else's name, a way to make another."""
+    """Where deeds are done: a study here or on a server, the same study in another name, and a way to make another."""
 
     @property
     def study(self) -> Any: ...
@@ -52,19 +52,19 @@ class Deed:
 
     name: str
     prepare: Callable[[Place, random.Random, int], Facts]
-    """What must be there before; returns what `do` and `found` need, as plain data."""
+    """Prepares the deed. Returns what `do` and `found` need, as plain data."""
     do: Callable[[Place, Facts], object]
-    """The call itself. Done again with the same facts it must count once."""
+    """The call itself. If it is repeated with the same facts, it must count once."""
     found: Callable[[Seen, Facts], int]
     """How often it is in the record."""
     lasts: bool = True
     """Whether it is still found after other deeds."""
     has_own_key: bool = False
-    """Whether the key under which a repeat is known is made up by the study itself."""
+    """Whether the study itself makes up the key by which a repeat is recognized."""
 
 
 def value(mark: int, place: int = 0) -> float:
-    """A value that no other deed tells, too small to decide anything."""
+    """A value that no other deed tells. It is too small to decide anything."""
     return mark * 1e-7 + place * 1e-10
 
 
@@ -73,7 +73,7 @@ def holder(mark: int) -> str:
 
 
 def _same(counts: Sequence[int]) -> int:
-    """How often several things were done that belong together."""
+    """How often several things that belong together were done."""
     return counts[0] if len(set(counts)) == 1 else TORN
 
 
@@ -94,7 +94,7 @@ def _create(place: Place, facts: Facts) -> object:
     try:
         return place.create(facts["name"])
     except NameTaken:
-        # Whoever says it again finds it made: that is an answer too.
+        # Whoever repeats it finds that it was made. That is an answer, too.
         return None
 
 
@@ -108,7 +108,7 @@ def _ask(place: Place, facts: Facts) -> object:
 
 def _found_asked(seen: Seen, facts: Facts) -> int:
     held = sum(row.holder == facts["holder"] and row.expires > 0.0 for row in seen.pending)
-    # As many as were asked for, or fewer where a round must end first; more would be a second helping.
+    # As many as were asked for, or fewer if a round must end first. More would mean that it was done twice.
     return 0 if held == 0 else 1 if held <= facts["n"] else 2
 
 
@@ -191,7 +191,7 @@ def _fail(place: Place, facts: Facts) -> object:
 
 
 def _prepare_release(place: Place, lots: random.Random, mark: int) -> Facts:
-    """A test of somebody else's: to free one's own is not noted."""
+    """Somebody else's test, because freeing one's own is not noted."""
     [test] = place.other.ask(1, lease=LONG)
     return {"test": test.id, "holder": holder(mark)}
 

@@ -1,4 +1,4 @@
-"""Disks that fill up in the middle of a study: a limit on the size of files, or a small file system of our own."""
+"""Disks that fill up in the middle of a study: a limit on the size of files, or a small file system made for this."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Kind = Literal["limit", "full"]
 _MOUNTED = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
 _SCRIPT = 'mount -t tmpfs -o size=16m none "$1" && shift && "$@"'
 _ERRORS = 3
-"""So often it is tried before there is room again."""
+"""How often a call is tried before there is room again."""
 
 
 def fill_up(path: str, acknowledged: str) -> None:
@@ -59,7 +59,7 @@ def can_mount(folder: Path) -> bool:
 
 
 def run(kind: Kind, folder: Path, patience: float, limit: int = 150_000) -> list[tuple[str, str]]:
-    """Fill up a disk, in a process of its own; what is wrong with what is there afterwards."""
+    """Fill up a disk in a separate process. Returns what is wrong afterwards."""
     disk, kept, acknowledged = folder / "disk", folder / "kept", folder / "acknowledged"
     disk.mkdir()
     kept.mkdir()

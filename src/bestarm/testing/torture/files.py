@@ -1,4 +1,4 @@
-"""Campaigns killed while they write a line: what was written is read back, and only what was not is missing."""
+"""Campaigns killed while they write a line: everything that was written is read back, and nothing else is missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _append(path: Path, out: int, lots: random.Random) -> None:
 
 
 def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> None:
-    """Kill who appends; then read everything that was there before."""
+    """Kill the process that appends; then read everything that was there before."""
     path, written, files = folder / "0.jsonl", [], 0
     while row.goes_on(times, until):
         reading, writing = os.pipe()

@@ -1,8 +1,8 @@
 """Processes killed in the middle of everything that writes.
 
-A child is forked for each kill from a process that has everything imported, and no database open. It says when it is
-about to write; then it is killed after a time spread over the whole length of such a call, or kills itself after one of
-its statements, before a commit, or before it can say that it is done.
+For each kill, a child is forked from a process that has imported everything and has no database open. The child says
+when it is about to write. It is then killed after a time that is spread over the whole length of such a call, or kills
+itself after one of its statements, before a commit, or before it can say that it is done.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bestarm.testing.torture.deeds import Deed, Facts
 from bestarm.testing.torture.trials import Here, Trials, opened
 
 _SECONDS, _STATEMENTS = 0.005, 8
-"""How long a call takes, and how many statements it is made of, until that is known better."""
+"""How long a call takes, and how many statements it has, until better numbers are known."""
 
 
 class _Trap:
-    """Kills this process after so many statements, commits included, from when it is set."""
+    """Kills this process after a number of statements, commits included, counted from when it is set."""
 
     def __init__(self) -> None:
         self.left = -1
@@ -43,10 +43,10 @@ class _Trap:
 
 
 class Died(NamedTuple):
-    """What a child could still say."""
+    """What a child was still able to say."""
 
     facts: Facts | None
-    """None if it failed before it came to the call."""
+    """None if it failed before the call."""
     answered: bool
     seconds: float
     statements: int
@@ -69,7 +69,7 @@ def _child(trials: Trials, deed: Deed, mark: int, seed: int, statement: int | No
         statements, trap.left = trap.passed, -1
         os.write(out, f"{json.dumps({'seconds': seconds, 'statements': statements})}\n".encode())
         if statement is not None:
-            # As late as can be: it is done, and nobody has heard.
+            # As late as possible: it is done, and nobody has heard of it.
             os.kill(os.getpid(), signal.SIGKILL)
         os.write(out, b'{"answered": true}\n')
 
@@ -90,7 +90,7 @@ def _fork(work: Callable[[int], None]) -> tuple[int, int]:
 
 
 def kill_once(trials: Trials, deed: Deed, mark: int, *, after: float | None, statement: int | None) -> Died:
-    """Have a child do it, and kill it `after` so many seconds, or after a statement; with neither, let it live."""
+    """Let a child do it, and kill it `after` so many seconds or after a statement. With neither, let it live."""
     seed = trials.lots.getrandbits(32)
     child, reading = _fork(lambda out: _child(trials, deed, mark, seed, statement, out))
     with os.fdopen(reading, "rb") as said:
@@ -114,7 +114,7 @@ def kill_once(trials: Trials, deed: Deed, mark: int, *, after: float | None, sta
 
 
 def run(trials: Trials, kills: int, until: float) -> None:
-    """So many kills, or until the time is over."""
+    """A number of kills, or as many as there is time for."""
     seconds: defaultdict[str, deque[float]] = defaultdict(lambda: deque([_SECONDS], maxlen=9))
     statements: defaultdict[str, int] = defaultdict(lambda: _STATEMENTS)
     while trials.row.goes_on(kills, until):

@@ -1,4 +1,4 @@
-"""What was tried and what came of it, counted, as a table."""
+"""What was tried and what happened, counted, as a table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 HEADINGS = ("fault", "database", "times", "no answer", "then done", "repeated", "lost", "twice", "torn", "stuck")
 LEAST = 2
-"""So often everything is tried, however little time there is."""
+"""How often everything is tried, however little time there is."""
 
 BEGIN, END = "<!-- torture: begin -->", "<!-- torture: end -->"
 
@@ -22,15 +22,15 @@ class Row:
     database: str
     times: int = 0
     silent: int | None = None
-    """So often the call had no answer; None where calls are not looked at one by one."""
+    """How often the call had no answer; None where calls are not looked at one by one."""
     done: int | None = None
-    """Of these, how many had been recorded all the same."""
+    """How many of these had been recorded nevertheless."""
     repeated: int | None = None
     lost: int = 0
     twice: int = 0
     torn: int = 0
     stuck: int = 0
-    """The study could not go on, or did not say what its record says."""
+    """How often the study could not go on, or did not agree with its record."""
     complaints: list[str] = dataclasses.field(default_factory=list)
     by_deed: Counter[str] = dataclasses.field(default_factory=Counter)
 
@@ -39,7 +39,7 @@ class Row:
         return bool(self.lost or self.twice or self.torn or self.stuck)
 
     def goes_on(self, times: int, until: float) -> bool:
-        """Whether to try again: so many times, until the time is over, but twice at least."""
+        """Whether to try again: up to a number of times or until the time is over, but at least twice."""
         return self.times < min(times, LEAST) or (self.times < times and time.monotonic() < until)
 
     def complain(self, kind: str, text: str) -> None:
@@ -59,7 +59,7 @@ def table(rows: list[Row]) -> str:
 
 
 def write(page: Path, text: str) -> None:
-    """Put a text between the marks in a page."""
+    """Put a text between the markers in a page."""
     before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

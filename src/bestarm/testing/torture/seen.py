@@ -1,4 +1,4 @@
-"""What is in a study's record, read afresh; and whether a study says what its record says."""
+"""What is in a study's record, freshly read, and whether the study agrees with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Seen(NamedTuple):
     """Lines of the log, by kind, test and holder."""
     pending: list[Pending]
     names: list[str]
-    """Of all studies there are."""
+    """The names of all studies."""
     now: float
 
     @classmethod
@@ -38,12 +38,12 @@ class Seen(NamedTuple):
         )
 
     def outcomes(self, test: int) -> list[float | None]:
-        """All that was ever told of a test, corrected or not."""
+        """Everything that was ever told for a test, corrected or not."""
         return [outcome.value for outcome in self.history[test].outcomes] if test in self.history else []
 
 
 def faults(study: ba.Study, seen: Seen) -> list[str]:
-    """What is wrong with a record, or with what the study makes of it."""
+    """What is wrong with a record, or with what the study concludes from it."""
     found = []
     if list(seen.history) != list(range(1, len(seen.history) + 1)):
         found.append("the tests are not numbered from 1 on")
@@ -63,7 +63,7 @@ def faults(study: ba.Study, seen: Seen) -> list[str]:
 
 
 def replayed(storage: Storage, study: ba.Study) -> Decider:
-    """The record read from its beginning, by a policy that knows nothing yet."""
+    """The record read from the start, by a policy that knows nothing yet."""
     record = study.record
     decider = Decider(study.plan, record.seed, by_arrival=record.by_arrival)
     for part in storage.arrivals(record.key, 0) if record.by_arrival else storage.entries(record.key, 0):

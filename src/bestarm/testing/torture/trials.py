@@ -1,4 +1,4 @@
-"""One study after the other, worked on until something breaks, and looked at after every fault."""
+"""One study after another, worked on until something breaks, and checked after every fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = ("certify", "feasible-lucb", "racing")
 
 
 class Keyed(ba.Study):
-    """A study that does what it does next under the key that it is told, so that another process can repeat it."""
+    """A study whose next call is made under a given key, so that another process can repeat it."""
 
     request = ""
 
@@ -62,7 +62,7 @@ class Expected(NamedTuple):
 
 
 class Trials:
-    """The trials of one fault on one database: which deed is next, on which study, and what is known of it."""
+    """The trials of one fault on one database: which deed is next, on which study, and what is known about it."""
 
     def __init__(self, row: Row, url: str, lots: random.Random, deeds: tuple[Deed, ...] = DEEDS) -> None:
         self.row = row
@@ -80,7 +80,7 @@ class Trials:
         self._expected: list[Expected] = []
 
     def next(self) -> tuple[Deed, int]:
-        """A deed to break, each as often as any other, and its mark."""
+        """A deed to break, and its mark. Each deed gets its turn equally often."""
         if not self._left:
             self.finish()
             self._begin()
@@ -100,7 +100,7 @@ class Trials:
             ba.Study.create(plan(self.name, policy, order), storage=storage)
 
     def repeat(self, deed: Deed, facts: Facts, mark: int) -> None:
-        """Do again what nobody knows to have been done, under the same key and in the same name."""
+        """Repeat a deed that may or may not have been done, under the same key and in the same name."""
         self.row.repeated = (self.row.repeated or 0) + 1
         with opened(self.url) as storage:
             place = Here(storage, self.name, mark)
@@ -108,9 +108,9 @@ class Trials:
             deed.do(place, facts)
 
     def settle(self, deed: Deed, facts: Facts, mark: int, answered: bool, *, struck: bool = True) -> None:
-        """Look what has become of it, then say it again or leave it, and go on with the study.
+        """See what has become of a deed, then repeat it or leave it, and go on with the study.
 
-        A fault that did not come to pass is not counted.
+        A fault that did not happen is not counted.
         """
         row = self.row
         row.times += struck
@@ -132,10 +132,10 @@ class Trials:
             self.name = ""
 
     def _look(self, deed: Deed, facts: Facts, answered: bool, *, goes_on: bool = True) -> int:
-        """How often it is in the record, which must be in order; then go on with the study."""
+        """How often it is in the record, which must be consistent; then go on with the study."""
         with opened(self.url) as storage:
             self._mark += 1
-            # Nobody who held a test before may tell it when somebody else has it.
+            # An earlier holder may not tell a test that somebody else has now.
             study = ba.Study.open(self.name, storage=storage, holder=f"tidier {self._mark}")
             seen = Seen.of(study)
             for fault in faults(study, seen):
@@ -156,7 +156,7 @@ class Trials:
             self.row.complain("lost", where)
 
     def _go_on(self, study: ba.Study) -> None:
-        """Bring it back, tell what is out, and ask for more."""
+        """Bring the study back, tell pending tests, and ask for more."""
         if study.record.archived is not None:
             study.archive(undo=True)
         out = [test for test, _ in study.pending()]
@@ -167,7 +167,7 @@ class Trials:
             study.tell(more[0], value(self._mark, len(out)))
 
     def finish(self) -> None:
-        """Bring the study to its answer, and look whether everything is still as it was."""
+        """Bring the study to its answer, and check that everything is still as it was."""
         if not self.name:
             return
         with opened(self.url) as storage:

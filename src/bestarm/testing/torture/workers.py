@@ -1,6 +1,6 @@
 """Several processes on one study, of which one is killed now and then, until the study has its answer.
 
-They are forked by a process of their own, which has everything imported: a kill then costs milliseconds.
+They are forked by a separate process that has imported everything, so a kill costs only milliseconds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bestarm.storage.opening import open_storage
 from bestarm.testing.torture.seen import replayed
 
 DELTA = 1e-6
-"""Each study may err with this probability, and a run makes some tens of studies: it fails for that reason once in
-10,000 runs at most."""
+"""Each study may err with this probability. A run makes a few dozen studies, so it fails for this reason at most once
+in 10,000 runs."""
 
 POLICIES = ("certify", "feasible-lucb")
 MEANS = {"safe": (1.0, -1.0), "bold": (2.0, 1.0), "poor": (0.0, -1.0)}
@@ -54,7 +54,7 @@ def acknowledge(file: int, study: str, test: ba.Test, value: float) -> None:
 
 
 def _work(url: str, name: str, file: int, lots: random.Random) -> None:
-    """Ask and tell, now alone, now in batches; sometimes fail or give back."""
+    """Ask and tell, sometimes singly and sometimes in batches; now and then fail or give back."""
     study = ba.Study.open(name, storage=url)
     while not study.done:
         tests = study.ask(lots.randint(1, 4), lease=0.3)
@@ -66,7 +66,7 @@ def _work(url: str, name: str, file: int, lots: random.Random) -> None:
         elif kind < 0.2 and tests:
             study.release([tests.pop()])
         results = [(test, measure(name, test)) for test in tests]
-        # Who is slower than the lease may find that somebody else has the test.
+        # A worker that is slower than its lease may find that somebody else has the test.
         if kind < 0.4:
             with contextlib.suppress(ba.AlreadyTold):
                 study.tell_many(results)
@@ -103,7 +103,7 @@ def _fork(work: Callable[[str, str, int, random.Random], None], url: str, name: 
 
 
 def kill_and_kill(url: str, acknowledged: str, kills: int, seed: int = 5, seconds: float = float("inf")) -> None:
-    """Studies one after the other, worked on by processes that are killed, until there were enough kills."""
+    """Work on one study after another with processes that are killed, until there were enough kills."""
     lots = random.Random(seed)
     file = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     until = time.monotonic() + seconds
@@ -144,7 +144,7 @@ class Outcome(NamedTuple):
 
 
 def run(url: str, acknowledged: Path, kills: int, *, seed: int = 5, seconds: float = 1e9, patience: float) -> Outcome:
-    """Kill in a process of its own, then look for every result that was acknowledged, once, and for the answers."""
+    """Kill in a separate process, then check that every acknowledged result is there once, and check the answers."""
     ended = subprocess.run(
         [sys.executable, "-m", __name__, url, str(acknowledged), str(kills), str(seed), str(seconds)],
         capture_output=True,
