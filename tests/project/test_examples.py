@@ -31,7 +31,7 @@ def run(example: str, *options: str, folder: Path) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize(("budget", "rows"), lengths((12, 1_000), (30, 10_000)))
+@pytest.mark.parametrize(("budget", "rows"), lengths((18, 1_000), (30, 10_000)))
 def test_database(needs: Needs, tmp_path: Path, budget: int, rows: int) -> None:
     needs("postgresql")
     plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
