@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from bestarm.testing.patience import wait_until
@@ -21,6 +23,9 @@ from tests.lengths import TORTURE
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# Typer makes all commands anew whenever the program is called, which takes longer than most of what is tested of them.
+typer.main.get_command = functools.cache(typer.main.get_command)
 
 # How long an example takes says how busy the machine is, and nothing about what is tested.
 settings.register_profile("bestarm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

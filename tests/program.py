@@ -46,6 +46,6 @@ def bestarm(*words: str, cwd: Path | None = None, stdin: bytes = b"", **environm
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-        if any("://" in word for word in words):
+        if any("://" in text for text in (*words, *environment.values())):
             gc.collect()
     return Ended(code, *(stream.buffer.getvalue().decode() for stream in (out, err)))

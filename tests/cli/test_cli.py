@@ -195,8 +195,11 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     assert result.err == "error: study.toml: arms[0].name = '': must not be empty\n"
 
 
-@pytest.mark.parametrize(("delta", "confidence"), lengths(("0.4", 60), ("0.05", 95)))
-def test_demo_ends_certified_with_a_report(tmp_path: Path, delta: str, confidence: int) -> None:
+@pytest.mark.parametrize(("delta", "confidence", "at_once"), lengths(("0.9", 10, 400), ("0.05", 95, 8)))
+def test_demo_ends_certified_with_a_report(
+    tmp_path: Path, delta: str, confidence: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bestarm.cli.demo._AT_ONCE", at_once)
     result = bestarm("demo", "--report", "report.html", "--db", "demo.db", "--delta", delta, cwd=tmp_path)
     assert result.code == 0, result.err
     assert f"150 mg: feasible and best, with {confidence} % confidence, after" in result.out

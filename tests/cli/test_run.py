@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.lengths import lengths
 from tests.program import Ended, bestarm
 
 import bestarm as ba
@@ -72,7 +73,7 @@ def test_run_to_the_answer(folder: Path) -> None:
     assert "b: feasible and best" in (folder / "bench.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, *lengths(signal.SIGTERM, signal.SIGHUP)])
 def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: int) -> None:
     stopped = subprocess.Popen(
         process("--workers", "2", hang_after=4), cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True

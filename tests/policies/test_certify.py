@@ -32,11 +32,13 @@ def certified(instance: str, runs: int = 2000, delta: float = 0.1) -> ba.Simulat
 LIMITS = {"exp1-a": 5.0, "exp1-b": 5.0, "exp1-c": 5.0, "drug": 5.5, "exp2-n8": 7.5, "exp2-n64": 7.5, "exp2-k16": 7.5}
 
 
+@pytest.mark.parametrize("share", lengths(0.4, 1.0))
 @pytest.mark.parametrize("instance", LIMITS)
-def test_tests_over_theorem_1s_bound(instance: str) -> None:
-    """Standard errors are below 1 % of the mean and the limits 5 % or more away: a false failure is below 1e-6."""
+def test_tests_over_theorem_1s_bound(instance: str, share: float) -> None:
+    """Standard errors are below 1 % of the mean, with fewer runs 1.6 %, and the limits 5 % or more away: a false
+    failure is below 1e-6, with fewer runs below 1e-3."""
     bound = ba.analyze(ba.instance(instance), 0.1).lower_bound
-    result = certified(instance, 2000 if instance.startswith("exp1") else 500)
+    result = certified(instance, round(share * (2000 if instance.startswith("exp1") else 500)))
     assert result.mean_tests / bound <= LIMITS[instance]
     assert result.unfinished == 0
     assert result.wrong <= binom.isf(1e-6, result.runs, 0.1)
@@ -47,9 +49,10 @@ def test_tests_over_theorem_1s_bound(instance: str) -> None:
     [("exp1-a", 8), ("exp1-b", 8), ("exp1-c", 8), ("drug", 8), ("exp2-n8", 5), ("exp2-n64", 5), ("exp2-k16", 5)],
 )
 def test_times_fewer_tests_than_algorithm_1(instance: str, times: float) -> None:
-    """Measured 9.4 and more against 8, 6.0 and more against 5; standard errors are below 2 % together."""
-    paper = ba.simulate(ba.instance(instance), policy="feasible-lucb", runs=100, seed=3, keep_streams=False)
-    ours = certified(instance, 2000 if instance.startswith("exp1") else 500)
+    """Measured 9.4 and more against 8, 6.0 and more against 5; standard errors are below 3 % together, so a false
+    failure is below 1e-6."""
+    paper = ba.simulate(ba.instance(instance), policy="feasible-lucb", runs=40, seed=3, keep_streams=False)
+    ours = certified(instance, 800 if instance.startswith("exp1") else 200)
     assert paper.mean_tests / ours.mean_tests >= times
 
 

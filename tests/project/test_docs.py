@@ -44,6 +44,7 @@ def test_there_are_code_blocks_to_run() -> None:
     assert sum(len(code_blocks(document)) for document in DOCUMENTS) >= 2
 
 
+@pytest.mark.torture
 def test_the_tutorial_in_a_terminal(tmp_path: Path) -> None:
     """Its files and commands, as a reader would type them."""
     text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")

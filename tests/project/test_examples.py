@@ -31,7 +31,7 @@ def run(example: str, *options: str, folder: Path) -> str:
     return ended.stdout
 
 
-@pytest.mark.parametrize(("budget", "rows"), lengths((12, 1_000), (30, 10_000)))
+@pytest.mark.parametrize(("budget", "rows"), lengths((18, 1_000), (30, 10_000)))
 def test_database(needs: Needs, tmp_path: Path, budget: int, rows: int) -> None:
     needs("postgresql")
     plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
@@ -57,11 +57,13 @@ def test_models(needs: Needs, tmp_path: Path, tests: int) -> None:
     assert not [event for event in study.log() if event.kind == "failed"]
 
 
-def test_judges(tmp_path: Path) -> None:
-    said = run("judges/judges.py", "--seconds", "0", "--delta", "0.0001", folder=tmp_path)
+@pytest.mark.parametrize(("delta", "confidence"), lengths(("0.9", "10"), ("0.0001", "99.99")))
+def test_judges(tmp_path: Path, delta: str, confidence: str) -> None:
+    said = run("judges/judges.py", "--seconds", "0", "--delta", delta, folder=tmp_path)
     assert "simulated" in said.splitlines()[0]
-    # Wrong, and so a false failure, with probability at most 0.0001.
-    assert "large, long prompt: feasible within its slack and within 0.3 of the best, with 99.99 % confidence" in said
+    assert f"feasible within its slack and within 0.3 of the best, with {confidence} % confidence" in said
+    # Wrong, and so a false failure, with probability at most 0.0001; at 0.9 any answer may be given.
+    assert "large, long prompt: feasible" in said or delta == "0.9"
 
 
 def test_dose_finding(needs: Needs, tmp_path: Path) -> None:

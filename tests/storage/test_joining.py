@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -33,15 +34,15 @@ print(answer.arm)
 
 def test_many_who_start_the_same_study_at_once_join_it(database_url: str) -> None:
     command = [sys.executable, "-c", _JOIN, database_url]
-    programs = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    for program in programs:
-        assert program.stdout is not None
-        assert program.stdout.readline() == "ready\n"
-    for program in programs:
-        assert program.stdin is not None
-        program.stdin.close()
-    said = [program.stdout.read() for program in programs if program.stdout is not None]
-    assert [program.wait(PATIENCE) for program in programs] == [0] * 3
+    with contextlib.ExitStack() as ending:
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        programs: list[Any] = [ending.enter_context(subprocess.Popen(command, **pipes)) for _ in range(3)]
+        for program in programs:
+            assert program.stdout.readline() == "ready\n"
+        for program in programs:
+            program.stdin.close()
+        said = [program.stdout.read() for program in programs]
+        assert [program.wait(PATIENCE) for program in programs] == [0] * 3
     assert said == ["b\n"] * 3
     storage = open_storage(database_url)
     assert [record.name for record in storage.studies()] == ["shared"]
