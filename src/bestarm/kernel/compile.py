@@ -141,8 +141,10 @@ def fingerprint(function: types.FunctionType, replaced: dict[str, types.Function
             return
         seen.add(current)
         code = current.__code__
+        # The docstring is one of the constants, and nothing is compiled from it.
+        constants = code.co_consts[1:] if current.__doc__ is not None else code.co_consts
         digest.update(
-            repr((current.__qualname__, code.co_code, code.co_consts, code.co_names, _constants(current))).encode()
+            repr((current.__qualname__, code.co_code, constants, code.co_names, _constants(current))).encode()
         )
         for name, callee in sorted(called_kernels(current, replaced).items()):
             digest.update(name.encode())
