@@ -78,7 +78,7 @@ def large_problem(arms: int, metrics: int) -> tuple[ba.Problem, npt.NDArray[np.f
 def asks(folder: Path) -> tuple[float, float, float]:
     """Milliseconds of an ask at 1,000 arms × 10 metrics, halfway: median and 99 % quantile; and of a status."""
     problem, means = large_problem(1000, 10)
-    lots = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     study = ba.Study.create(problem, storage=folder / "asks.db")
     times = []
     for k in range(13_000):
@@ -86,7 +86,7 @@ def asks(folder: Path) -> tuple[float, float, float]:
         [test] = study.ask(1)
         times.append(time.perf_counter() - start)
         arm, metric = study.arm_number(test.arm), study.metric_number(test.metric)
-        study.tell(test, float(means[arm, metric] + lots.normal()))
+        study.tell(test, float(means[arm, metric] + rng.normal()))
         if k == 11_000:
             study.status()
     settled = 1e3 * np.array(times[11_000:])
@@ -129,10 +129,10 @@ def long_record(folder: Path) -> tuple[float, float]:
     key, storage = study.record.key, study.storage
     # All means are equal and on the threshold, so the study goes on forever; rounds of six tests.
     round_of_six = [(arm, metric) for arm in range(3) for metric in range(2)]
-    lots = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     for _ in range(LONG // 60_000 + 1):
         tests = storage.hand_out(key, 60_000, "benchmark", 3600.0, 0, lambda count: [round_of_six] * (count // 6))
-        values = lots.normal(size=len(tests)).tolist()
+        values = rng.normal(size=len(tests)).tolist()
         # Into the table at one go: a million tells are not what is measured here.
         with sqlite3.connect(folder / "long.db") as connection:
             connection.executemany(
@@ -156,11 +156,11 @@ def bestarm(*words: str) -> tuple[float, float]:
 
 
 def long_file(file: Path) -> None:
-    lots = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     with file.open("w") as out:
         out.write("arm,metric,value\n")
         for _ in range(LONG // PIECE):
-            columns = lots.integers(0, 20, PIECE), lots.integers(0, 2, PIECE), lots.normal(size=PIECE)
+            columns = rng.integers(0, 20, PIECE), rng.integers(0, 2, PIECE), rng.normal(size=PIECE)
             rows = zip(*(column.tolist() for column in columns), strict=True)
             out.writelines(f"arm {arm},metric {metric},{value!r}\n" for arm, metric, value in rows)
 

@@ -92,14 +92,14 @@ def one_client(
 ) -> tuple[dict[int, float], Counter[str], int]:
     """Ask and tell until the time is up, or so often: what was acknowledged, what went wrong, and how many requests it
     took."""
-    lots, told, errors, requests = random.Random(seed), dict[int, float](), Counter[str](), 0
+    rng, told, errors, requests = random.Random(seed), dict[int, float](), Counter[str](), 0
     study = client.open("endless")
     for _ in itertools.count() if rounds is None else range(rounds):
         if time.time() >= until:
             break
         try:
             requests += 2
-            results = {test: lots.gauss(0.0, 1.0) for test in study.ask(AT_ONCE)}
+            results = {test: rng.gauss(0.0, 1.0) for test in study.ask(AT_ONCE)}
             study.tell_many(results.items())
             for test, value in results.items():
                 if test.id in told:

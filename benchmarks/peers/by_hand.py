@@ -79,11 +79,11 @@ def peeking(plan: Plan, runs: int, seed: int, first_look: int = 5, most_rounds: 
 
     Returns the mean number of tests, and the answers.
     """
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     answers = np.full(runs, UNDECIDED)
     rounds = np.full(runs, most_rounds)
     going = np.arange(runs)
-    total = measure(plan, first_look, runs, lots) * first_look
+    total = measure(plan, first_look, runs, rng) * first_look
     for n in itertools.count(first_look):
         found = conclude(plan, total / n, n)
         decided = found != UNDECIDED
@@ -91,5 +91,5 @@ def peeking(plan: Plan, runs: int, seed: int, first_look: int = 5, most_rounds: 
         going, total = going[~decided], total[~decided]
         if not len(going) or n == most_rounds:
             return float(rounds.mean()) * streams(plan), answers
-        total = total + measure(plan, 1, len(going), lots)
+        total = total + measure(plan, 1, len(going), rng)
     raise AssertionError("the rounds have an end")

@@ -71,16 +71,16 @@ def problems() -> dict[str, Plan]:
     return {plan.name: plan for plan in plans}
 
 
-def measure(plan: Plan, n: int, runs: int, lots: np.random.Generator) -> Floats:
+def measure(plan: Plan, n: int, runs: int, rng: np.random.Generator) -> Floats:
     """The means of `n` measurements of every stream, [run, arm, metric], in the user's terms."""
     truth = plan.true_means()
     found = np.empty((runs, *truth.shape))
     for metric, noise in enumerate(plan.noises):
         shape, mean = (runs, len(plan.arms)), truth[:, metric]
         if isinstance(noise, Bernoulli):
-            found[:, :, metric] = lots.binomial(n, mean, shape) / n
+            found[:, :, metric] = rng.binomial(n, mean, shape) / n
         else:
-            found[:, :, metric] = lots.normal(mean, noise.scale / math.sqrt(n), shape)
+            found[:, :, metric] = rng.normal(mean, noise.scale / math.sqrt(n), shape)
     return found
 
 

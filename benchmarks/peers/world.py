@@ -15,10 +15,10 @@ class World:
     """Gives the means of some fresh measurements of an arm."""
 
     def __init__(self, plan: Plan, seed: int) -> None:
-        self.plan, self.lots = plan, np.random.default_rng(seed)
+        self.plan, self.rng = plan, np.random.default_rng(seed)
 
     def measure(self, arm: int, repeats: int) -> Floats:
-        found: Floats = measure(self.plan, repeats, 1, self.lots)[0, arm]
+        found: Floats = measure(self.plan, repeats, 1, self.rng)[0, arm]
         return found
 
 

@@ -69,8 +69,8 @@ def study_of(plan: ba.Plan, measure: Callable[[str, str], float] = measured, mos
 
 
 def scattered(mean: float = 0.0, sigma: float = 1.0) -> Callable[[str, str], float]:
-    lots = np.random.default_rng(1)
-    return lambda arm, metric: float(lots.normal(mean, sigma))
+    rng = np.random.default_rng(1)
+    return lambda arm, metric: float(rng.normal(mean, sigma))
 
 
 def scaled(scale: float) -> Callable[[str, str], float]:

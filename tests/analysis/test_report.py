@@ -116,10 +116,10 @@ def test_studies_without_an_answer() -> None:
     assert "running: no results yet" in text
     assert "no answer is certified yet" in text
     assert "untested" in text
-    lots = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for _ in range(4):
         for test in fresh.ask(9):
-            noise = lots.normal(0.0, 0.5) if test.metric == "latency" else 0.0
+            noise = rng.normal(0.0, 0.5) if test.metric == "latency" else 0.0
             fresh.tell(test, measured(test.arm, test.metric) + noise)
     text = text_of(study_report(fresh))
     assert re.search(r"half of the studies end within [\d,]+ more tests", text)
@@ -160,10 +160,10 @@ def test_words() -> None:
 
 def test_the_timeline_keeps_a_bounded_number_of_points() -> None:
     timeline = Timeline([1.0, 3.0], most=100)
-    lots = np.random.default_rng(0)
-    metrics = lots.integers(0, 2, 10_000)
-    values = np.where(lots.random(10_000) < 0.1, np.nan, 1.0)
-    times = np.sort(lots.random(10_000)) + lots.normal(0, 0.01, 10_000)
+    rng = np.random.default_rng(0)
+    metrics = rng.integers(0, 2, 10_000)
+    values = np.where(rng.random(10_000) < 0.1, np.nan, 1.0)
+    times = np.sort(rng.random(10_000)) + rng.normal(0, 0.01, 10_000)
     for start in range(0, 10_000, 137):
         part = slice(start, start + 137)
         timeline.extend(times[part], metrics[part], values[part])

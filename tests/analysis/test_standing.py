@@ -42,11 +42,11 @@ SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
 
 
-def draw(noise: Any, lots: np.random.Generator) -> float:
+def draw(noise: Any, rng: np.random.Generator) -> float:
     if isinstance(noise, ba.Gaussian):
-        return float(lots.normal(0.0, noise.sigma))
+        return float(rng.normal(0.0, noise.sigma))
     low, high = noise.range
-    return float(lots.integers(2) if isinstance(noise, ba.Bernoulli) else lots.uniform(low, high))
+    return float(rng.integers(2) if isinstance(noise, ba.Bernoulli) else rng.uniform(low, high))
 
 
 @st.composite
@@ -92,12 +92,12 @@ def check(plan: ba.Plan, policy: Policy, rows: list[ArmStanding]) -> None:
 @given(plan=plans(), seed=st.integers(0, 2**32), share=st.floats(0.0, 1.0), tests=st.integers(0, 40))
 def test_any_part_of_the_streams_may_be_tested(name: str, plan: ba.Plan, seed: int, share: float, tests: int) -> None:
     policy = new_policy(plan, name)
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     sign = plan.normal_form().sign
-    streams = [test for test in np.ndindex(policy.streams.counts.shape) if lots.random() < share]
+    streams = [test for test in np.ndindex(policy.streams.counts.shape) if rng.random() < share]
     for _ in range(tests if streams else 0):
-        arm, metric = streams[int(lots.integers(len(streams)))]
-        policy.tell(arm, metric, float(sign[metric]) * draw(plan.noises[metric], lots))
+        arm, metric = streams[int(rng.integers(len(streams)))]
+        policy.tell(arm, metric, float(sign[metric]) * draw(plan.noises[metric], rng))
     if not policy.untested:
         policy.propose()
     check(plan, policy, standings(plan, policy))
@@ -205,14 +205,14 @@ def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: i
 
 def large(noise: Any, arms: int = 1000, constraints: int = 9, policy: str = "certify") -> ba.Plan:
     low, width = (0.0, 1.0) if isinstance(noise, ba.Gaussian) else (noise.range[0], np.ptp(noise.range))
-    lots = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     metrics = [f"c{k}" for k in range(constraints)]
     rows = []
     for arm in range(arms):
-        means = lots.uniform(0.1, 0.3, constraints)
+        means = rng.uniform(0.1, 0.3, constraints)
         if arm % 2:
-            means[lots.integers(constraints)] = lots.uniform(0.7, 0.9)
-        performance = lots.uniform(0.2, 0.7) if arm else 0.95
+            means[rng.integers(constraints)] = rng.uniform(0.7, 0.9)
+        performance = rng.uniform(0.2, 0.7) if arm else 0.95
         values = [float(low + width * x) for x in (performance, *means)]
         rows.append(ba.Arm(f"arm {arm}", dict(zip(("p", *metrics), values, strict=True))))
     return ba.Plan(
@@ -229,16 +229,16 @@ def advanced(plan: ba.Plan, tests: int, policy: str = "certify") -> Policy:
     study = new_policy(plan, policy)
     if isinstance(study, KernelPolicy) and study.streams.counts.size >= 100:
         study.compile()
-    lots, means = np.random.default_rng(1), plan.true_means()
+    rng, means = np.random.default_rng(1), plan.true_means()
     decision: Any = list(np.ndindex(study.streams.counts.shape))
     while isinstance(decision, list) and study.streams.counts.sum() < tests:
         batch = np.array(decision)
         true = means[batch[:, 0], batch[:, 1]]
         noise = plan.noises[0]
-        values = lots.normal(true, 1.0)
+        values = rng.normal(true, 1.0)
         if not isinstance(noise, ba.Gaussian):
             low, high = noise.range
-            values = low + (high - low) * (lots.random(len(true)) < (true - low) / (high - low))
+            values = low + (high - low) * (rng.random(len(true)) < (true - low) / (high - low))
         ends = np.zeros(len(batch), np.int8)
         ends[-1] = 1
         decision = study.advance(batch, values, ends)

@@ -42,9 +42,9 @@ def plan(name: str = "trial") -> ba.Plan:
     )
 
 
-def measured(lots: random.Random, test: Test) -> float:
+def measured(rng: random.Random, test: Test) -> float:
     mean = MEANS[test.arm][test.metric]
-    return lots.gauss(mean, 0.3) if test.metric == "gain" else float(lots.random() < mean)
+    return rng.gauss(mean, 0.3) if test.metric == "gain" else float(rng.random() < mean)
 
 
 @pytest.fixture
@@ -73,13 +73,13 @@ def test_it_has_every_method_and_property_of_a_study() -> None:
 
 def test_a_whole_study_is_decided_as_here(client: Client, storage: str) -> None:
     remote, local = client.create(plan()), Study.create(plan(), storage=":memory:")
-    lots, same_lots = random.Random(1), random.Random(1)
+    rng, same_lots = random.Random(1), random.Random(1)
     while not local.done:
         assert not remote.done
         tests = local.ask(3)
         assert remote.ask(3) == tests
         for test in tests:
-            local.tell(test, measured(lots, test))
+            local.tell(test, measured(rng, test))
         remote.tell_many([(test, measured(same_lots, test)) for test in tests])
         assert remote.confidence == local.confidence
     assert remote.done
@@ -193,12 +193,12 @@ def test_errors_are_those_of_a_study(client: Client, storage: str) -> None:
 
 
 def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None:
-    remote, lots = client.create(plan()), random.Random(2)
+    remote, rng = client.create(plan()), random.Random(2)
     told: list[int] = []
     with ThreadPoolExecutor(4) as pool:
         answer = drive(
             remote,
-            lambda test, _: pool.submit(measured, lots, test),
+            lambda test, _: pool.submit(measured, rng, test),
             4,
             watch=lambda study, running: told.append(running),
         )
@@ -226,7 +226,7 @@ def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None
 
 
 def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
-    lots, answers, gone = random.Random(3), [], threading.Event()
+    rng, answers, gone = random.Random(3), [], threading.Event()
     reserved = reserve_port()
     port = reserved.getsockname()[1]
     with running(storage, port=port) as url, Client(url) as client:
@@ -234,12 +234,12 @@ def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
 
         def work() -> None:
             with ThreadPoolExecutor(2) as pool:
-                answers.append(drive(remote, lambda test, _: pool.submit(slowly, lots, test), 2))
+                answers.append(drive(remote, lambda test, _: pool.submit(slowly, rng, test), 2))
 
-        def slowly(lots: random.Random, test: Test) -> float:
+        def slowly(rng: random.Random, test: Test) -> float:
             # Else the study could be at its end before the service is.
             assert test.id <= 8 or gone.wait(PATIENCE)
-            return measured(lots, test)
+            return measured(rng, test)
 
         worker = threading.Thread(target=work)
         worker.start()

@@ -28,8 +28,8 @@ class Bench:
     """One fresh, noisy measurement."""
 
     def __init__(self, seed: int) -> None:
-        self.lots = random.Random(seed)
+        self.rng = random.Random(seed)
 
     def __call__(self, params: Mapping[str, Any], metric: str) -> float:
         mean = truth(params, metric)
-        return self.lots.gauss(mean, 1.0) if metric == "latency" else float(self.lots.random() < mean)
+        return self.rng.gauss(mean, 1.0) if metric == "latency" else float(self.rng.random() < mean)

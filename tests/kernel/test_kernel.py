@@ -101,3 +101,20 @@ def test_the_cached_name_changes_with_a_helper_in_another_file() -> None:
 def test_importing_policies_does_not_import_numba() -> None:
     assert compiling.is_kernel(helper)
     assert not compiling.is_kernel(len)
+
+
+def test_a_docstring_is_not_part_of_what_is_compiled() -> None:
+    def one(x: float) -> float:
+        """Some words."""
+        return x + 1.0
+
+    def same(x: float) -> float:
+        """Other words."""
+        return x + 1.0
+
+    def other(x: float) -> float:
+        """Some words."""
+        return x + 2.0
+
+    same.__qualname__ = other.__qualname__ = one.__qualname__
+    assert fingerprint(one, {}) == fingerprint(same, {}) != fingerprint(other, {})

@@ -51,16 +51,16 @@ def watched(plan: ba.Plan, kind: type[Policy], seed: int, max_tests: int) -> Ite
     policy = kind(new_setting(plan, plan.delta, plan.bound), *shape, seed=seed)
     if isinstance(policy, KernelPolicy):
         policy.compile()
-    lots, means = np.random.default_rng(seed), plan.true_means()
+    rng, means = np.random.default_rng(seed), plan.true_means()
     decision: Any = list(np.ndindex(shape))
     while isinstance(decision, list) and policy.spent[0] < max_tests:
         batch = np.array(decision)
         true = means[batch[:, 0], batch[:, 1]]
         noise = plan.noises[0]
-        values = lots.normal(true, noise.scale)
+        values = rng.normal(true, noise.scale)
         if not isinstance(noise, ba.Gaussian):
             low, high = noise.range
-            values = low + (high - low) * (lots.random(len(true)) < (true - low) / (high - low))
+            values = low + (high - low) * (rng.random(len(true)) < (true - low) / (high - low))
         ends = np.zeros(len(batch), np.int8)
         ends[-1] = 1
         decision = policy.advance(batch, values, ends)
@@ -139,7 +139,7 @@ def test_the_confidence_of_a_certified_answer_is_what_was_promised(
 @pytest.mark.parametrize("policy", sorted(all_policies()))
 def test_a_live_study_shows_one_confidence_everywhere(policy: str) -> None:
     plan = dataclasses.replace(ENDING["plain"], policy=policy)
-    study, lots = ba.Study.create(plan, storage=":memory:", seed=3), np.random.default_rng(3)
+    study, rng = ba.Study.create(plan, storage=":memory:", seed=3), np.random.default_rng(3)
     means = dict(zip(plan.arm_names, plan.true_means(), strict=True))
     for k in range(10_000):
         status = study.status() if k % 10 == 0 or study.done else None
@@ -149,7 +149,7 @@ def test_a_live_study_shows_one_confidence_everywhere(policy: str) -> None:
         if study.done:
             break
         for test in study.ask(4):
-            study.tell(test, float(lots.normal(means[test.arm][plan.metrics.index(test.metric)], 1.0)))
+            study.tell(test, float(rng.normal(means[test.arm][plan.metrics.index(test.metric)], 1.0)))
     answer = study.answer
     assert answer is not None
     assert status is not None
@@ -302,11 +302,11 @@ def test_the_guarantee_says_what_is_certain() -> None:
 def test_a_live_study_that_spends_its_budget_says_what_is_certain() -> None:
     plan = plan_of([[2.0, -2.0], [1.9, -2.0], [0.0, -2.0], [3.0, 2.0]], delta=0.05)
     plan = dataclasses.replace(plan, budget=ba.Budget(tests=400))
-    study, lots = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(1)
+    study, rng = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(1)
     means = dict(zip(plan.arm_names, plan.true_means(), strict=True))
     while tests := study.ask(8):
         for test in tests:
-            study.tell(test, float(lots.normal(means[test.arm][plan.metrics.index(test.metric)], 1.0)))
+            study.tell(test, float(rng.normal(means[test.arm][plan.metrics.index(test.metric)], 1.0)))
     answer, status = study.answer, study.status()
     assert answer is not None
     assert answer.state == status.state == "budget_spent"

@@ -183,11 +183,11 @@ def told(kind: type[Policy], engine: str, plan: ba.Plan, rounds: list[list[float
 def test_results_that_contradict_one_another_do_not_make_arms_infeasible(kind: type[Policy], engine: str) -> None:
     """Without constraints every arm is feasible, whatever the values: an eliminated arm must not beat the last one."""
     plan = ba.Plan(arms=("a", "b", "c"), objective=ba.maximize("p", noise=ba.Gaussian(1.0)), bound="mixture")
-    lots = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     for scale in (1.0, 1e3, 1e12, 1e17):
         for _ in range(40):
             policy = kind(new_setting(plan, 0.05, "mixture"), 3, 1)
-            stop = going_on(policy, engine, lambda *_: float(lots.choice([-1.0, 0.0, 1.0])) * scale, rounds=12)  # noqa: B023
+            stop = going_on(policy, engine, lambda *_: float(rng.choice([-1.0, 0.0, 1.0])) * scale, rounds=12)  # noqa: B023
             assert stop is None or stop.arm is not None
 
 

@@ -33,19 +33,19 @@ SCRIPT = [sys.executable, "-m", "tests.storage.test_concurrency"]
 
 def work(url: str, worker: int, folder: str) -> None:
     """Ask and tell until the study is done; write down what was handed out when, and what was told."""
-    lots = random.Random(worker)
+    rng = random.Random(worker)
     study = ba.Study.open("raced", storage=url)
     handed, told = [], []
     while not study.done:
-        lease = lots.choice([0.2, 100.0])
+        lease = rng.choice([0.2, 100.0])
         before = time.time()
-        tests = study.ask(lots.randint(1, 5), lease=lease)
+        tests = study.ask(rng.randint(1, 5), lease=lease)
         after = time.time()
         if not tests:
             time.sleep(0.01)
         for test in tests:
             # Some are forgotten, and go to another worker when the lease has run out.
-            kept = lease > 1 or lots.random() < 0.8
+            kept = lease > 1 or rng.random() < 0.8
             handed.append([test.id, before, after, lease])
             if kept:
                 # On a busy machine it may be somebody else's by now.

@@ -43,9 +43,9 @@ ENDS = {
 
 
 def measuring(plan: ba.Plan, seed: int = 1) -> Measure:
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     means = dict(zip(plan.arm_names, plan.true_means(), strict=True))
-    return lambda test: float(lots.normal(means[test.arm][plan.metrics.index(test.metric)], SIGMA))
+    return lambda test: float(rng.normal(means[test.arm][plan.metrics.index(test.metric)], SIGMA))
 
 
 def run(study: ba.Study, measure: Measure, at_most: int = 10**6) -> int:

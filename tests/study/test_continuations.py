@@ -98,7 +98,7 @@ def test_costs_are_those_still_to_come() -> None:
 
 
 class OneByOne(Policy):
-    """Plain Python, with lots: tests streams at random until the means are known to a hundredth."""
+    """Plain Python, with rng: tests streams at random until the means are known to a hundredth."""
 
     name = "one-by-one"
 
@@ -112,10 +112,10 @@ class OneByOne(Policy):
 def test_a_policy_in_plain_python() -> None:
     plan = ba.instance("exp1-a")
     study = OneByOne(new_setting(plan, plan.delta, plan.bound), len(plan.arms), len(plan.metrics), seed=1)
-    lots = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(20):
         for arm, metric in np.ndindex(study.streams.counts.shape):
-            study.tell(arm, metric, float(lots.normal(plan.true_means()[arm, metric], 1.0)))
+            study.tell(arm, metric, float(rng.normal(plan.true_means()[arm, metric], 1.0)))
     study.propose()
     before, state = copied(study.streams), study.random.bit_generator.state
     seen = simulate_continuations(plan, study, runs=8)

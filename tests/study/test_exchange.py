@@ -245,21 +245,21 @@ def test_an_export_read_into_a_new_study_gives_the_same_answer(policy: str, seed
         constraints=[ba.at_least("heat", 3, noise=ba.Gaussian(1.0))],
     )
     study = ba.Study.create(problem, policy=policy, storage=":memory:")
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     held: list[ba.Test] = []
     told: list[ba.Test] = []
     while not study.done:
         held += study.ask(7)
-        for place in sorted(lots.permutation(len(held))[: lots.integers(1, 9)], reverse=True):
+        for place in sorted(rng.permutation(len(held))[: rng.integers(1, 9)], reverse=True):
             test = held.pop(int(place))
-            if lots.random() < 0.05:
+            if rng.random() < 0.05:
                 study.abandon(test, "spilled")
                 continue
             which = study.plan.metrics.index(test.metric)
-            study.tell(test, lots.normal(MEANS[test.arm][which], (0.3, 1.0)[which]))
+            study.tell(test, rng.normal(MEANS[test.arm][which], (0.3, 1.0)[which]))
             told.append(test)
-        if lots.random() < 0.02:
-            study.correct(told[len(told) // 2], 4.0 + lots.random(), "typo")
+        if rng.random() < 0.02:
+            study.correct(told[len(told) // 2], 4.0 + rng.random(), "typo")
     for test in held:
         study.tell(test, 1.0)
     assert study.answer is not None

@@ -278,18 +278,18 @@ def test_any_plan_is_refused_by_name_or_can_be_run(data: dict[str, Any], policy:
         answer = int(outcomes.outcomes.answers[0])
         assert (None if answer < 0 else answer) in right
     study = ba.Study.create(plan, storage=":memory:", seed=seed)
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     told = 0
     while told < 40 and (tests := study.ask(5)):
         for test in tests:
             arm, metric = study.arm_number(test.arm), study.metric_number(test.metric)
             mean, sigma = job.nature.mean[arm, metric], plan.noises[metric].scale
             if isinstance(plan.noises[metric], ba.Gaussian):
-                value = float(to_user(plan, job.setting, metric, mean + sigma * lots.standard_normal()))
+                value = float(to_user(plan, job.setting, metric, mean + sigma * rng.standard_normal()))
                 value = min(max(value, -1e50), 1e50)
             else:
                 low, high = plan.noises[metric].range
-                value = high if lots.random() < mean else low
+                value = high if rng.random() < mean else low
             study.tell(test, value)
             told += 1
     status, answer_now = study.status(), study.answer

@@ -53,13 +53,13 @@ def plan_at(offset: float, goal: str, side: str, kind: str, policy: str) -> ba.P
     )
 
 
-def measured(plan: ba.Plan, test: ba.Test, lots: np.random.Generator) -> float:
+def measured(plan: ba.Plan, test: ba.Test, rng: np.random.Generator) -> float:
     """On the grid, and for bounded values at one of the ends: the hardest, and exact."""
     mean = plan.true_means()[plan.arm_names.index(test.arm), plan.metrics.index(test.metric)]
     low, high = plan.noises[0].range
     if math.isfinite(low):
-        return high if lots.random() < mean - low else low
-    return on_grid(mean + on_grid(SIGMA * lots.standard_normal()))
+        return high if rng.random() < mean - low else low
+    return on_grid(mean + on_grid(SIGMA * rng.standard_normal()))
 
 
 @pytest.fixture(params=["interpreted", "compiled"])
@@ -90,13 +90,13 @@ def test_a_live_study_far_from_0(policy: str, goal: str, kind: str, engine: str,
     near, far = (plan_at(offset, goal, SIDES[goal], kind, policy) for offset in (0.0, OFFSET))
     urls = [str(tmp_path / name) for name in ("near.db", "far.db")]
     studies = [ba.Study.create(plan, storage=url) for plan, url in zip((near, far), urls, strict=True)]
-    lots, told = np.random.default_rng(3), 0
+    rng, told = np.random.default_rng(3), 0
     while True:
         tests = [study.ask(8) for study in studies]
         assert tests[0] == tests[1]
         if not tests[0]:
             break
-        values = [measured(near, test, lots) for test in tests[0]]
+        values = [measured(near, test, rng) for test in tests[0]]
         studies[0].tell_many(list(zip(tests[0], values, strict=True)))
         studies[1].tell_many([(test, value + OFFSET) for test, value in zip(tests[1], values, strict=True)])
         told += len(tests[0])
@@ -137,10 +137,10 @@ def test_what_remains_of_a_study_far_from_0(policy: str) -> None:
     found = []
     for offset in (0.0, OFFSET):
         plan = plan_at(offset, "minimize", "at_least", "gaussian", policy)
-        study, lots = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(3)
+        study, rng = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(3)
         for _ in range(4):
             for test in study.ask(8):
-                study.tell(test, measured(plan, test, lots))
+                study.tell(test, measured(plan, test, rng))
         found.append(study.forecast(runs=40))
     near, far = found
     assert near is not None
@@ -228,10 +228,10 @@ def test_sums_of_ten_million_results() -> None:
     policy = find_policy("racing")(new_setting(plan, 0.05, "paper"), 2, 1)
     assert isinstance(policy, KernelPolicy)
     policy.compile()
-    lots, exact, part = np.random.default_rng(6), 0.0, 10**6
+    rng, exact, part = np.random.default_rng(6), 0.0, 10**6
     tests, ends = np.zeros((part, 2), np.int64), np.zeros(part, np.int8)
     for _ in range(10):
-        deviations = lots.standard_normal(part)
+        deviations = rng.standard_normal(part)
         values = 1e6 + deviations
         exact += math.fsum(values - 1e6)
         policy.advance(tests, values, ends)
@@ -242,10 +242,10 @@ def test_sums_of_ten_million_results() -> None:
 
 def test_words_show_the_digits_that_matter() -> None:
     plan = dataclasses.replace(plan_at(OFFSET, "maximize", "at_most", "gaussian", "certify"), name="far")
-    study, lots = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(1)
+    study, rng = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(1)
     while tests := study.ask(8):
         for test in tests:
-            study.tell(test, measured(plan, test, lots))
+            study.tell(test, measured(plan, test, rng))
     answer = study.answer
     assert answer is not None
     reason = answer.reasons["unsafe"]

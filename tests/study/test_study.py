@@ -119,17 +119,17 @@ def test_rounds_and_waiting() -> None:
 
 def test_planning_ahead_does_not_change_what_the_record_says(tmp_path: Path) -> None:
     """Told out of order and many at a time, the answer is that of the record read afresh."""
-    lots = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     study = ba.Study.create(two_arms(delta=0.01), storage=tmp_path / "s.db")
     means = {"a": {"gain": 1.0, "harm": 0.3}, "b": {"gain": 0.0, "harm": 0.3}}
     out: list[ba.Test] = []
     while not study.done:
-        out += study.ask(int(lots.integers(1, 12)))
-        for _ in range(int(lots.integers(1, 12))):
+        out += study.ask(int(rng.integers(1, 12)))
+        for _ in range(int(rng.integers(1, 12))):
             if out:
-                test = out.pop(int(lots.integers(len(out))))
+                test = out.pop(int(rng.integers(len(out))))
                 mean = means[test.arm][test.metric]
-                value = lots.normal(mean) if test.metric == "gain" else float(lots.random() < mean)
+                value = rng.normal(mean) if test.metric == "gain" else float(rng.random() < mean)
                 study.tell(test, value)
     again = ba.Study.open("study", storage=tmp_path / "s.db")
     assert again.answer == study.answer
@@ -188,14 +188,14 @@ def test_results_measured_without_asking() -> None:
 @pytest.mark.parametrize("policy", sorted(all_policies()))
 def test_streams_may_be_tested_in_any_order(policy: str) -> None:
     """Many results of some streams before the first of others; then the study goes on as usual."""
-    lots = np.random.default_rng(8)
+    rng = np.random.default_rng(8)
     means = {"a": {"gain": 3.0, "harm": 0.0}, "b": {"gain": 0.0, "harm": 0.0}, "c": {"gain": 6.0, "harm": 1.0}}
     plan = dataclasses.replace(two_arms(policy=policy, delta=1e-4), arms=tuple(ba.Arm(name) for name in means))
     study = ba.Study.create(plan, storage=":memory:")
 
     def value(arm: str, metric: str) -> float:
         mean = means[arm][metric]
-        return float(lots.normal(mean)) if metric == "gain" else mean
+        return float(rng.normal(mean)) if metric == "gain" else mean
 
     study.add([("c", "harm", value("c", "harm")) for _ in range(60)])
     study.add([("a", "harm", value("a", "harm")) for _ in range(60)])
@@ -238,16 +238,16 @@ def test_results_by_arrival(tmp_path: Path) -> None:
     study = ba.Study.create(plan, storage=tmp_path / "s.db")
     assert '"order": "arrival"' in plan.to_json()
     forgotten = study.ask(2, days=math.inf)
-    lots = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     means = {"a": {"gain": 2.0, "harm": 0.1}, "b": {"gain": 0.0, "harm": 0.1}}
     out: list[ba.Test] = []
     while not study.done:
-        out += study.ask(int(lots.integers(1, 9)))
-        for _ in range(int(lots.integers(1, 9))):
+        out += study.ask(int(rng.integers(1, 9)))
+        for _ in range(int(rng.integers(1, 9))):
             if out:
-                test = out.pop(int(lots.integers(len(out))))
+                test = out.pop(int(rng.integers(len(out))))
                 mean = means[test.arm][test.metric]
-                study.tell(test, lots.normal(mean) if test.metric == "gain" else float(lots.random() < mean))
+                study.tell(test, rng.normal(mean) if test.metric == "gain" else float(rng.random() < mean))
         assert study.status().waiting == 0
     again = ba.Study.open("study", storage=tmp_path / "s.db")
     assert again.answer == study.answer
@@ -365,12 +365,10 @@ def test_what_is_not_there() -> None:
 def test_forecast_of_what_remains() -> None:
     study = ba.Study.create(two_arms(), storage=":memory:")
     assert study.forecast() is None
-    lots = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(10):
         for test in study.ask(4):
-            study.tell(
-                test, float(lots.normal(test.arm == "a")) if test.metric == "gain" else float(lots.random() < 0.3)
-            )
+            study.tell(test, float(rng.normal(test.arm == "a")) if test.metric == "gain" else float(rng.random() < 0.3))
     before = study.status()
     outlook = study.forecast(runs=40)
     assert outlook is not None

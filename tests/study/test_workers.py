@@ -229,12 +229,12 @@ def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> No
     )
     certified = 0
     for seed in range(studies):
-        lots = random.Random(seed)
+        rng = random.Random(seed)
 
-        def crashing(arm: str, metric: str, lots: random.Random = lots) -> float:
-            if metric == "crash" and lots.random() < 0.3:
+        def crashing(arm: str, metric: str, rng: random.Random = rng) -> float:
+            if metric == "crash" and rng.random() < 0.3:
                 raise RuntimeError("segmentation fault")
-            return 0.0 if metric == "crash" else lots.gauss(0.0, 1.0)
+            return 0.0 if metric == "crash" else rng.gauss(0.0, 1.0)
 
         with pytest.raises(ba.MeasurementFailed):
             ba.identify(problem, crashing, delta=0.05)
@@ -256,7 +256,7 @@ def test_adverse_results_that_take_long_are_heard(studies: int, at_most: int) ->
     )
     wrong = 0
     for seed in range(studies):
-        lots, clock = random.Random(seed), itertools.count(0.0, heartbeat._EVERY)
+        rng, clock = random.Random(seed), itertools.count(0.0, heartbeat._EVERY)
         storage = SQLStorage(":memory:", create=True)
         ba.Study.create(problem, delta=0.05, storage=storage)
         pair = [ba.Study.open("study", storage=storage, holder=name) for name in ("ann", "bob")]
@@ -268,7 +268,7 @@ def test_adverse_results_that_take_long_are_heard(studies: int, at_most: int) ->
                 task = under_way[k]
                 if task is None and (asked := worker.ask(1, lease=heartbeat.LEASE)):
                     crash = asked[0].metric == "crash"
-                    value = float(lots.random() < 0.6) if crash else lots.gauss(0.0, 1.0)
+                    value = float(rng.random() < 0.6) if crash else rng.gauss(0.0, 1.0)
                     under_way[k] = (now + (60.0 if crash and value else 1.0), asked[0], value)
                 elif task is not None and task[0] <= now:
                     # Accepted without complaint: a living holder's result always counts.

@@ -45,7 +45,7 @@ def test_every_deed_is_found_once_done_and_once_repeated(deed: Deed, database_ur
     _, mark = here.next()
     with opened(database_url) as storage:
         place = Here(storage, here.name, mark)
-        facts = deed.prepare(place, here.lots, mark)
+        facts = deed.prepare(place, here.rng, mark)
 
         def found() -> int:
             return deed.found(Seen.of(ba.Study.open(here.name, storage=storage)), facts)
@@ -106,7 +106,7 @@ def test_what_must_not_be_is_found(deed: Deed, kind: str, tmp_path: Path) -> Non
     _, mark = here.next()
     with opened(here.url) as storage:
         place = Here(storage, here.name, mark)
-        facts = deed.prepare(place, here.lots, mark)
+        facts = deed.prepare(place, here.rng, mark)
         deed.do(place, facts)
     here.settle(deed, facts, mark, answered=True)
     assert getattr(here.row, kind) == 1
@@ -119,7 +119,7 @@ def test_what_is_lost_later_is_found(tmp_path: Path) -> None:
     deed, mark = here.next()
     with opened(here.url) as storage:
         place = Here(storage, here.name, mark)
-        facts = deed.prepare(place, here.lots, mark)
+        facts = deed.prepare(place, here.rng, mark)
         deed.do(place, facts)
     here.settle(deed, facts, mark, answered=True)
     with opened(here.url) as storage:

@@ -213,11 +213,11 @@ def draw_worlds(plan: Plan, count: int, seed: int) -> list[World]:
         return [World(_with_means(plan, low), seed)]
     worlds = []
     for number in range(count):
-        lots = np.random.default_rng((seed, number))
+        rng = np.random.default_rng((seed, number))
         # Draw for means without a range, too, so that another mean's range does not change the draws.
-        share = lots.random(low.shape)
+        share = rng.random(low.shape)
         means = np.clip((1.0 - share) * low + share * high, low, high)
-        worlds.append(World(_with_means(plan, means), int(lots.integers(2**63, dtype=np.uint64))))
+        worlds.append(World(_with_means(plan, means), int(rng.integers(2**63, dtype=np.uint64))))
     return worlds
 
 

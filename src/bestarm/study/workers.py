@@ -111,10 +111,10 @@ def identify(
 
     >>> import random
     >>> import bestarm as ba
-    >>> lots = random.Random(1)
+    >>> rng = random.Random(1)
     >>> problem = ba.Problem(arms=["red", "blue"], objective=ba.maximize("clicks", noise=ba.Bernoulli()))
     >>> rates = {"red": 0.2, "blue": 0.7}
-    >>> answer = ba.identify(problem, lambda arm, metric: lots.random() < rates[arm], delta=0.05)
+    >>> answer = ba.identify(problem, lambda arm, metric: rng.random() < rates[arm], delta=0.05)
     >>> answer.arm
     'blue'
     """

@@ -49,7 +49,7 @@ def _workers(row: Row, url: str, folder: Path, seed: int, times: int, until: flo
         row.complain(kind, text)
 
 
-def _disks(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> None:
+def _disks(row: Row, folder: Path, rng: random.Random, times: int, until: float) -> None:
     kinds: list[disks.Kind] = ["limit"]
     (folder / "mounted").mkdir(parents=True)
     if disks.can_mount(folder / "mounted"):
@@ -59,7 +59,7 @@ def _disks(row: Row, folder: Path, lots: random.Random, times: int, until: float
     while row.goes_on(times, until):
         place = folder / str(row.times)
         place.mkdir()
-        wrong = disks.run(kinds[row.times % len(kinds)], place, 600.0, lots.randrange(120_000, 250_000))
+        wrong = disks.run(kinds[row.times % len(kinds)], place, 600.0, rng.randrange(120_000, 250_000))
         row.times += 1
         for kind, text in wrong:
             row.complain(kind, text)

@@ -50,7 +50,7 @@ def _place(url: str, name: str, mark: int) -> Iterator[Here]:
 def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, fault: tuple[Fault, Fault]) -> None:
     """Prepare it over a good connection, do it over another one while that breaks, and see what happened."""
     start, mend = fault
-    facts = deed.prepare(before, trials.lots, mark)
+    facts = deed.prepare(before, trials.rng, mark)
     if isinstance(place, Here):
         place.study.request = f"key {mark}"
     came = start()
@@ -67,9 +67,9 @@ def _break(trials: Trials, deed: Deed, mark: int, before: Place, place: Place, f
     trials.settle(deed, facts, mark, answered, struck=struck)
 
 
-def _later(lots: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
+def _later(rng: random.Random, act: Callable[[], object]) -> tuple[Fault, Fault]:
     """Do the act at some moment during a call, in its own thread. Returns a way to wait for its end."""
-    pause = lots.uniform(0.0, _TYPICAL)
+    pause = rng.uniform(0.0, _TYPICAL)
 
     def wait_and_act() -> None:
         time.sleep(pause)
@@ -83,7 +83,7 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
     """The server is killed, or stops at once, at some moment during a call, and starts again."""
 
     def crash() -> None:
-        if trials.lots.random() < 0.5:
+        if trials.rng.random() < 0.5:
             server.kill()
         else:
             server.stop("immediate")
@@ -92,15 +92,15 @@ def crash_servers(trials: Trials, server: PostgresServer, times: int, until: flo
     while trials.row.goes_on(times, until):
         deed, mark = trials.next()
         with _place(trials.url, trials.name, mark) as place:
-            _break(trials, deed, mark, place, place, _later(trials.lots, crash))
+            _break(trials, deed, mark, place, place, _later(trials.rng, crash))
     trials.finish()
 
 
-def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, silent: bool) -> tuple[Fault, Fault]:
+def _line_fault(rng: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, silent: bool) -> tuple[Fault, Fault]:
     """One way or another to break a connection, and to mend it."""
-    said = lots.choice(words)
+    said = rng.choice(words)
     start: Fault
-    start, join = _later(lots, proxy.cut)
+    start, join = _later(rng, proxy.cut)
 
     def mend() -> None:
         # In the end every connection is cut. Otherwise a server would keep the locks of a silent client.
@@ -110,7 +110,7 @@ def _line_fault(lots: random.Random, proxy: Proxy, words: tuple[bytes, ...], *, 
         proxy.resume()
 
     ways: list[Fault] = [lambda: proxy.cut_after(said), lambda: proxy.cut_before(said), start]
-    begin = (lambda: proxy.silence_after(said)) if silent else lots.choice(ways)
+    begin = (lambda: proxy.silence_after(said)) if silent else rng.choice(ways)
     return begin, mend
 
 
@@ -121,7 +121,7 @@ def break_lines(trials: Trials, server: PostgresServer, times: int, until: float
         url = f"{head.rpartition('@')[0]}@127.0.0.1:{proxy.port}/{database}{LIMITS}"
         while trials.row.goes_on(times, until):
             deed, mark = trials.next()
-            fault = _line_fault(trials.lots, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
+            fault = _line_fault(trials.rng, proxy, (b"COMMIT",) if silent else _STATEMENTS, silent=silent)
             with _place(trials.url, trials.name, mark) as before, _place(url, trials.name, mark) as place:
                 _break(trials, deed, mark, before, place, fault)
             proxy.cut()
@@ -155,7 +155,7 @@ def break_requests(trials: Trials, times: int, until: float, *, silent: bool) ->
     ):
         while trials.row.goes_on(times, until):
             deed, mark = trials.next()
-            fault = _line_fault(trials.lots, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
+            fault = _line_fault(trials.rng, proxy, (b"POST /api", b"HTTP/1.1 2"), silent=silent)
             before, place = (_There(sound, one, trials.name, mark) for one in (sound, client))
             _break(trials, deed, mark, before, place, fault)
             proxy.cut()

@@ -21,12 +21,12 @@ from bestarm.testing.torture.results import Row
 RESULTS = 300
 
 
-def new_database(path: Path, lots: random.Random) -> None:
+def new_database(path: Path, rng: random.Random) -> None:
     """A closed database with a study of a few hundred results."""
     study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path)
     arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
     for k in range(10):
-        study.add([(lots.choice(arms), lots.choice(metrics), lots.gauss(0.0, 1.0)) for _ in range(RESULTS // 10)])
+        study.add([(rng.choice(arms), rng.choice(metrics), rng.gauss(0.0, 1.0)) for _ in range(RESULTS // 10)])
         study.tell(study.ask(1, lease=1000.0)[0], float(k))
     study.storage.close()
 
@@ -48,30 +48,30 @@ def reading(path: Path) -> str:
         storage.close()
 
 
-def changed(data: bytes, lots: random.Random) -> bytes:
+def changed(data: bytes, rng: random.Random) -> bytes:
     """The bytes with some changed: a few anywhere, or a sector of zeros or of noise."""
     damaged = bytearray(data)
-    kind = lots.randrange(3)
+    kind = rng.randrange(3)
     if kind == 0:
-        for _ in range(lots.choice([1, 2, 8])):
-            damaged[lots.randrange(len(damaged))] ^= lots.randint(1, 255)
+        for _ in range(rng.choice([1, 2, 8])):
+            damaged[rng.randrange(len(damaged))] ^= rng.randint(1, 255)
     else:
-        first = lots.randrange(len(damaged) // 512) * 512
-        damaged[first : first + 512] = bytes(512) if kind == 1 else lots.randbytes(512)
+        first = rng.randrange(len(damaged) // 512) * 512
+        damaged[first : first + 512] = bytes(512) if kind == 1 else rng.randbytes(512)
     return bytes(damaged)
 
 
-def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> Counter[str]:
+def run(row: Row, folder: Path, rng: random.Random, times: int, until: float) -> Counter[str]:
     """Damage a database again and again, and count the outcomes."""
     whole = folder / "whole.db"
-    new_database(whole, lots)
+    new_database(whole, rng)
     data, right = whole.read_bytes(), reading(whole)
     path, came = folder / "damaged.db", Counter[str]()
     while row.goes_on(times, until):
         row.times += 1
         for rest in folder.glob("damaged.db*"):
             rest.unlink()
-        path.write_bytes(changed(data, lots))
+        path.write_bytes(changed(data, rng))
         try:
             said = reading(path)
             came["read right" if said == right else "read as something else"] += 1

@@ -86,7 +86,7 @@ def _asked(place: Place, count: int) -> list[int]:
 # ------------------------------------------------------------------------------------------------- one by one
 
 
-def _prepare_create(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_create(place: Place, rng: random.Random, mark: int) -> Facts:
     return {"name": f"made {mark}"}
 
 
@@ -98,8 +98,8 @@ def _create(place: Place, facts: Facts) -> object:
         return None
 
 
-def _prepare_ask(place: Place, lots: random.Random, mark: int) -> Facts:
-    return {"n": lots.randint(1, 3), "key": f"key {mark}", "holder": holder(mark)}
+def _prepare_ask(place: Place, rng: random.Random, mark: int) -> Facts:
+    return {"n": rng.randint(1, 3), "key": f"key {mark}", "holder": holder(mark)}
 
 
 def _ask(place: Place, facts: Facts) -> object:
@@ -112,7 +112,7 @@ def _found_asked(seen: Seen, facts: Facts) -> int:
     return 0 if held == 0 else 1 if held <= facts["n"] else 2
 
 
-def _prepare_tell(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_tell(place: Place, rng: random.Random, mark: int) -> Facts:
     [test] = _asked(place, 1)
     return {"test": test, "value": value(mark)}
 
@@ -125,7 +125,7 @@ def _found_told(seen: Seen, facts: Facts) -> int:
     return seen.outcomes(facts["test"]).count(facts["value"])
 
 
-def _prepare_many(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_many(place: Place, rng: random.Random, mark: int) -> Facts:
     return {"results": [[test, value(mark, k)] for k, test in enumerate(_asked(place, 4))]}
 
 
@@ -137,9 +137,9 @@ def _found_many(seen: Seen, facts: Facts) -> int:
     return _same([seen.outcomes(test).count(number) for test, number in facts["results"]])
 
 
-def _prepare_add(place: Place, lots: random.Random, mark: int, count: int = 3) -> Facts:
+def _prepare_add(place: Place, rng: random.Random, mark: int, count: int = 3) -> Facts:
     arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
-    rows = [[lots.choice(arms), lots.choice(metrics), value(mark, k)] for k in range(count)]
+    rows = [[rng.choice(arms), rng.choice(metrics), value(mark, k)] for k in range(count)]
     return {"rows": rows, "key": f"key {mark}"}
 
 
@@ -151,8 +151,8 @@ def _found_added(seen: Seen, facts: Facts) -> int:
     return _same([seen.given[number] for _, _, number in facts["rows"]])
 
 
-def _prepare_import(place: Place, lots: random.Random, mark: int) -> Facts:
-    return _prepare_add(place, lots, mark, lots.choice([20, 60, 200]))
+def _prepare_import(place: Place, rng: random.Random, mark: int) -> Facts:
+    return _prepare_add(place, rng, mark, rng.choice([20, 60, 200]))
 
 
 def _import(place: Place, facts: Facts) -> object:
@@ -163,7 +163,7 @@ def _import(place: Place, facts: Facts) -> object:
         return None
 
 
-def _prepare_correct(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_correct(place: Place, rng: random.Random, mark: int) -> Facts:
     [test] = _asked(place, 1)
     place.study.tell(test, value(mark, 1))
     return {"test": test, "value": value(mark)}
@@ -173,7 +173,7 @@ def _correct(place: Place, facts: Facts) -> object:
     return place.study.correct(facts["test"], facts["value"], "misread")
 
 
-def _prepare_one(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_one(place: Place, rng: random.Random, mark: int) -> Facts:
     [test] = _asked(place, 1)
     return {"test": test, "holder": holder(mark), "reason": f"reason {mark}"}
 
@@ -190,7 +190,7 @@ def _fail(place: Place, facts: Facts) -> object:
     return place.study.fail(facts["test"], facts["reason"])
 
 
-def _prepare_release(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_release(place: Place, rng: random.Random, mark: int) -> Facts:
     """Somebody else's test, because freeing one's own is not noted."""
     [test] = place.other.ask(1, lease=LONG)
     return {"test": test.id, "holder": holder(mark)}
@@ -200,7 +200,7 @@ def _release(place: Place, facts: Facts) -> object:
     return place.study.release([facts["test"]])
 
 
-def _prepare_release_all(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_release_all(place: Place, rng: random.Random, mark: int) -> Facts:
     tests = place.other.ask(2, lease=LONG)
     return {"tests": [test.id for test in tests], "held_by": place.other.holder, "holder": holder(mark)}
 
@@ -225,11 +225,11 @@ def _times(place: Place, kind: str) -> int:
     return sum(event.kind == kind for event in place.study.log())
 
 
-def _prepare_archive(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_archive(place: Place, rng: random.Random, mark: int) -> Facts:
     return {"kind": "archived", "before": _times(place, "archived")}
 
 
-def _prepare_restore(place: Place, lots: random.Random, mark: int) -> Facts:
+def _prepare_restore(place: Place, rng: random.Random, mark: int) -> Facts:
     place.study.archive()
     return {"kind": "restored", "before": _times(place, "restored")}
 

@@ -26,24 +26,24 @@ def _done(first: int, size: int) -> Done:
     return Done(Piece(0, first, size), Chunk(outcomes, 0.01))
 
 
-def _append(path: Path, out: int, lots: random.Random) -> None:
+def _append(path: Path, out: int, rng: random.Random) -> None:
     record = Record(path, [_CELL], RUNS)
     spans = record.results[_CELL].missing()
     while True:
         first = spans[0][0]
-        size = min(lots.choice([1, 50, 2000]), spans[0][1] - first)
+        size = min(rng.choice([1, 50, 2000]), spans[0][1] - first)
         os.write(out, b"begin\n")
         record.append(_CELL, _done(first, size))
         os.write(out, f"{json.dumps([first, size])}\n".encode())
         spans = record.results[_CELL].missing()
 
 
-def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -> None:
+def run(row: Row, folder: Path, rng: random.Random, times: int, until: float) -> None:
     """Kill the process that appends; then read everything that was there before."""
     path, written, files = folder / "0.jsonl", [], 0
     while row.goes_on(times, until):
         reading, writing = os.pipe()
-        seed = lots.getrandbits(32)
+        seed = rng.getrandbits(32)
         child = os.fork()
         if not child:
             try:
@@ -54,7 +54,7 @@ def run(row: Row, folder: Path, lots: random.Random, times: int, until: float) -
         os.close(writing)
         with os.fdopen(reading, "rb") as said:
             first = said.readline()
-            time.sleep(lots.uniform(0.0, 0.01))
+            time.sleep(rng.uniform(0.0, 0.01))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             lines = [first, *said.read().splitlines()]

@@ -91,7 +91,7 @@ def _fork(work: Callable[[int], None]) -> tuple[int, int]:
 
 def kill_once(trials: Trials, deed: Deed, mark: int, *, after: float | None, statement: int | None) -> Died:
     """Let a child do it, and kill it `after` so many seconds or after a statement. With neither, let it live."""
-    seed = trials.lots.getrandbits(32)
+    seed = trials.rng.getrandbits(32)
     child, reading = _fork(lambda out: _child(trials, deed, mark, seed, statement, out))
     with os.fdopen(reading, "rb") as said:
         lines = [said.readline()]
@@ -120,10 +120,10 @@ def run(trials: Trials, kills: int, until: float) -> None:
     while trials.row.goes_on(kills, until):
         deed, mark = trials.next()
         after, statement = None, None
-        if trials.lots.random() < 0.5:
-            statement = trials.lots.randint(0, statements[deed.name])
+        if trials.rng.random() < 0.5:
+            statement = trials.rng.randint(0, statements[deed.name])
         else:
-            after = trials.lots.uniform(0.0, 1.2 * statistics.median(seconds[deed.name]))
+            after = trials.rng.uniform(0.0, 1.2 * statistics.median(seconds[deed.name]))
         died = kill_once(trials, deed, mark, after=after, statement=statement)
         if died.facts is None or died.error:
             trials.row.times += 1

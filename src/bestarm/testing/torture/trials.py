@@ -64,13 +64,13 @@ class Expected(NamedTuple):
 class Trials:
     """The trials of one fault on one database: which deed is next, on which study, and what is known about it."""
 
-    def __init__(self, row: Row, url: str, lots: random.Random, deeds: tuple[Deed, ...] = DEEDS) -> None:
+    def __init__(self, row: Row, url: str, rng: random.Random, deeds: tuple[Deed, ...] = DEEDS) -> None:
         self.row = row
         row.silent = row.done = row.repeated = 0
         self.is_remote = False
         """Whether deeds are done on a server, under keys that its client makes up."""
         self.url = url
-        self.lots = lots
+        self.rng = rng
         self._deeds = deeds
         self._queue: list[Deed] = []
         self._studies = 0
@@ -87,7 +87,7 @@ class Trials:
         self._left -= 1
         self._mark += 1
         if not self._queue:
-            self._queue = self.lots.sample(self._deeds, len(self._deeds))
+            self._queue = self.rng.sample(self._deeds, len(self._deeds))
         return self._queue.pop(), self._mark
 
     def _begin(self) -> None:
@@ -117,7 +117,7 @@ class Trials:
         row.by_deed[deed.name] += struck
         row.silent = (row.silent or 0) + (not answered)
         try:
-            repeats = not answered and not (self.is_remote and deed.has_own_key) and self.lots.random() < 0.5
+            repeats = not answered and not (self.is_remote and deed.has_own_key) and self.rng.random() < 0.5
             count = self._look(deed, facts, answered, goes_on=not repeats)
             row.done = (row.done or 0) + (not answered and count == 1)
             if repeats:

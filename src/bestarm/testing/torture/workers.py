@@ -53,14 +53,14 @@ def acknowledge(file: int, study: str, test: ba.Test, value: float) -> None:
     os.write(file, f"{json.dumps([study, test.id, value])}\n".encode())
 
 
-def _work(url: str, name: str, file: int, lots: random.Random) -> None:
+def _work(url: str, name: str, file: int, rng: random.Random) -> None:
     """Ask and tell, sometimes singly and sometimes in batches; now and then fail or give back."""
     study = ba.Study.open(name, storage=url)
     while not study.done:
-        tests = study.ask(lots.randint(1, 4), lease=0.3)
+        tests = study.ask(rng.randint(1, 4), lease=0.3)
         if not tests:
             time.sleep(0.02)
-        kind = lots.random()
+        kind = rng.random()
         if kind < 0.1 and tests:
             study.fail(tests.pop(), "exit status 1")
         elif kind < 0.2 and tests:
@@ -79,7 +79,7 @@ def _work(url: str, name: str, file: int, lots: random.Random) -> None:
                     acknowledge(file, name, test, value)
 
 
-def _tell_for_others(url: str, name: str, file: int, lots: random.Random) -> None:
+def _tell_for_others(url: str, name: str, file: int, rng: random.Random) -> None:
     """Tell whatever is pending, whoever holds it."""
     study = ba.Study.open(name, storage=url)
     while not study.done:
@@ -87,7 +87,7 @@ def _tell_for_others(url: str, name: str, file: int, lots: random.Random) -> Non
             value = measure(name, test)
             study.tell(test, value)
             acknowledge(file, name, test, value)
-        time.sleep(lots.uniform(0, 0.1))
+        time.sleep(rng.uniform(0, 0.1))
 
 
 def _fork(work: Callable[[str, str, int, random.Random], None], url: str, name: str, file: int, seed: int) -> int:
@@ -104,7 +104,7 @@ def _fork(work: Callable[[str, str, int, random.Random], None], url: str, name: 
 
 def kill_and_kill(url: str, acknowledged: str, kills: int, seed: int = 5, seconds: float = float("inf")) -> None:
     """Work on one study after another with processes that are killed, until there were enough kills."""
-    lots = random.Random(seed)
+    rng = random.Random(seed)
     file = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     until = time.monotonic() + seconds
     killed = finished = failed = studies = 0
@@ -117,11 +117,11 @@ def kill_and_kill(url: str, acknowledged: str, kills: int, seed: int = 5, second
         done = False
         while alive or not done:
             while not done and len(alive) < 4:
-                role = _tell_for_others if lots.random() < 0.2 else _work
-                alive.append(_fork(role, url, name, file, lots.getrandbits(32)))
-            time.sleep(lots.uniform(0, 0.05))
+                role = _tell_for_others if rng.random() < 0.2 else _work
+                alive.append(_fork(role, url, name, file, rng.getrandbits(32)))
+            time.sleep(rng.uniform(0, 0.05))
             if killed < kills and not done and time.monotonic() < until:
-                os.kill(lots.choice(alive), signal.SIGKILL)
+                os.kill(rng.choice(alive), signal.SIGKILL)
             for child in list(alive):
                 ended, status = os.waitpid(child, os.WNOHANG)
                 if ended:
