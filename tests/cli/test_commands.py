@@ -7,6 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def test_arguments_stand_in_one_order() -> None:
 
 
 @pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """What the entry points of other packages load, by name; an exception is raised."""
     loaded: dict[str, Any] = {}
 
@@ -62,7 +63,11 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr("bestarm.plugins.entry_points", entry_points)
     monkeypatch.setattr("bestarm.cli.app.discovery._may_be_installed", lambda: True)
-    return loaded
+    # Tests share the commands, which look for others only once; these must not be shared.
+    cached: Any = get_command
+    cached.cache_clear()
+    yield loaded
+    cached.cache_clear()
 
 
 @command(place=15, panel="Elsewhere")
