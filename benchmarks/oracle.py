@@ -17,9 +17,10 @@ from rich.table import Table
 import bestarm as ba
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Floats, Ints, Setting, Streams, add_test, conclude, every_stream
+from bestarm.noises.dispatch import scatter
 from bestarm.policies import certify
 from bestarm.policies.base import KernelPolicy, Kernels
-from bestarm.policies.certify import close_certificates, objective_scatter
+from bestarm.policies.certify import close_certificates
 from bestarm.policies.setting import true_references
 from bestarm.simulation.simulate import simulate
 
@@ -60,7 +61,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
                 promise = gain
                 chosen = metric
         if leader >= 0:
-            lead = (truth[leader, 0] + setting.tolerance - truth[arm, 0]) / objective_scatter(setting, truth[leader, 0])
+            lead = (truth[leader, 0] + setting.tolerance - truth[arm, 0]) / scatter(setting, 0, truth[leader, 0])
             n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
             share = n_leader / (n + n_leader)
             gain = max(lead, 0.0) ** 2 * max(share, 1.0 - share) ** 2 / setting.cost[0]

@@ -12,6 +12,7 @@ from bestarm.cli.doctor import examine
 from bestarm.plugins import load_plugin, plugins
 from bestarm.policies import all_policies, find_policy
 from bestarm.storage.opening import open_storage
+from tests.installed import install as put_package
 
 Install = Callable[[str, str], None]
 
@@ -32,11 +33,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     """Put a package on the path, as pip would: `install(entry_points, source of its module plugin_for_tests)`."""
 
     def put(entry_points: str, source: str) -> None:
-        information = tmp_path / "plugin_for_tests-1.0.dist-info"
-        information.mkdir()
-        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin-for-tests\nVersion: 1.0\n")
-        (information / "entry_points.txt").write_text(entry_points)
-        (tmp_path / "plugin_for_tests.py").write_text(source)
+        put_package(tmp_path, entry_points, name="plugin-for-tests", plugin_for_tests=source)
         monkeypatch.syspath_prepend(tmp_path)
 
     yield put

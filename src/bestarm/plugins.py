@@ -6,28 +6,22 @@ A package names what it adds in its `pyproject.toml`, in one of the `GROUPS`:
     my-policy = "my_package.my_policy:MyPolicy"
 
 `plugins` lists a group without loading anything, and never raises. A plug-in is loaded when somebody asks for it by
-name, so a broken one is in nobody else's way:
-
-    def find_color(name: str) -> Color:
-        if name in BUILT_IN:  # found without a look at any plug-in
-            return BUILT_IN[name]
-        color = load_plugin("bestarm.colors", name)  # InvalidInput if it is broken, None if there is none
-        if color is None:
-            raise InvalidInput(f"color = {name!r}: no such color; there are {', '.join([*BUILT_IN, *all_colors()])}")
-        return color
-
-    def all_colors() -> dict[str, Color]:
-        return BUILT_IN | {name: it.load() for name, it in plugins("bestarm.colors").items() if it.error is None}
-
-This module imports little, because the command line reads it before every command.
+name, so a broken one is in nobody else's way. `Registry` does that for classes, of which some are built in.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib
+import pkgutil
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from bestarm.errors import InvalidInput
+
+T = TypeVar("T")
 
 GROUPS = {
     "bestarm.policies": "policy",
@@ -55,11 +49,8 @@ class Plugin:
         loaded, error = self._tried()
         if error is None:
             return loaded
-        # Imported here: it is slow, and all is well most of the time.
-        from bestarm.validation import InvalidInput
-
         field = GROUPS.get(self.group, self.group)
-        raise InvalidInput(f"{field} = {self.name!r}: the plug-in {self.source} is broken: {error}")
+        raise InvalidInput(field, self.name, f"the plug-in {self.source} is broken: {error}")
 
     @property
     def error(self) -> str | None:
@@ -97,3 +88,50 @@ def load_plugin(group: str, name: str, check: Check | None = None) -> Any:
     """The plug-in of that name, loaded; None if there is none. Raises `InvalidInput` if it is broken."""
     plugin = plugins(group, check).get(name)
     return None if plugin is None else plugin.load()
+
+
+class Registry(Generic[T]):
+    """The classes of one kind that can be chosen by name: those in the modules of a package, and the plug-ins of the
+    group that has the package's name. Each class has a `name` of its own."""
+
+    def __init__(self, package: str, base: type, called: str) -> None:
+        self._package = package
+        self._base = base
+        self._called = called
+        """What to call the base class where a plug-in is not one of it."""
+
+    @functools.cached_property
+    def built_in(self) -> dict[str, type[T]]:
+        """The classes in the package."""
+        folder = importlib.import_module(self._package).__path__
+        modules = [importlib.import_module(f"{self._package}.{info.name}") for info in pkgutil.iter_modules(folder)]
+        return {
+            vars(item)["name"]: item
+            for module in modules
+            for item in vars(module).values()
+            if self._is_one(item) and item.__module__ == module.__name__ and "name" in vars(item)
+        }
+
+    def plugins(self) -> dict[str, Plugin]:
+        """Those of installed packages, broken ones too, except those with the name of a built-in one."""
+        found = plugins(self._package, self._complaint)
+        return {name: plugin for name, plugin in found.items() if name not in self.built_in}
+
+    def all(self) -> dict[str, type[T]]:
+        """Every class that can be chosen. Broken plug-ins are left out."""
+        working = {name: plugin.load() for name, plugin in self.plugins().items() if plugin.error is None}
+        return {**self.built_in, **working}
+
+    def find(self, name: str) -> type[T] | None:
+        """The class of that name, None if there is none. Raises `InvalidInput` if it is a plug-in and broken. Plug-ins
+        are looked for only if no built-in class has the name."""
+        if name in self.built_in:
+            return self.built_in[name]
+        plugin = self.plugins().get(name)
+        return None if plugin is None else plugin.load()
+
+    def _is_one(self, item: object) -> bool:
+        return isinstance(item, type) and issubclass(item, self._base)
+
+    def _complaint(self, loaded: object) -> str | None:
+        return None if self._is_one(loaded) else f"it is not a subclass of {self._called}"

@@ -151,6 +151,11 @@ def exact(number: float) -> str:
     return short if float(short) == number else repr(float(number))
 
 
+def is_boolean(data: object) -> bool:
+    """Whether it is True or False, Python's own or NumPy's."""
+    return isinstance(data, bool) or type(data).__name__ in ("bool", "bool_")
+
+
 def finite_number(data: object) -> float:
     """A finite number, and nothing that merely looks like one."""
     if isinstance(data, bool) or not isinstance(data, numbers.Real):

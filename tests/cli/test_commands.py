@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.installed import install
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -124,11 +125,8 @@ def test_the_doctor_sees_them(installed: dict[str, Any]) -> None:
 
 def test_an_installed_package_is_found(tmp_path: Path) -> None:
     """By the program itself, which looks only if it sees that there may be one."""
-    about = tmp_path / "hello-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{GROUP}]\nhello = hello:hello\n")
-    (tmp_path / "hello.py").write_text("def hello(name: str) -> None:\n    '''Greets.'''\n    print('hello', name)\n")
+    source = "def hello(name: str) -> None:\n    '''Greets.'''\n    print('hello', name)\n"
+    install(tmp_path, f"[{GROUP}]\nhello = hello:hello\n", hello=source)
     path = os.pathsep.join([str(tmp_path), *sys.path])
     program = [sys.executable, "-m", "bestarm", "hello", "you"]
     ended = subprocess.run(program, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)

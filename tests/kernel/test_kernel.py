@@ -116,5 +116,8 @@ def test_a_docstring_is_not_part_of_what_is_compiled() -> None:
         """Some words."""
         return x + 2.0
 
-    same.__qualname__ = other.__qualname__ = one.__qualname__
-    assert fingerprint(one, {}) == fingerprint(same, {}) != fingerprint(other, {})
+    functions: list[Any] = [one, same, other]
+    for function in functions:
+        function.__qualname__ = "one"
+    first, second, third = (fingerprint(function, {}) for function in functions)
+    assert first == second != third

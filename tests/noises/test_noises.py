@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.installed import install
 
 import bestarm as ba
 from bestarm.kernel.compile import written_out
@@ -83,9 +83,7 @@ def test_an_unknown_noise_is_refused_with_the_choices() -> None:
             ba.Objective("m", "maximize", stated)  # type: ignore[arg-type]
 
 
-def test_a_broken_plug_in_is_in_nobodys_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, install: Callable[..., None]
-) -> None:
+def test_a_broken_plug_in_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "[bestarm.noises]\nodd = no_such_module:Odd\nplain = math:pi\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert list(all_noises()) == ["bernoulli", "gaussian", "bounded"]

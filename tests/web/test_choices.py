@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.installed import install
 from tests.noises.bernstein import Bernstein
 
 from bestarm.noises import noise_choices
@@ -16,7 +17,6 @@ from bestarm.testing.patience import PATIENCE
 from bestarm.web import choices
 from bestarm.web.app import create_app
 from bestarm.web.description import describe
-from bestarm.web.models import Choices
 from bestarm.web.server import running
 
 
@@ -26,17 +26,13 @@ def install_policy(folder: Path, name: str) -> None:
         "from bestarm.policies.racing import Racing\n\n\nclass Mine(Racing):\n"
         f'    """Test whatever comes to mind. And more."""\n\n    name = "{name}"\n'
     )
-    (folder / "another_policy.py").write_text(code)
-    info = folder / "another_policy-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: another-policy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[bestarm.policies]\n{name} = another_policy:Mine\n")
+    install(folder, f"[bestarm.policies]\n{name} = another_policy:Mine\n", another_policy=code)
 
 
 def test_what_there_is_to_choose(tmp_path: Path) -> None:
     with running(str(tmp_path / "x.db")) as url:
         data = httpx.get(f"{url}/api/choices", timeout=PATIENCE).raise_for_status().json()
-    Choices.model_validate(data)
+    choices.Choices.model_validate(data)
     assert data["noises"] == noise_choices()
     assert {one["name"] for one in data["policies"]} == set(all_policies())
     assert all(one["sentence"].endswith(".") for part in ("policies", "bounds", "orders") for one in data[part])

@@ -176,12 +176,17 @@ def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
 
 def _plugins() -> Iterator[Finding]:
     """What other installed packages add."""
+    from bestarm.cli.app.discovery import command_plugins
     from bestarm.noises.registry import noise_plugins
     from bestarm.plugins import GROUPS, plugins
     from bestarm.policies import policy_plugins
 
-    # These two also check that it is a policy or a noise.
-    checked = {"bestarm.policies": policy_plugins, "bestarm.noises": noise_plugins}
+    # These also check that it is a policy, a noise or a command.
+    checked = {
+        "bestarm.policies": policy_plugins,
+        "bestarm.noises": noise_plugins,
+        "bestarm.commands": command_plugins,
+    }
     for group, kind in GROUPS.items():
         found = checked[group]() if group in checked else plugins(group)
         for name, plugin in found.items():

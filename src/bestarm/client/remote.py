@@ -27,7 +27,7 @@ from bestarm.study.names import HolderName, Numbering, Test, number_of, numbers_
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
 from bestarm.texts import quoted
-from bestarm.validation import UNSTATED, InvalidInput
+from bestarm.validation import UNSTATED, InvalidInput, is_boolean
 
 MOST_AT_ONCE = 10_000
 """Tests or results that the service takes in one request."""
@@ -290,7 +290,7 @@ def _named(test: Test | int) -> dict[str, Any]:
 
 def _number(value: object) -> float | bool:
     """A value as JSON can carry it. Whether the metric can take it is for the service to say."""
-    if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
+    if is_boolean(value):
         return bool(value)
     if not isinstance(value, numbers.Real):
         raise RefusedValue("value", value, "must be a number", shown=quoted(value))

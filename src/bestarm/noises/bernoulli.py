@@ -9,7 +9,7 @@ from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import Nature, NoiseModel
 from bestarm.noises.bounded import Bounded
-from bestarm.validation import value
+from bestarm.validation import is_boolean, value
 
 
 @kernel
@@ -50,8 +50,7 @@ class Bernoulli(NoiseModel):
 
     def read_value(self, value: object) -> object:
         # True and False are natural results of a yes-or-no test, and so are NumPy's.
-        is_boolean = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
-        return float(bool(value)) if is_boolean else value
+        return float(bool(value)) if is_boolean(value) else value
 
     def accepted_values(self) -> str:
         return "must be 0 or 1"

@@ -19,53 +19,52 @@ def _kernels(kind: int) -> NoiseKernels:
     return numbered()[kind].kernels
 
 
-def _every(operation: str) -> Callable[[], Sequence[Callable[..., Any]]]:
+def _every(choose: Callable[[NoiseKernels], Callable[..., Any]]) -> Callable[[], Sequence[Callable[..., Any]]]:
     """Each noise's kernel for an operation, in the order of the noises' numbers."""
-
-    def alternatives() -> Sequence[Callable[..., Any]]:
-        return [getattr(noise.kernels, operation) or noise.kernels.evidence for noise in numbered()]
-
-    return alternatives
+    return lambda: [choose(noise.kernels) for noise in numbered()]
 
 
-@one_of("s.kind", _every("evidence"))
+def _ceiling(kernels: NoiseKernels) -> Callable[[Stream, int, float], float]:
+    return kernels.evidence if kernels.ceiling is None else kernels.ceiling
+
+
+@one_of("s.kind", _every(lambda kernels: kernels.evidence))
 def evidence(s: Stream, side: int, c: float) -> float:
     """Log-evidence that the mean lies on this side of c."""
     return _kernels(s.kind).evidence(s, side, c)
 
 
-@one_of("s.kind", _every("evidence_and_slope"))
+@one_of("s.kind", _every(lambda kernels: kernels.evidence_and_slope))
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
     """`evidence` and its derivative in c, which is increasing because the evidence is log-convex."""
     return _kernels(s.kind).evidence_and_slope(s, side, c)
 
 
-@one_of("s.kind", _every("ceiling"))
+@one_of("s.kind", _every(_ceiling))
 def ceiling(s: Stream, side: int, c: float) -> float:
     """A cheap upper bound of `evidence`."""
-    kernels = _kernels(s.kind)
-    return (kernels.ceiling or kernels.evidence)(s, side, c)
+    return _ceiling(_kernels(s.kind))(s, side, c)
 
 
-@one_of("s.kind", _every("guess"))
+@one_of("s.kind", _every(lambda kernels: kernels.guess))
 def guess(s: Stream, side: int, level: float) -> float:
     """About where the evidence that the mean lies on this side of c is `level`."""
     return _kernels(s.kind).guess(s, side, level)
 
 
-@one_of("setting.kind[metric]", _every("scatter"))
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.scatter))
 def scatter(setting: Setting, metric: int, mean: float) -> float:
     """The standard deviation of one observation where the mean is `mean`, for planning only."""
     return _kernels(setting.kind[metric]).scatter(setting, metric, mean)
 
 
-@one_of("setting.kind[metric]", _every("keep"))
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.keep))
 def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
     """Enter a result into what the noise keeps besides counts and sums."""
     _kernels(setting.kind[metric]).keep(setting, streams, arm, metric, value)
 
 
-@one_of("nature.kind[metric]", _every("draw"))
+@one_of("nature.kind[metric]", _every(lambda kernels: kernels.draw))
 def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
     """Measure a stream once in the simulated world."""
     return _kernels(nature.kind[metric]).draw(nature, generator, arm, metric)

@@ -164,12 +164,6 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 
 
 @kernel
-def objective_scatter(setting: Setting, mean: float) -> float:
-    """The standard deviation of one observation of the objective if its mean is `mean`."""
-    return scatter(setting, 0, mean)
-
-
-@kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
     excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_scatter[metric]
@@ -210,7 +204,7 @@ def stream_to_test(
                 chosen = metric
     if leader == NOBODY:
         return chosen
-    noise = objective_scatter(setting, streams.means[leader, 0])
+    noise = scatter(setting, 0, streams.means[leader, 0])
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
@@ -243,7 +237,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
-        noise = objective_scatter(setting, streams.means[leader, 0])
+        noise = scatter(setting, 0, streams.means[leader, 0])
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
         drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
 

@@ -200,65 +200,6 @@ class Health(BaseModel):
     token: bool
 
 
-class NumberToState(BaseModel):
-    """A number that a noise needs."""
-
-    name: str
-    label: str
-    default: float | None = None
-
-
-class NoiseChoice(BaseModel):
-    """A noise. In a plan it is its name if it needs no number, {name: number} with one, else {name: [numbers]}."""
-
-    name: str
-    label: str
-    sentence: str
-    numbers: list[NumberToState]
-
-
-class NamedChoice(BaseModel):
-    """A confidence bound, and the first sentence about it."""
-
-    name: str
-    sentence: str
-
-
-class LabeledChoice(NamedChoice):
-    """A policy, or an order in which results count, with what forms call it."""
-
-    label: str
-
-
-class Defaults(BaseModel):
-    """What a plan has where it says nothing."""
-
-    delta: float
-    policy: str
-    bound: str
-    order: str
-
-
-class PlanLimits(BaseModel):
-    """The longest name and the sizes of numbers that a plan takes."""
-
-    name_length: int
-    least_delta: float
-    most_tests: int
-    largest_number: float
-
-
-class Choices(BaseModel):
-    """What a plan can be made of here, with what installed packages add."""
-
-    noises: list[NoiseChoice]
-    policies: list[LabeledChoice]
-    bounds: list[NamedChoice]
-    orders: list[LabeledChoice]
-    defaults: Defaults
-    limits: PlanLimits
-
-
 _ROW = """One line of the list of studies. What the results say is null while it is being computed.
 
 `left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a

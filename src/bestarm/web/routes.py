@@ -15,7 +15,7 @@ from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.actions import add_actions
-from bestarm.web.choices import all_choices
+from bestarm.web.choices import Choices, all_choices
 from bestarm.web.common import (
     ALWAYS,
     DIGITS,
@@ -53,7 +53,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ne
         """That the service is there; needs no token."""
         return models.Health(version=__version__, token=needs_token)
 
-    @router.get("/choices", response_model=models.Choices, responses=errors(*ALWAYS), tags=["service"])
+    @router.get("/choices", response_model=Choices, responses=errors(*ALWAYS), tags=["service"])
     async def choices() -> Response:
         """What a plan can be made of here: noises, policies, bounds and orders, with what installed packages add."""
         # The first time, policies are imported.

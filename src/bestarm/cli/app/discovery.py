@@ -8,7 +8,7 @@ import importlib
 import os
 import pkgutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
@@ -16,6 +16,9 @@ from typer.core import TyperGroup
 from bestarm.cli.app.command_line import DashCommand, OnceCommand
 from bestarm.cli.shared.command import Command
 from bestarm.cli.shared.show import complain
+
+if TYPE_CHECKING:
+    from bestarm.plugins import Plugin
 
 GROUP = "bestarm.commands"
 _PACKAGE = "bestarm.cli"
@@ -72,14 +75,19 @@ def _may_be_installed() -> bool:
     return False
 
 
+def command_plugins() -> dict[str, Plugin]:
+    """The commands of installed packages, broken ones too."""
+    from bestarm.plugins import plugins
+
+    return plugins(GROUP, _complaint)
+
+
 def installed_commands() -> list[Installed]:
     """What other packages add. One that does not load keeps nobody from using the others."""
     if not _may_be_installed():
         return []
-    from bestarm.plugins import plugins
-
     found = []
-    for name, plugin in sorted(plugins(GROUP, _complaint).items()):
+    for name, plugin in sorted(command_plugins().items()):
         package = plugin.entry.dist.name if plugin.entry.dist is not None else plugin.entry.module
         fault = plugin.error or ""
         found.append(Installed(name, package, built=None if fault else _build(name, plugin.load()), fault=fault))
