@@ -143,11 +143,20 @@ class NoiseModel(abc.ABC):
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True
     """Whether `divergence` is a multiple of the squared difference."""
+    is_symmetric: ClassVar[bool] = False
+    """Whether the guarantee rests on results that scatter as far up as down."""
+    is_exact: ClassVar[bool] = False
+    """Whether all results of a stream are the same number."""
 
     @property
     @abc.abstractmethod
     def scale(self) -> float:
         """The sub-Gaussian scale that confidence bounds use."""
+
+    @property
+    def stated_scatter(self) -> float | None:
+        """The standard deviation that the user states as the largest, on which the guarantee rests; None without it."""
+        return None
 
     @property
     @abc.abstractmethod

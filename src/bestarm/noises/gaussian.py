@@ -123,6 +123,10 @@ class Gaussian(NoiseModel):
         return self.sigma
 
     @property
+    def stated_scatter(self) -> float | None:
+        return self.sigma
+
+    @property
     def range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
 
