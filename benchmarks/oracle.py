@@ -55,13 +55,15 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
         chosen = 0
         promise = 0.0
         for metric in range(1, truth.shape[1]):
-            excess = (truth[arm, metric] - setting.threshold[metric]) * setting.inverse_scatter[metric]
+            limit = setting.threshold[metric]
+            excess = (truth[arm, metric] - limit) / scatter(setting, streams, arm, metric, limit)
             gain = max(excess, 0.0) ** 2 / setting.cost[metric]
             if gain > promise:
                 promise = gain
                 chosen = metric
         if leader >= 0:
-            lead = (truth[leader, 0] + setting.tolerance - truth[arm, 0]) / scatter(setting, 0, truth[leader, 0])
+            noise = scatter(setting, streams, leader, 0, truth[leader, 0])
+            lead = (truth[leader, 0] + setting.tolerance - truth[arm, 0]) / noise
             n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
             share = n_leader / (n + n_leader)
             gain = max(lead, 0.0) ** 2 * max(share, 1.0 - share) ** 2 / setting.cost[0]

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from bestarm.answer import Answer
     from bestarm.noises.bernoulli import Bernoulli
     from bestarm.noises.bounded import Bounded
+    from bestarm.noises.exact import Exact
     from bestarm.noises.gaussian import Gaussian
+    from bestarm.noises.quantile import Quantile
+    from bestarm.noises.symmetric import Symmetric
     from bestarm.paper.instances import instance, instance_names
     from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
@@ -37,6 +40,7 @@ _HOME = {
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
+    "Exact": "noises.exact",
     "Forecast": "simulation.forecast",
     "Gaussian": "noises.gaussian",
     "InvalidInput": "validation",
@@ -48,11 +52,13 @@ _HOME = {
     "Plan": "plan",
     "Policy": "policies.base",
     "Problem": "problem",
+    "Quantile": "noises.quantile",
     "Simulation": "simulation.simulate",
     "Status": "study",
     "Stop": "policies.base",
     "StorageError": "storage.errors",
     "Study": "study",
+    "Symmetric": "noises.symmetric",
     "Test": "study",
     "Theory": "theory",
     "analyze": "theory",
@@ -79,6 +85,7 @@ __all__ = [
     "Campaign",
     "CampaignResult",
     "Constraint",
+    "Exact",
     "Forecast",
     "Gaussian",
     "InvalidInput",
@@ -90,11 +97,13 @@ __all__ = [
     "Plan",
     "Policy",
     "Problem",
+    "Quantile",
     "Simulation",
     "Status",
     "Stop",
     "StorageError",
     "Study",
+    "Symmetric",
     "Test",
     "Theory",
     "analyze",

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.noises import Noise
+from bestarm.noises.quantile import Quantile
+from bestarm.noises.shapes import Spread, shape_of
 from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
 
 
@@ -32,6 +34,13 @@ class Objective:
     tolerance: NonNegative = 0.0
 
     def __post_init__(self) -> None:
+        if self.noise.is_share:
+            raise InvalidInput(
+                "noise",
+                self.noise,
+                f"of objective {self.metric!r}: a quantile can only be constrained, with at_most or at_least; state "
+                "how the objective scatters around its mean",
+            )
         low, high = self.noise.range
         if not self.tolerance < high - low:
             raise _wrong(
@@ -65,7 +74,7 @@ class Constraint:
                 f"constraint {self.metric!r} needs exactly one of at_most and at_least, "
                 f"not at_most = {self.at_most}, at_least = {self.at_least}"
             )
-        low, high = self.noise.range
+        low, high = self.noise.value_range
         if not low < self.threshold < high:
             side = "at_most" if self.at_least is None else "at_least"
             raise _wrong(
@@ -73,6 +82,14 @@ class Constraint:
                 self.threshold,
                 f"of constraint {self.metric!r}",
                 f"must lie strictly between {exact(low)} and {exact(high)}, the range of its values",
+            )
+        if self.noise.is_share and not self.slack < 1.0 - self.limit:
+            raise _wrong(
+                "slack",
+                self.slack,
+                f"of constraint {self.metric!r}",
+                f"must be less than {exact(1.0 - self.limit)}: it is added to {exact(self.limit)}, the share of "
+                "measurements that may lie beyond the threshold",
             )
         if math.isfinite(high - low):
             self._check_range(low, high)
@@ -103,9 +120,22 @@ class Constraint:
         # Exactly one of the two is there.
         return next(side for side in (self.at_most, self.at_least) if side is not None)
 
+    @property
+    def limit(self) -> float:
+        """What the mean is compared with: the threshold, or for a quantile the share that may lie beyond it."""
+        if isinstance(self.noise, Quantile):
+            return self.noise.share_beyond(self.at_least is None)
+        return self.threshold
+
+    @property
+    def is_upper(self) -> bool:
+        """Whether the mean must lie below the limit."""
+        return self.at_least is None or self.noise.is_share
+
     def allows(self, mean: float, slack: float = 0.0) -> bool:
-        """Whether a stream with this mean is on the right side of the threshold, or misses it by less than `slack`."""
-        return mean < self.threshold + slack if self.at_least is None else mean > self.threshold - slack
+        """Whether a stream with this mean is on the right side of the limit, or misses it by less than `slack`."""
+        sign = 1.0 if self.is_upper else -1.0
+        return sign * mean < self.noise.limit(sign * self.limit) + slack
 
 
 def maximize(metric: str, *, noise: Noise, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
@@ -137,12 +167,14 @@ class Arm:
     """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
 
     For a forecast a mean may be a range (low, high). `weight`, relative to the other arms', says how much this one is
-    expected to be the answer.
+    expected to be the answer. `spreads` by metric say how its results truly scatter in a simulation: a standard
+    deviation, or a shape with one, such as {"lognormal": 2.0}. Without it, results scatter as the metric's noise says.
     """
 
     name: Name
     means: Mapping[str, Guess] | None = None
     weight: Positive = 1.0
+    spreads: Mapping[str, Spread] | None = None
 
 
 def _read_arm(data: object) -> object:
@@ -215,6 +247,25 @@ class Problem:
                 )
             seen.add(constraint.metric)
         self._check_means()
+        self._check_spreads()
+
+    def _check_spreads(self) -> None:
+        parts = {part.metric: part for part in self.parts}
+        for index, arm in enumerate(self.arms):
+            for metric, spread in (arm.spreads or {}).items():
+                field = f"arms[{index}].spreads[{metric!r}]"
+                if metric not in parts:
+                    listed = ", ".join(map(repr, parts))
+                    raise InvalidInput(field, spread, f"no such metric; the metrics are {listed}", parts)
+                noise = parts[metric].noise
+                if not noise.takes_spread:
+                    raise InvalidInput(field, spread, f"cannot be stated: {metric} {noise.sentence()}")
+                mean = (arm.means or {}).get(metric)
+                for end in () if mean is None else mean if isinstance(mean, tuple) else (mean,):
+                    try:
+                        shape_of(spread, end, noise.range, 1.0, 0.0)
+                    except ValueError as error:
+                        raise InvalidInput(field, spread, str(error)) from None
 
     def _check_means(self) -> None:
         ranges = {part.metric: part.noise.range for part in self.parts}
@@ -264,8 +315,8 @@ class Problem:
         signs = [1.0 if self.objective.goal == "maximize" else -1.0]
         thresholds = [0.0]
         for constraint in self.constraints:
-            signs.append(1.0 if constraint.at_least is None else -1.0)
-            thresholds.append(signs[-1] * constraint.threshold)
+            signs.append(1.0 if constraint.is_upper else -1.0)
+            thresholds.append(constraint.noise.limit(signs[-1] * constraint.limit))
         scales = [noise.scale for noise in self.noises]
         slacks = [0.0, *(constraint.slack for constraint in self.constraints)]
         return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
@@ -288,6 +339,26 @@ class Problem:
                     )
             rows.append(row)
         return np.array(rows)
+
+    def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
+        """[metric][arm]: how results truly scatter; None where it is as the metric's noise says."""
+        for index, arm in enumerate(self.arms):
+            needed = [part.metric for part in self.parts if part.noise.needs_spread]
+            if missing := [metric for metric in needed if metric not in (arm.spreads or {})]:
+                lacks = (
+                    f"lacks {', '.join(map(repr, missing))}: nothing is stated of how its results scatter, so a "
+                    "simulation needs their true standard deviation"
+                )
+                field = f"arms[{index}].spreads"
+                raise InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
+        return [[(arm.spreads or {}).get(metric) for arm in self.arms] for metric in self.metrics]
+
+    def with_spreads(self, spreads: Mapping[str, Mapping[str, float]]) -> Problem:
+        """The same problem with true spreads (arm → metric → standard deviation), for simulation."""
+        arms: Any = tuple(
+            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **spreads.get(arm.name, {})}) for arm in self.arms
+        )
+        return dataclasses.replace(self, arms=arms)
 
     def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
         """The same problem with true means (arm → metric → mean), for simulation."""

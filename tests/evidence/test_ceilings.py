@@ -20,7 +20,8 @@ from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_eviden
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW
-from bestarm.noises.bounded import TILTS, bounded_ceiling, bounded_evidence
+from bestarm.noises.bernoulli import rate_ceiling, rate_evidence
+from bestarm.noises.bets import BETS
 from bestarm.noises.dispatch import ceiling, evidence, stream_of
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
@@ -66,11 +67,11 @@ def test_a_sum_with_all_there_can_be() -> None:
 def least_cost(divergence: float) -> float:
     """By how much the evidence of values in [0, 1] falls short of n times the divergence, at the least.
 
-    The least is in the limit of c toward 1, as `bounded_ceiling` proves; there it depends on the best tilt alone.
+    The least is in the limit of c toward 1, as `rate_ceiling` proves; there it depends on the best tilt alone.
     """
     tilts = 0.05 * 1.5 ** np.arange(-8.0, 14.0)
     weights = np.repeat([0.1 / 8, 0.9 / 14], [8, 14])
-    assert len(tilts) == TILTS
+    assert len(tilts) == BETS
     best = np.linspace(0.01, 40.0, 40_000)[:, None]
     gain = -np.expm1(-tilts) - tilts * np.exp(-best)
     most = -np.expm1(-best) - best * np.exp(-best)
@@ -92,7 +93,7 @@ def test_of_values_in_a_range_where_the_tilts_cost_least() -> None:
             for best in (3.8, 4.5, 4.87, 5.0, 5.3, 6.0, 40.0):
                 gap = divergence / (n * (1.0 - (1.0 + best) * math.exp(-best)))
                 total, c = n * (1.0 - gap * math.exp(-best)), 1.0 - gap
-                assert bounded_ceiling(n, total, c) >= bounded_evidence(n, total, c)
+                assert rate_ceiling(n, total, c) >= rate_evidence(n, total, c)
 
 
 def test_of_values_in_a_range() -> None:
@@ -104,7 +105,7 @@ def test_of_values_in_a_range() -> None:
             # From below n c, where the ceiling is flat, to n.
             for share in (-1e-6, 0.0, *near, *np.linspace(0.1, 1.0, 10)):
                 total = min(max(n * (c + share * (1.0 - c)), 0.0), float(n))
-                assert bounded_ceiling(n, total, c) >= bounded_evidence(n, total, c)
+                assert rate_ceiling(n, total, c) >= rate_evidence(n, total, c)
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 0.3, 1e6])

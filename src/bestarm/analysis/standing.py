@@ -84,7 +84,7 @@ def _rows(problem: Problem, policy: Policy, found: Findings) -> list[Row]:
         means = np.clip(means, *part.noise.range)
         lows = np.fmin(np.maximum(ends[0], part.noise.range[0]), means)
         highs = np.fmax(np.minimum(ends[1], part.noise.range[1]), means)
-        threshold = part.threshold if isinstance(part, Constraint) else None
+        threshold = part.limit if isinstance(part, Constraint) else None
         verdicts: list[Known] = [
             None if threshold is None else "holds" if holds else "violated" if violated else "open"
             for holds, violated in zip(found.holds[:, k].tolist(), found.violated[:, k].tolist(), strict=True)

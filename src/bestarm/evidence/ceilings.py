@@ -57,7 +57,7 @@ def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> f
     smallest product."""
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     mean_leader, mean = streams.means[leader, 0] + setting.tolerance, streams.means[arm, 0]
-    if mean_leader <= mean:
+    if mean_leader < mean:
         return -math.inf
     c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
     # Only a c inside both ranges can lie between the means.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.state import blur
 from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.dispatch import evidence_and_slope
+from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope
 
 GAP = 1e-3
 """How far, in the logarithm, the evidence may be understated."""
@@ -45,12 +45,13 @@ def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float,
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
     first, last = common_range(high, low, margin)
-    return _product(high, low, margin, min(max(_between(high, low, margin), first), last))[0]
+    c = min(max(_between(high, low, margin), first), last)
+    return evidence(high, ABOVE, c - margin) + evidence(low, BELOW, c)
 
 
 @kernel
-def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
-    """Log-evidence that the first mean plus `margin` is above the second.
+def by_tangents(high: Stream, low: Stream, margin: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above the second, for log-convex evidence.
 
     The logarithm of the product is convex in c. So the tangents at both ends of a bracket of its minimum meet below
     the minimum. That height is returned: stopped early, it understates.
@@ -92,3 +93,13 @@ def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
         # Not too near the ends, so that the bracket shrinks from both sides.
         c = min(max(left + step, left + 0.1 * (right - left)), right - 0.1 * (right - left))
     return bound
+
+
+_every_pair, _pair_of = by_kind(lambda kernels: kernels.pair or by_tangents)
+
+
+@one_of("high.kind", _every_pair)
+def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above the second. Both streams are of one metric."""
+    found: float = _pair_of(high.kind)(high, low, margin)
+    return found

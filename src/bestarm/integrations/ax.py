@@ -62,8 +62,8 @@ def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> I
             continue
         # In units of the noise, so that misses of different metrics can be added up.
         row = tuple(
-            (1.0 if constraint.at_least is None else -1.0)
-            * (observed.get((index, constraint.metric), math.nan) - constraint.threshold)
+            (1.0 if constraint.is_upper else -1.0)
+            * (observed.get((index, constraint.metric), math.nan) - constraint.limit)
             / constraint.noise.scale
             for constraint in constraints
         )

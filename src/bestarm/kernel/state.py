@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.tables import slot
 
 NONE = -1
 """The answer "no arm is feasible"."""
@@ -50,8 +49,6 @@ class Setting(NamedTuple):
     inverse_sigma: Floats
     cost: Floats
     inverse_cost: Floats
-    inverse_scatter: Floats
-    """1 / the standard deviation of one observation at the threshold, for planning only."""
     kind: Ints
     low: Floats
     high: Floats
@@ -116,18 +113,6 @@ def blur(n: int, mean: float) -> float:
     This holds if no partial sum is much larger than the last one. It exceeds the stated noise only 10^15 sigmas away.
     """
     return ROUNDING * (n + 1.0) * abs(mean)
-
-
-@kernel
-def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Half-width of a stream's confidence interval: the bounds are the mean plus or minus this.
-
-    It is never less than the mean's rounding error: an interval that rounds to a point would decide by rounding.
-    """
-    n = streams.counts[arm, metric]
-    width: float = setting.sigma[metric] * setting.radius[slot(n)]
-    least: float = blur(n, streams.means[arm, metric])
-    return least if least > width else width
 
 
 @kernel

@@ -18,6 +18,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator, Ziggurat
 from bestarm.kernel.state import Floats, Ints, Setting, Streams
+from bestarm.kernel.tables import slot
 from bestarm.validation import exact
 
 ABOVE = 1
@@ -51,6 +52,25 @@ class Stream(NamedTuple):
     """By count: what `bestarm.noises.mixture` looks up."""
 
 
+@kernel
+def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
+    """One stream as a value."""
+    return Stream(
+        setting.kind[metric],
+        setting.low[metric],
+        setting.high[metric],
+        setting.width[metric],
+        setting.inverse_sigma[metric],
+        streams.counts[arm, metric],
+        streams.sums[arm, metric],
+        arm,
+        metric,
+        setting.numbers,
+        streams.kept,
+        setting.mixture,
+    )
+
+
 class Law(NamedTuple):
     """The noise of a metric in normal form, as a `Stream` has it."""
 
@@ -72,6 +92,10 @@ class Nature(NamedTuple):
     shift: Floats
     gain: Floats
     """A draw x in the noise's own terms is the value shift + gain * x."""
+    shape: Ints
+    """[arm, metric]: `OWN`, or the kind of the stream's `Shape`, where the study's `spreads` say how it scatters."""
+    figures: Floats
+    """[arm, metric, k]: the numbers of the `Shape`."""
     ziggurat: Ziggurat
 
 
@@ -87,20 +111,35 @@ def guess_by_width(s: Stream, side: int, level: float) -> float:
     return min(max(end, s.low), s.high)
 
 
+@kernel
+def no_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
+    """For a noise whose log-evidence is not convex. NaN is no evidence, so nothing could rest on it."""
+    return math.nan, math.nan
+
+
+@kernel
+def tabulated_radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """The half-width of a confidence interval for sub-Gaussian observations, in units of their scale."""
+    radius: float = setting.radius[slot(streams.counts[arm, metric])]
+    return radius
+
+
 class NoiseKernels(NamedTuple):
     """A noise as kernels: functions that every engine runs, interpreted or compiled.
 
     On the side `ABOVE`, evidence speaks against "the mean is at most c"; on the side `BELOW`, against "the mean is at
-    least c". Evidence is given as its logarithm. It is convex in c; it falls with c on the side `ABOVE` and rises on
-    the side `BELOW`.
+    least c". Evidence is given as its logarithm. As a rule it is convex in c, falls with c on the side `ABOVE` and
+    rises on the side `BELOW`; the comparison of two arms and the ends of intervals follow from that. A noise whose
+    log-evidence is not convex has no `evidence_and_slope`, but kernels for these two: `pair` and `end`.
     """
 
     evidence: Callable[[Stream, int, float], float]
     """(s, side, c): the log-evidence."""
-    evidence_and_slope: Callable[[Stream, int, float], tuple[float, float]]
-    """(s, side, c): the log-evidence and its derivative in c."""
-    scatter: Callable[[Setting, int, float], float]
-    """(setting, metric, mean): the standard deviation of one observation, for planning only."""
+    evidence_and_slope: Callable[[Stream, int, float], tuple[float, float]] | None
+    """(s, side, c): the log-evidence and its derivative in c, if it is convex."""
+    scatter: Callable[[Setting, Streams, int, int, float], float]
+    """(setting, streams, arm, metric, mean): the standard deviation of one observation of a stream whose mean is
+    about `mean`, for planning only."""
     draw: Callable[[Nature, Generator, int, int], float]
     """(nature, generator, arm, metric): a measurement in the simulated world."""
     ceiling: Callable[[Stream, int, float], float] | None = None
@@ -109,6 +148,15 @@ class NoiseKernels(NamedTuple):
     """(s, side, level): about where the log-evidence is `level`."""
     keep: Callable[[Setting, Streams, int, int, float], None] = keep_nothing
     """(setting, streams, arm, metric, value): enter a result into `streams.kept`, before it is counted and added."""
+    pair: Callable[[Stream, Stream, float], float] | None = None
+    """(high, low, margin): a lower bound of the least product, over all c, of the evidence that the mean of `high`
+    plus `margin` lies above c and the mean of `low` below c."""
+    end: Callable[[Stream, int, float], float] | None = None
+    """(s, side, level): the last c, or one before it, up to which the evidence that the mean lies on this side of c
+    is `level` or more; coming from outside, toward the mean."""
+    radius: Callable[[Setting, Streams, int, int], float] = tabulated_radius
+    """(setting, streams, arm, metric): the half-width of the confidence interval around the mean on which the paper's
+    algorithms decide, in units of `scale`."""
 
 
 class StatedNumber(NamedTuple):
@@ -145,8 +193,17 @@ class NoiseModel(abc.ABC):
     """Whether `divergence` is a multiple of the squared difference."""
     is_symmetric: ClassVar[bool] = False
     """Whether the guarantee rests on results that scatter as far up as down."""
+    is_share: ClassVar[bool] = False
+    """Whether what counts of a result is only whether it lies beyond its threshold: then a mean is the share of those
+    that do. Such a noise (`Quantile`) has `share_beyond` and `counted`."""
     is_exact: ClassVar[bool] = False
     """Whether all results of a stream are the same number."""
+    learns_scatter: ClassVar[bool] = False
+    """Whether how much results scatter is learned from them, so that `scatter` is an estimate."""
+    needs_spread: ClassVar[bool] = False
+    """Whether a simulation has to be told how much results scatter, because the noise does not say it."""
+    takes_spread: ClassVar[bool] = True
+    """Whether a simulation may be told how much results scatter."""
 
     @property
     @abc.abstractmethod
@@ -162,6 +219,11 @@ class NoiseModel(abc.ABC):
     @abc.abstractmethod
     def range(self) -> tuple[float, float]:
         """The values an observation, and so a mean, can take."""
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """The values that can be told, where they are not the same as those of a mean."""
+        return self.range
 
     @abc.abstractmethod
     def sentence(self) -> str:
@@ -186,7 +248,7 @@ class NoiseModel(abc.ABC):
 
     def check_value(self, number: float) -> None:
         """Raises `ValueError` if no measurement can be this number."""
-        low, high = self.range
+        low, high = self.value_range
         if not low <= number <= high or (self.is_whole and not number.is_integer()):
             raise ValueError(self.accepted_values())
 
@@ -198,6 +260,10 @@ class NoiseModel(abc.ABC):
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
     # -------------------------------------------------------------------------------------- in a study's normal form
+
+    def limit(self, threshold: float) -> float:
+        """The number that a mean must lie below, in normal form, to be on the right side of a threshold."""
+        return threshold
 
     def reference(self, sign: float, landmark: float) -> float:
         """What values are kept relative to, so that no digit is lost where it matters: the lower end of the range or,
@@ -228,14 +294,18 @@ class NoiseModel(abc.ABC):
         normal: Floats = 0.5 * np.square((p - q) / self.scale)
         return normal
 
-    def drawn_means(self, law: Law, counts: Ints, means: Floats, spread: float, random: np.random.Generator) -> Floats:
-        """Plausible true means, by arm, around the measured ones: draws `spread` times as wide as a posterior's."""
-        if math.isfinite(law.high - law.low):
+    def drawn_means(
+        self, law: Law, counts: Ints, means: Floats, scatters: Floats, spread: float, random: np.random.Generator
+    ) -> Floats:
+        """Plausible true means, by arm, around the measured ones: draws `spread` times as wide as a posterior's.
+        `scatters` are the standard deviations of single results."""
+        if math.isfinite(law.high - law.low) and not self.learns_scatter:
             # One more success and one more failure keep a rate of 0 out of 3 from counting as certain.
             share = ((means - law.low) / law.width * counts + 1.0) / (counts + 2.0)
             weight = (counts + 2.0) / spread**2
             return law.low + law.width * random.beta(share * weight, (1.0 - share) * weight)
-        return means + spread * self.scale / np.sqrt(counts) * random.standard_normal(len(counts))
+        drawn = means + spread * scatters / np.sqrt(counts) * random.standard_normal(len(counts))
+        return np.clip(drawn, law.low, law.high)
 
     # --------------------------------------------------------------------------------------------- what forms need
 

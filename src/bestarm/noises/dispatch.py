@@ -10,9 +10,23 @@ from typing import Any
 
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
-from bestarm.kernel.state import Setting, Streams, count_result
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream
+from bestarm.kernel.state import Setting, Streams, blur, count_result
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope, stream_of
 from bestarm.noises.registry import numbered
+from bestarm.noises.shapes import OWN, draw_from
+
+__all__ = [
+    "ceiling",
+    "draw",
+    "evidence",
+    "evidence_and_slope",
+    "guess",
+    "keep",
+    "radius",
+    "record",
+    "scatter",
+    "stream_of",
+]
 
 
 def _kernels(kind: int) -> NoiseKernels:
@@ -34,10 +48,10 @@ def evidence(s: Stream, side: int, c: float) -> float:
     return _kernels(s.kind).evidence(s, side, c)
 
 
-@one_of("s.kind", _every(lambda kernels: kernels.evidence_and_slope))
+@one_of("s.kind", _every(lambda kernels: kernels.evidence_and_slope or no_slope))
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
-    """`evidence` and its derivative in c, which is increasing because the evidence is log-convex."""
-    return _kernels(s.kind).evidence_and_slope(s, side, c)
+    """`evidence` and its derivative in c, which is increasing where the evidence is log-convex; else NaN."""
+    return (_kernels(s.kind).evidence_and_slope or no_slope)(s, side, c)
 
 
 @one_of("s.kind", _every(_ceiling))
@@ -53,9 +67,15 @@ def guess(s: Stream, side: int, level: float) -> float:
 
 
 @one_of("setting.kind[metric]", _every(lambda kernels: kernels.scatter))
-def scatter(setting: Setting, metric: int, mean: float) -> float:
-    """The standard deviation of one observation where the mean is `mean`, for planning only."""
-    return _kernels(setting.kind[metric]).scatter(setting, metric, mean)
+def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
+    """The standard deviation of one observation of a stream whose mean is about `mean`, for planning only."""
+    return _kernels(setting.kind[metric]).scatter(setting, streams, arm, metric, mean)
+
+
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.radius))
+def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """The half-width of the confidence interval around a stream's mean, in units of the noise's scale."""
+    return _kernels(setting.kind[metric]).radius(setting, streams, arm, metric)
 
 
 @one_of("setting.kind[metric]", _every(lambda kernels: kernels.keep))
@@ -65,31 +85,41 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
 
 
 @one_of("nature.kind[metric]", _every(lambda kernels: kernels.draw))
-def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
-    """Measure a stream once in the simulated world."""
+def draw_own(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    """Measure a stream once in the simulated world, where it scatters as its noise says."""
     return _kernels(nature.kind[metric]).draw(nature, generator, arm, metric)
+
+
+def by_kind(
+    choose: Callable[[NoiseKernels], Callable[..., Any]],
+) -> tuple[Callable[[], Sequence[Callable[..., Any]]], Callable[[int], Callable[..., Any]]]:
+    """For kernels elsewhere that a noise may bring itself: each noise's, for `one_of`, and the one of a kind."""
+    return _every(choose), lambda kind: choose(_kernels(kind))
 
 
 # ------------------------------------------------------------------------------------- what is the same for every noise
 
 
 @kernel
-def stream_of(setting: Setting, streams: Streams, arm: int, metric: int) -> Stream:
-    """One stream as a value."""
-    return Stream(
-        setting.kind[metric],
-        setting.low[metric],
-        setting.high[metric],
-        setting.width[metric],
-        setting.inverse_sigma[metric],
-        streams.counts[arm, metric],
-        streams.sums[arm, metric],
-        arm,
-        metric,
-        setting.numbers,
-        streams.kept,
-        setting.mixture,
-    )
+def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Half-width of a stream's confidence interval: the bounds are the mean plus or minus this.
+
+    It is never less than the mean's rounding error: an interval that rounds to a point would decide by rounding.
+    """
+    width: float = setting.sigma[metric] * radius(setting, streams, arm, metric)
+    least: float = blur(streams.counts[arm, metric], streams.means[arm, metric])
+    return least if least > width else width
+
+
+@kernel
+def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    """Measure a stream once in the simulated world."""
+    kind = nature.shape[arm, metric]
+    if kind == OWN:
+        return draw_own(nature, generator, arm, metric)
+    base, gain = nature.figures[arm, metric, 0], nature.figures[arm, metric, 1]
+    first, second = nature.figures[arm, metric, 2], nature.figures[arm, metric, 3]
+    return draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
 
 
 @kernel

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
-from bestarm.kernel.state import Setting, blur
+from bestarm.kernel.state import Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
-from bestarm.validation import Positive, exact, value
+from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
 
 _LOG_2 = math.log(2.0)
 
@@ -89,7 +89,7 @@ def guess(s: Stream, side: int, level: float) -> float:
 
 
 @kernel
-def scatter(setting: Setting, metric: int, mean: float) -> float:
+def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
     width: float = setting.width[metric]
     return width
 
@@ -116,7 +116,18 @@ class Gaussian(NoiseModel):
     is_common = True
     kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
 
-    sigma: Positive
+    sigma: Positive = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.sigma is None:
+            raise InvalidInput(
+                "sigma",
+                UNSTATED,
+                "must be stated: the standard deviation of one measurement, or more. If you do not know it, choose "
+                "Symmetric(), which learns it, or Bounded(low, high)",
+                sentence="gaussian noise needs sigma, the standard deviation of one measurement, or more; if you do "
+                "not know it, choose Symmetric(), which learns it, or Bounded(low, high)",
+            )
 
     @property
     def scale(self) -> float:

@@ -21,12 +21,13 @@ from bestarm.kernel.state import (
     Setting,
     blur,
     concluded,
-    half_width,
     new_streams,
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.base import tabulated_radius
+from bestarm.noises.dispatch import half_width, most_kept, record
+from bestarm.noises.registry import numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
@@ -219,7 +220,8 @@ class Policy(abc.ABC):
         low, high = np.full(counts.shape, -math.inf), np.full(counts.shape, math.inf)
         tested = (counts > 0) & np.isfinite(self.streams.means)
         kind = type(self)
-        if kind.lower is Policy.lower and kind.upper is Policy.upper:
+        tabulated = all(numbered()[noise].kernels.radius is tabulated_radius for noise in self.setting.kind.tolist())
+        if tabulated and kind.lower is Policy.lower and kind.upper is Policy.upper:
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
             with _wrapping():
                 # Kernels are plain Python, and work on arrays as well.

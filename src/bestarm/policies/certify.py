@@ -164,9 +164,18 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
 
 
 @kernel
+def excess_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """How far a constraint's measured mean lies over its threshold, in standard deviations."""
+    threshold = setting.threshold[metric]
+    inverse_scatter = 1.0 / scatter(setting, streams, arm, metric, threshold)
+    excess: float = (streams.means[arm, metric] - threshold) * inverse_scatter
+    return excess
+
+
+@kernel
 def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int, spread: float) -> float:
     """A posterior draw of how far a constraint's mean lies over its threshold, in standard deviations."""
-    excess = (streams.means[arm, metric] - setting.threshold[metric]) * setting.inverse_scatter[metric]
+    excess = excess_of(setting, streams, arm, metric)
     drawn: float = (
         excess
         + spread * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(streams.counts[arm, metric])]
@@ -204,15 +213,14 @@ def stream_to_test(
                 chosen = metric
     if leader == NOBODY:
         return chosen
-    noise = scatter(setting, 0, streams.means[leader, 0])
+    noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
     lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
         # The largest of many draws is too optimistic: use the mean instead, shrunk toward the threshold.
         tests = streams.counts[arm, chosen]
-        excess = streams.means[arm, chosen] - setting.threshold[chosen]
-        excess = max(excess, 0.0) * setting.inverse_scatter[chosen] * tests / (tests + SHRINKAGE)
+        excess = max(excess_of(setting, streams, arm, chosen), 0.0) * tests / (tests + SHRINKAGE)
         promise = excess * excess * setting.inverse_cost[chosen]
     if lead > 0.0:
         share = n_leader / (n + n_leader)
@@ -237,7 +245,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
     drawn_leader = 0.0
     if leader != NOBODY:
-        noise = scatter(setting, 0, streams.means[leader, 0])
+        noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
         spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
         drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
 from bestarm.evidence.pairs import pair_evidence
-from bestarm.kernel.compile import compiled, kernel
+from bestarm.kernel.compile import compiled, kernel, one_of
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.dispatch import evidence, evidence_and_slope, evidence_below, guess, stream_of
+from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess, stream_of
 
 COMPILE_STREAMS = 100
 """With this many streams or more, loading compiled code (a second, once) costs less than interpreting."""
@@ -169,8 +169,8 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
 
 
 @kernel
-def interval_end(s: Stream, side: int, level: float) -> float:
-    """The last c for which the evidence that the mean lies on this side of c has reached `level`.
+def by_newton(s: Stream, side: int, level: float) -> float:
+    """The last c for which log-convex evidence that the mean lies on this side of c has reached `level`.
 
     Log-evidence is convex and falls toward the mean. So after its first step, Newton's method approaches the end from
     outside; stopped at any later step, it errs on the safe side.
@@ -196,6 +196,16 @@ def interval_end(s: Stream, side: int, level: float) -> float:
         is_outside = True
     # Statistics that are NaN say nothing.
     return end if side * end >= side * limit else limit
+
+
+_every_end, _end_of = by_kind(lambda kernels: kernels.end or by_newton)
+
+
+@one_of("s.kind", _every_end)
+def interval_end(s: Stream, side: int, level: float) -> float:
+    """The last c for which the evidence that the mean lies on this side of c has reached `level`."""
+    end: float = _end_of(s.kind)(s, side, level)
+    return end
 
 
 @kernel

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Floats, Setting, Streams, half_width
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.kernel.tournament import NOBODY, Tournament, enter, key_of, new_tournament
+from bestarm.noises.dispatch import half_width
 
 
 class Contest(NamedTuple):

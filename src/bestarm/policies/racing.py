@@ -18,10 +18,10 @@ from bestarm.kernel.state import (
     conclude,
     every_metric,
     every_stream,
-    half_width,
 )
 from bestarm.kernel.tournament import NOBODY
 from bestarm.kernel.words import whole
+from bestarm.noises.dispatch import half_width
 from bestarm.policies.base import Kernels
 from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, SafetyPolicy, judge_constraint, new_safety
 

@@ -63,6 +63,7 @@ def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, ev
     directions in c meet at `level`, the lead where they meet is never too large. The next tangent is taken there.
     """
     mean_ahead, mean_behind = ahead.total / ahead.n, behind.total / behind.n
+    # Where evidence is not log-convex all slopes are NaN, so that no comparison with them holds.
     least, most = -tolerance, mean_ahead - mean_behind
     left, right = tangent(ahead, behind, mean_behind, least), tangent(ahead, behind, mean_ahead - least, least)
     # If one of the two means is hardly known, the minimum is on the far side of the other.

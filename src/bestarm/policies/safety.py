@@ -11,6 +11,7 @@ import numpy.typing as npt
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
 from bestarm.kernel.tables import slot
+from bestarm.noises.dispatch import radius
 from bestarm.policies.base import KernelPolicy
 from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
 
@@ -96,11 +97,12 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     # NaN and infinity decide nothing and make nothing urgent.
     excess = excess if -math.inf < excess < math.inf else 0.0
     # Nor does an excess that may be rounding alone.
-    radius = max(setting.radius[slot(n)], blur(n, mean) * setting.inverse_sigma[metric]) if excess != 0.0 else math.inf
+    width = max(radius(setting, streams, arm, metric), blur(n, mean) * setting.inverse_sigma[metric])
+    width = width if excess != 0.0 else math.inf
     if n > 1:
-        if excess > radius:
+        if excess > width:
             safety.verdict[arm] = INFEASIBLE
-        elif excess < -radius:
+        elif excess < -width:
             excess = -math.inf
             safety.left[arm] -= 1
             if safety.left[arm] == 0:

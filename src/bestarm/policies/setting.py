@@ -11,7 +11,6 @@ from bestarm.evidence.bounds import find_bound
 from bestarm.kernel.state import Floats, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import Law
-from bestarm.noises.dispatch import scatter
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
 from bestarm.problem import Constraint, Problem
@@ -33,7 +32,7 @@ def references(problem: Problem, first: float = 0.0) -> Floats:
     Noises choose it near a constraint's threshold, and near `first`, some value of the objective in the user's terms.
     """
     signs = problem.normal_form().sign.tolist()
-    landmarks = [part.threshold if isinstance(part, Constraint) else first for part in problem.parts]
+    landmarks = [part.limit if isinstance(part, Constraint) else first for part in problem.parts]
     rows = zip(problem.noises, signs, landmarks, strict=True)
     return np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
 
@@ -43,10 +42,19 @@ def true_references(problem: Problem) -> Floats:
     return references(problem, float(problem.true_means()[0, 0]))
 
 
+def shares(problem: Problem) -> list[tuple[int, Any]]:
+    """The constraints of whose results counts only whether they lie beyond the threshold, with their numbers."""
+    return [(place, part) for place, part in enumerate(problem.parts) if part.noise.is_share]
+
+
 def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A user's value of a metric in normal form. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return problem.normal_form().sign[metric] * value - setting.reference[metric]
+        normal = problem.normal_form().sign[metric] * value - setting.reference[metric]
+    for place, part in shares(problem):
+        counted = part.noise.counted(value, part.threshold, part.at_least is None)
+        normal = np.where(np.equal(metric, place), counted, normal)[()]
+    return normal
 
 
 def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
@@ -79,7 +87,7 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
-    setting = Setting(
+    return Setting(
         reference=reference,
         threshold=threshold,
         slack=form.slack,
@@ -88,7 +96,6 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         inverse_sigma=1.0 / form.sigma,
         cost=form.cost,
         inverse_cost=1.0 / form.cost,
-        inverse_scatter=np.zeros(len(noises)),
         kind=np.array([kind_of(type(noise)) for noise in problem.noises]),
         low=np.array([law.low for law in noises]),
         high=np.array([law.high for law in noises]),
@@ -102,5 +109,3 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         inverse_root=inverse_root,
         mixture=mixture,
     )
-    spreads = [scatter(setting, metric, mean) for metric, mean in enumerate(threshold.tolist())]
-    return setting._replace(inverse_scatter=1.0 / np.array(spreads))

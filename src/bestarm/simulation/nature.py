@@ -10,20 +10,30 @@ from bestarm.kernel.state import Batch, Floats
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import kind_of
+from bestarm.noises.shapes import OWN, shape_of
 from bestarm.problem import Problem
 
 
 def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
-    """The world in which `problem`'s means are true, with values relative to `reference` (in normal form)."""
-    means = problem.true_means()
+    """The world in which `problem`'s means and spreads are true, with values relative to `reference` (in normal
+    form)."""
+    truth = problem.true_means()
+    means = truth.copy()
+    spreads = problem.true_spreads()
     signs = problem.normal_form().sign
     reference = np.zeros(len(signs)) if reference is None else reference
     shifts, gains = np.zeros(len(signs)), np.zeros(len(signs))
-    for metric, noise in enumerate(problem.noises):
-        world = noise.nature(means[:, metric], float(signs[metric]), float(reference[metric]))
+    shapes, figures = np.full(means.shape, OWN), np.zeros((*means.shape, 4))
+    for metric, part in enumerate(problem.parts):
+        sign, relative_to = float(signs[metric]), float(reference[metric])
+        world = part.noise.nature(truth[:, metric], sign, relative_to)
         means[:, metric], shifts[metric], gains[metric] = world
+        for arm, spread in enumerate(spreads[metric]):
+            if spread is not None:
+                shape = shape_of(spread, float(truth[arm, metric]), part.noise.range, sign, relative_to)
+                shapes[arm, metric], figures[arm, metric] = shape.kind, shape[1:]
     kinds = np.array([kind_of(type(noise)) for noise in problem.noises])
-    return Nature(kinds, means, shifts, gains, ZIGGURAT)
+    return Nature(kinds, means, shifts, gains, shapes, figures, ZIGGURAT)
 
 
 @kernel

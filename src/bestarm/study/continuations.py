@@ -14,7 +14,9 @@ import numpy as np
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting
+from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting, Streams
+from bestarm.noises.dispatch import scatter
+from bestarm.noises.shapes import largest_within
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import laws, to_user
@@ -97,8 +99,9 @@ def simulate_continuations(
     left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
     answers, tests, cost = [], [], []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
+        means = _drawn_means(plan, policy, np.random.default_rng((seed, world)))
         job = _Continued(
-            problem=plan.with_means(_drawn_means(plan, policy, np.random.default_rng((seed, world)))),
+            problem=plan.with_means(means).with_spreads(_learned_spreads(plan, policy, means)),
             policy=type(policy),
             delta=plan.delta,
             bound=plan.bound,
@@ -123,6 +126,25 @@ def simulate_continuations(
     return _summary(plan, np.array(answers), np.array(tests), np.array(cost))
 
 
+def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Floats:
+    """By arm: the standard deviation of single results, as far as it is known."""
+    means: list[float] = streams.means[:, metric].tolist()
+    return np.array([scatter(setting, streams, arm, metric, mean) for arm, mean in enumerate(means)])
+
+
+def _learned_spreads(plan: Plan, policy: Policy, means: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """How results scatter, by arm and metric, where that is not stated but learned."""
+    spreads: dict[str, dict[str, float]] = {name: {} for name in plan.arm_names}
+    for metric, part in enumerate(plan.parts):
+        if part.noise.learns_scatter:
+            low, high = part.noise.range
+            found = estimated_scatters(policy.setting, policy.streams, metric).tolist()
+            for name, spread in zip(plan.arm_names, found, strict=True):
+                mean = means[name][part.metric]
+                spreads[name][part.metric] = largest_within(min(spread, MOST), mean, low, high)
+    return spreads
+
+
 def _drawn_means(plan: Plan, policy: Policy, random: np.random.Generator) -> dict[str, dict[str, float]]:
     """Possible means: near those measured, within the range of the values."""
     streams, setting = policy.streams, policy.setting
@@ -130,7 +152,8 @@ def _drawn_means(plan: Plan, policy: Policy, random: np.random.Generator) -> dic
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
         counts, measured = streams.counts[:, metric], streams.means[:, metric]
-        drawn = noise.drawn_means(known[metric], counts, measured, SPREAD, random)
+        scatters = estimated_scatters(setting, streams, metric)
+        drawn = noise.drawn_means(known[metric], counts, measured, scatters, SPREAD, random)
         # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
         low, high = noise.range
         user = np.nan_to_num(to_user(plan, setting, metric, drawn))

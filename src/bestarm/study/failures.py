@@ -99,7 +99,7 @@ class Declared:
             )
         how = self.words.timed_out if kind == "timed out" else self.words.failed
         part = plan.parts[plan.metrics.index(metric)]
-        low, high = part.noise.range
+        low, high = part.noise.value_range
         range_words = f" (from {low:g} to {high:g})" if low > -float("inf") else ""
         return f"Declare what it counts: {how}{range_words} to record that value; {again}"
 

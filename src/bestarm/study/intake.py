@@ -81,7 +81,7 @@ def _as_written(known: dict[str, T]) -> dict[str, T]:
 
 def _range(part: Objective | Constraint) -> tuple[float, float, bool]:
     """The least and the largest value of a metric, and whether its values are whole numbers."""
-    low, high = part.noise.range
+    low, high = part.noise.value_range
     return max(low, -MOST), min(high, MOST), part.noise.is_whole
 
 

@@ -82,7 +82,7 @@ def check_values_outside_are_refused(noise: NoiseModel, mean: float) -> None:
 
 def problem_with(noise: NoiseModel, mean: float | None = None, goal: Any = "maximize") -> Problem:
     """One arm with one metric."""
-    arm = Arm("a", None if mean is None else {"m": mean})
+    arm = Arm("a", None if mean is None else {"m": mean}, spreads={"m": noise.scale} if noise.needs_spread else None)
     return Problem(arms=(arm,), objective=Objective("m", goal, noise))
 
 
@@ -255,7 +255,8 @@ def check_drawn_means(noise: NoiseModel, mean: float) -> None:
     law, random = noise.law(1.0, 0.0), np.random.default_rng(3)
     spreads = []
     for count in (5, 5_000):
-        means = noise.drawn_means(law, np.full(4_000, count), np.full(4_000, mean), 1.0, random)
+        scatters = np.full(4_000, noise.scale)
+        means = noise.drawn_means(law, np.full(4_000, count), np.full(4_000, mean), scatters, 1.0, random)
         assert (means >= setting.low[0]).all()
         assert (means <= setting.high[0]).all()
         spreads.append(float(means.std()))
@@ -269,11 +270,12 @@ def study_with(noise: NoiseModel, mean: float) -> Problem:
     """Three arms, told apart by the objective and by a constraint, both with this noise."""
     low, high = max(noise.range[0], mean - 2.0 * noise.scale), min(noise.range[1], mean + 2.0 * noise.scale)
     worse, better = mean + 0.6 * (low - mean), mean + 0.6 * (high - mean)
+    spreads = {"m": noise.scale, "c": noise.scale} if noise.needs_spread else None
     return Problem(
         arms=(
-            Arm("best", {"m": mean, "c": worse}),
-            Arm("worse", {"m": worse, "c": worse}),
-            Arm("harmful", {"m": better, "c": better}),
+            Arm("best", {"m": mean, "c": worse}, spreads=spreads),
+            Arm("worse", {"m": worse, "c": worse}, spreads=spreads),
+            Arm("harmful", {"m": better, "c": better}, spreads=spreads),
         ),
         objective=Objective("m", "maximize", noise),
         constraints=(at_most("c", mean, noise=noise),),

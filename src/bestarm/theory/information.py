@@ -62,7 +62,7 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     if sub_gaussian:
         noises = tuple(Gaussian(noise.scale) for noise in noises)
     # Divergences are taken in the user's terms: a rate below 0 has none, and the direction does not matter to them.
-    thresholds = [constraint.threshold for constraint in problem.constraints]
+    thresholds = [constraint.limit for constraint in problem.constraints]
     columns = [divergence(noises[k], means[:, k], tau) for k, tau in enumerate(thresholds, start=1)]
     margin = np.column_stack(columns) if columns else np.zeros((len(means), 0))
     excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]

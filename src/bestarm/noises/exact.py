@@ -1,0 +1,96 @@
+"""Metrics that do not vary: the first result settles them.
+
+Evidence about c is beyond all doubt if the value lies on that side of c, and none otherwise. Here a value equal to c
+lies above it: every threshold is taken as the next number above what the user states, so that "at most 3" allows 3.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import Generator
+from bestarm.kernel.state import Setting, Streams
+from bestarm.noises.base import ABOVE, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.validation import value
+
+CERTAIN = 1e6
+"""Log-evidence that no level exceeds."""
+
+
+@kernel
+def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    if streams.counts[arm, metric] == 0:
+        streams.kept[arm, metric, 0] = value
+
+
+@kernel
+def value_of(s: Stream) -> float:
+    """The value: the first result. Later ones are the same, or the noise is not what was stated."""
+    first: float = s.kept[s.arm, s.metric, 0]
+    return first
+
+
+@kernel
+def evidence(s: Stream, side: int, c: float) -> float:
+    is_above = value_of(s) >= c
+    return CERTAIN if is_above == (side == ABOVE) else 0.0
+
+
+@kernel
+def pair(high: Stream, low: Stream, margin: float) -> float:
+    """Equal values are no reason to go on: then both arms are best."""
+    return CERTAIN if value_of(high) + margin >= value_of(low) else 0.0
+
+
+@kernel
+def end(s: Stream, side: int, level: float) -> float:
+    if s.n == 0:
+        return s.low if side == ABOVE else s.high
+    return value_of(s)
+
+
+@kernel
+def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
+    width: float = setting.width[metric]
+    return width
+
+
+@kernel
+def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    mean: float = nature.mean[arm, metric]
+    return mean
+
+
+@value
+class Exact(NoiseModel):
+    """Every measurement of an arm gives the same number: file sizes, prices, counts.
+
+    One test of each arm settles such a metric. "At most" and "at least" include the threshold itself.
+
+    >>> Exact().sentence()
+    'every measurement of an arm gives the same number'
+    """
+
+    name = "exact"
+    label = "never varies"
+    about = "Every measurement of an arm gives the same number, such as a size or a price."
+    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end)
+    kept = 1
+    is_exact = True
+    takes_spread = False
+
+    @property
+    def scale(self) -> float:
+        # Far below any difference that matters. Bounds and plans divide by it.
+        return 1e-20
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    def sentence(self) -> str:
+        return "every measurement of an arm gives the same number"
+
+    def limit(self, threshold: float) -> float:
+        return math.nextafter(threshold, math.inf)

@@ -1,0 +1,145 @@
+"""Self-normalized evidence, for observations that scatter as far up as down; nothing is known of how much.
+
+Each observation x gets a weight w from the scatter of the earlier ones of its stream. Against "the mean is at most c",
+with z = w (x - c), Z the sum of all z and W that of their squares, the mean of exp(k Z - k² W / 2) over a half-normal
+k > 0 of variance 1 / RHO is
+
+    SN = 2 sqrt(RHO / (W + RHO)) exp(y² / 2) Phi(y),   y = Z / sqrt(W + RHO),
+
+the normal mixture of `bestarm.noises.mixture` with the number of observations replaced by their own squares. For every
+symmetric noise it is a test supermartingale, whatever its variance and tails. So is 2^n while all observations lie
+above c: a bet of everything on each sign. The evidence is
+
+    E(c) = 0.9 SN(c) + 0.05 + 0.05 * 2^n * [c < least observation].
+
+It is not log-convex in c, because W depends on c. On an interval of c, W lies below the straight line between its
+values at the ends. With that line in its place SN is log-convex, and smaller. `bestarm.noises.cells` rests on that.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.state import Setting, Streams
+from bestarm.noises.base import ABOVE, Stream
+from bestarm.noises.mixture import RHO, log_scaled_phi
+
+FIRST, TOTAL, SQUARES, LEAST, MOST, WEIGHT, WX, WW, WWX, WWXX = range(10)
+"""What a stream keeps: its first value, and relative to that the sum of all values, their squared deviations from
+their mean, the least and the largest; and the sums of the weights, weights times values, and so on."""
+ALL_SQUARES, ALL_FREEDOM = 10, 11
+"""Kept by arm 0 for all arms: the squared deviations, and how many of them are free. For planning only."""
+KEPT = 12
+
+SKIPPED = 4
+"""So many results of a stream only serve to learn how much it scatters."""
+
+LOG_SN = math.log(0.9)
+LOG_FLAT = math.log(0.05)
+"""The logarithms of the weights: of SN, and of each of the other two."""
+LOG_2 = math.log(2.0)
+_LOG_4_RHO = math.log(4.0 * RHO)
+
+
+@kernel
+def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    n = streams.counts[arm, metric]
+    kept = streams.kept
+    if n == 0:
+        kept[arm, metric, FIRST] = value
+    x = value - kept[arm, metric, FIRST]
+    squares = kept[arm, metric, SQUARES]
+    if n >= SKIPPED and squares > 0.0:
+        # Predicts the next deviation from c, which is a little larger than from a mean that is not known exactly.
+        ww = (n - 1.0) / (squares * (1.0 + 2.0 / n))
+        w = math.sqrt(ww)
+        kept[arm, metric, WEIGHT] += w
+        kept[arm, metric, WX] += w * x
+        kept[arm, metric, WW] += ww
+        kept[arm, metric, WWX] += ww * x
+        kept[arm, metric, WWXX] += ww * x * x
+    if n > 0:
+        away = x - kept[arm, metric, TOTAL] / n
+        added = away * away * n / (n + 1.0)
+        kept[arm, metric, SQUARES] += added
+        kept[0, metric, ALL_SQUARES] += added
+        kept[0, metric, ALL_FREEDOM] += 1.0
+    kept[arm, metric, TOTAL] += x
+    kept[arm, metric, LEAST] = min(kept[arm, metric, LEAST], x)
+    kept[arm, metric, MOST] = max(kept[arm, metric, MOST], x)
+
+
+@kernel
+def squares_around(s: Stream, x: float) -> float:
+    """W: the sum of the squared weighted deviations from x, which is relative to the stream's first value."""
+    a, m = s.arm, s.metric
+    found: float = s.kept[a, m, WWXX] - x * (2.0 * s.kept[a, m, WWX] - x * s.kept[a, m, WW])
+    return max(found, 0.0)
+
+
+@kernel
+def deviations_from(s: Stream, side: int, x: float) -> float:
+    """Z: the sum of the weighted deviations from x, to the side that the evidence is about."""
+    found: float = side * (s.kept[s.arm, s.metric, WX] - x * s.kept[s.arm, s.metric, WEIGHT])
+    return found
+
+
+@kernel
+def add_flat(log_sn: float, log_rest: float) -> float:
+    """The logarithm of 0.9 SN and the rest."""
+    a = LOG_SN + log_sn
+    return max(a, log_rest) + math.log1p(math.exp(-abs(a - log_rest)))
+
+
+@large
+@kernel
+def self_normalized(deviations: float, squares: float) -> float:
+    """log SN"""
+    scale = squares + RHO
+    return 0.5 * (_LOG_4_RHO - math.log(scale)) + log_scaled_phi(deviations / math.sqrt(scale))
+
+
+@kernel
+def beyond(s: Stream, side: int) -> float:
+    """Where the values end on the far side: for c farther out, every one speaks for the mean lying on this side."""
+    return s.kept[s.arm, s.metric, LEAST] if side == ABOVE else s.kept[s.arm, s.metric, MOST]
+
+
+@kernel
+def log_signs(n: int) -> float:
+    """log(0.05 + 0.05 * 2^n)"""
+    return LOG_FLAT + n * LOG_2 + math.log1p(math.exp(-n * LOG_2))
+
+
+@kernel
+def evidence(s: Stream, side: int, c: float) -> float:
+    x = c - s.kept[s.arm, s.metric, FIRST]
+    log_sn = self_normalized(deviations_from(s, side, x), squares_around(s, x))
+    is_beyond = side * (beyond(s, side) - x) > 0.0
+    return add_flat(log_sn, log_signs(s.n) if is_beyond else LOG_FLAT)
+
+
+@kernel
+def end(s: Stream, side: int, level: float) -> float:
+    """Where the interval ends: from the farthest value inward, as long as the evidence is `level` or more."""
+    infinite = s.low if side == ABOVE else s.high
+    if s.n == 0 or log_signs(s.n) < level:
+        # Farther out than all values nothing but their number counts.
+        return infinite
+    reached = beyond(s, side)
+    # Up to the mean, where there is no evidence: steps that double as long as the evidence suffices at all of a step.
+    middle = s.kept[s.arm, s.metric, TOTAL] / s.n
+    step = 0.25 * (middle - reached)
+    smallest = 1e-7 * abs(middle - reached)
+    squares = squares_around(s, reached)
+    while abs(step) > smallest:
+        there = reached + step
+        at_there = squares_around(s, there)
+        # Deviations are least, and squares largest, at one of the two ends of the step.
+        if add_flat(self_normalized(deviations_from(s, side, there), max(squares, at_there)), LOG_FLAT) >= level:
+            reached, squares = there, at_there
+            step = 2.0 * step
+        else:
+            step = 0.5 * step
+    return s.kept[s.arm, s.metric, FIRST] + reached

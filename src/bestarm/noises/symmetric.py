@@ -1,0 +1,80 @@
+"""Observations that scatter as far up as down around their mean, by an amount that nobody has to know.
+
+Their evidence is self-normalized (`bestarm.noises.self_normalized`), and two streams are compared cell by cell
+(`bestarm.noises.cells`).
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import Generator, normal
+from bestarm.kernel.state import Setting, Streams
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, stream_of
+from bestarm.noises.cells import by_cells
+from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep
+from bestarm.validation import value
+
+_USUAL = 3.0
+"""The scatter of all arms counts as much for planning as so many results of the arm itself."""
+
+
+@kernel
+def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """The farther end of the stream's confidence interval from its mean, at the level that the paper's algorithms use:
+    delta is shared by all streams and both sides."""
+    s = stream_of(setting, streams, arm, metric)
+    level = math.log(2.0 * streams.counts.shape[0] * streams.counts.shape[1] / setting.delta)
+    mean = streams.means[arm, metric]
+    width: float = max(mean - end(s, ABOVE, level), end(s, BELOW, level) - mean)
+    return width
+
+
+@kernel
+def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
+    free = streams.kept[0, metric, ALL_FREEDOM]
+    if free == 0.0 or streams.kept[0, metric, ALL_SQUARES] == 0.0:
+        width: float = setting.width[metric]
+        return width
+    own = max(streams.counts[arm, metric] - 1.0, 0.0)
+    usual = streams.kept[0, metric, ALL_SQUARES] / free
+    spread: float = math.sqrt((streams.kept[arm, metric, SQUARES] + _USUAL * usual) / (own + _USUAL))
+    return spread
+
+
+@kernel
+def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
+    mean: float = nature.mean[arm, metric]
+    gain: float = nature.gain[metric]
+    return mean + gain * normal(generator, nature.ziggurat)
+
+
+@value
+class Symmetric(NoiseModel):
+    """Observations scatter as far up as down around their mean; by how much is learned from them.
+
+    >>> Symmetric().sentence()
+    'scatters as far up as down around its mean, by an amount that nobody has to know'
+    """
+
+    name = "symmetric"
+    label = "unknown scatter"
+    about = "Results scatter as far up as down around their mean; you need not know how much."
+    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius)
+    kept = KEPT
+    is_symmetric = True
+    learns_scatter = True
+    needs_spread = True
+
+    @property
+    def scale(self) -> float:
+        # Nothing is known of it. Kernels take it for the unit of their bounds.
+        return 1.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    def sentence(self) -> str:
+        return "scatters as far up as down around its mean, by an amount that nobody has to know"
