@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import httpx
 import pytest
@@ -18,6 +20,9 @@ from bestarm.web.server import running
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ViewportSize
+
+# Every client, and every request without one, reads all certificates that this machine trusts. Nothing here needs them.
+mock.patch("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context)).start()
 
 
 @pytest.fixture(scope="session")
