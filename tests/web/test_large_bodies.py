@@ -131,25 +131,26 @@ def test_bodies_under_way_are_bounded_together(tmp_path: Path) -> None:
 
 def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
     path = str(tmp_path / "x.db")
-    plan = ba.Plan.from_data(PLAN | {"name": "big"})
-    one = Study.create(plan, storage=path)
-    one.add([("a", "gain", 0.5)] * 30_000)
+    # More than what the system keeps for those who do not read.
+    count, arm = 10_000, "a" * 200
+    one = Study.create(ba.Plan.from_data(PLAN | {"name": "big", "arms": [arm, "b"]}), storage=path)
+    one.add([(arm, "gain", 0.5)] * count)
     study = "/api/studies/1"
     with running(path) as url, client_at(url) as client, contextlib.ExitStack() as closing:
         # A record this long is read by compiled code, and the first time ever that is compiled now.
         assert client.post(f"{study}/ask", json={}).status_code == 200
-        deaf = [connected(urlsplit(url).netloc) for _ in range(12)]
-        for sock in deaf:
-            closing.callback(sock.sock.close)
-        for k, sock in enumerate(deaf):
-            sock.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for k in range(12):
+            deaf = closing.enter_context(socket.socket())
+            # Before there is a connection: afterward it would have the usual room.
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect((urlsplit(url).hostname, urlsplit(url).port))
             what = ("export", "events", "report")[k % 3]
-            sock.sock.sendall(f"GET /api/studies/1/{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            deaf.sendall(f"GET /api/studies/1/{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         # Whoever had to wait for the deaf would wait forever.
         for _ in range(20):
             assert client.post(f"{study}/ask", json={}).status_code == 200
-        assert len(client.get(f"{study}/export").text.splitlines()) == 30_022
-        assert len(client.get(f"{study}/export", params={"format": "json"}).json()["tests"]) == 30_021
+        assert len(client.get(f"{study}/export").text.splitlines()) == count + 22
+        assert len(client.get(f"{study}/export", params={"format": "json"}).json()["tests"]) == count + 21
 
 
 def test_rates_are_limited_by_address(tmp_path: Path) -> None:
