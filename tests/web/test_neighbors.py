@@ -372,21 +372,16 @@ def opened(request: pytest.FixtureRequest, database_url: str, storage: Storage) 
             yield lambda holder: client.open("x", holder=holder)
 
 
-@pytest.mark.parametrize(
-    ("opened", "database_url"),
-    [
-        *lengths(("here", "postgresql"), ("here", "sqlite")),
-        *lengths(("on a server", "sqlite"), ("on a server", "postgresql")),
-    ],
-    indirect=True,
-)
+_HERE = lengths(("here", "postgresql"), ("here", "sqlite"))
+_THERE = lengths(("on a server", "sqlite"), ("on a server", "postgresql"))
+
+
+@pytest.mark.parametrize(("opened", "database_url"), _HERE + _THERE, indirect=True)
 def test_one_holder_has_only_so_many_tests(opened: Callable[[str], Any]) -> None:
     ann, bob = opened("ann"), opened("bob o'neil")
     ann.add([(arm, metric, 0.0) for arm in "ab" for metric in ("gain", "harm")])
-    most = most_held(ann.plan)
-    assert most == 1040
-    given = sum(len(ann.ask(10_000, days=30)) for _ in range(1))
-    assert given == most
+    assert (most := most_held(ann.plan)) == 1040
+    assert len(ann.ask(10_000, days=30)) == most
     for _ in range(5):
         with pytest.raises(ba.InvalidInput, match=r"ann holds 1,040 tests .* than 1,040 .*release x --held-by ann"):
             ann.ask(10_000, days=30)
