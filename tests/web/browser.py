@@ -2,64 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import signal
-import subprocess
-import sys
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.testing.patience import PATIENCE
 from bestarm.testing.ports import reserve_port
+from bestarm.web.server import running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
+Scheme = Literal["light", "dark"]
 
-PHONE = {"width": 360, "height": 740}
-DESK = {"width": 1400, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 740}
+DESK: ViewportSize = {"width": 1400, "height": 900}
 MEANS = {"25 mg": (0.2, 0.1), "150 mg": (0.6, 0.3), "300 mg": (0.9, 0.8)}
 """Efficacy and adverse event; measured almost without noise, so that few tests are needed."""
-SERVE = """
-import sys, uvicorn
-from bestarm.web.app import create_app
-app = create_app(sys.argv[1], token=sys.argv[3] or None)
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[2]), log_level="error")
-"""
 
 
 class Server:
-    """The service in a process of its own, which can be stopped and started again at the same address."""
+    """The service, which can be stopped and started again at the same address."""
 
-    def __init__(self, database: Path, token: str = "", program: str = SERVE) -> None:
+    def __init__(self, database: Path, token: str | None = None) -> None:
         self.database = str(database)
-        self.token = token
-        self._program = program
+        self._token = token
         self._reserved = reserve_port()
+        self._running = contextlib.ExitStack()
         self.port = self._reserved.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", self._program, self.database, str(self.port), self.token]
-        )
-        wait_until(self._answers, "the service does not answer")
-
-    def _answers(self) -> bool:
-        assert self._process.poll() is None, "the service did not start"
-        try:
-            self.get("/api/health")
-        except OSError:
-            return False
-        return True
+        self.url = self._running.enter_context(running(self.database, port=self.port, token=self._token))
 
     def stop(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(PATIENCE)
+        self._running.close()
 
     def close(self) -> None:
         self.stop()
@@ -76,11 +56,11 @@ class Server:
 class Visitor:
     """Somebody with a browser, of which everything that goes wrong or leaves the host is noted."""
 
-    def __init__(self, browser: Browser, server: Server, **options: Any) -> None:
-        self.context: BrowserContext = browser.new_context(**{"viewport": DESK, "accept_downloads": True, **options})
+    def __init__(self, browser: Browser, url: str) -> None:
+        self.url = url
+        self.context: BrowserContext = browser.new_context(accept_downloads=True)
         self.context.set_default_timeout(1000 * PATIENCE)
         self.page: Page = self.context.new_page()
-        self.server = server
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
@@ -89,18 +69,31 @@ class Visitor:
         self.page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
 
     def go(self, path: str) -> Page:
-        self.page.goto(self.server.url + path)
+        self.page.goto(self.url + path)
         return self.page
 
     def check(self, *expected: str) -> None:
         """Nothing went wrong but what is expected, and nothing left the host."""
         wrong = [error for error in self.errors if not any(part in error for part in expected)]
-        assert wrong == []
-        local = (self.server.url, "data:", f"blob:{self.server.url}")
-        assert [url for url in self.requests if not url.startswith(local)] == []
+        assert not wrong, wrong
+        local = (self.url, "data:", f"blob:{self.url}")
+        elsewhere = [url for url in self.requests if not url.startswith(local)]
+        assert not elsewhere, elsewhere
+
+    def leave(self) -> None:
+        """Leave nothing behind for the next visitor."""
+        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.goto("about:blank")
+        self.errors.clear()
+        self.requests.clear()
 
 
-Visit = Callable[..., Visitor]
+class Visit(Protocol):
+    """Makes a visitor of the service that all share, or of the one at an address."""
+
+    def __call__(
+        self, at: str | None = None, *, viewport: ViewportSize = DESK, scheme: Scheme = "light"
+    ) -> Visitor: ...
 
 
 def doses(noise: float = 0.05) -> ba.Problem:

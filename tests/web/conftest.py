@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
+import asyncio
+import contextlib
+import functools
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from unittest import mock
 
 import httpx
 import pytest
-from tests.web.browser import Server, Visit, Visitor
+from tests.web.browser import DESK, Scheme, Server, Visit, Visitor
 from tests.web.service import TOKEN, client_at, new_study
 
 from bestarm.web.server import running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, ViewportSize
+
+# Every client, and every request without one, reads all certificates that this machine trusts. Nothing here needs them.
+mock.patch("httpx._transports.default.create_ssl_context", functools.cache(httpx.create_ssl_context)).start()
 
 
 @pytest.fixture(scope="session")
@@ -43,17 +49,26 @@ def guarded(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory, missing: Callable[[str, str], None]) -> Iterator[Server]:
-    if importlib.util.find_spec("uvicorn") is None:
-        missing("chromium", "uvicorn")
-    running = Server(tmp_path_factory.mktemp("dashboard") / "studies.db")
+def server(folder: Path) -> Iterator[Server]:
+    running = Server(folder / "dashboard.db")
     yield running
     running.close()
 
 
-@pytest.fixture(scope="module")
-def browser(missing: Callable[[str, str], None]) -> Iterator[Browser]:
-    """Not for the whole run: as long as there is one, no test in this process can run an event loop."""
+@contextlib.contextmanager
+def _running_loop(loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
+    before = asyncio._get_running_loop()
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(before)
+
+
+@pytest.fixture(scope="session")
+def browser(missing: Callable[[str, str], None]) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop | None]]:
+    """Chromium, and the event loop that must run while it is used. In between it does not, as far as others can see:
+    they have loops of their own."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -64,18 +79,37 @@ def browser(missing: Callable[[str, str], None]) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Chromium refuses to run as root, as in most containers, unless its own sandbox is off.
         launched = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield launched
+        loop = asyncio._get_running_loop()
+        with _running_loop(None):
+            yield launched, loop
         launched.close()
 
 
+@pytest.fixture(scope="session")
+def idle() -> list[Visitor]:
+    """Whose page can be used again: in a new one, everything is loaded and compiled anew, which takes a second."""
+    return []
+
+
 @pytest.fixture
-def visit(browser: Browser, server: Server) -> Iterator[Visit]:
+def visit(
+    browser: tuple[Browser, asyncio.AbstractEventLoop | None], server: Server, idle: list[Visitor]
+) -> Iterator[Visit]:
+    chromium, loop = browser
     visitors: list[Visitor] = []
 
-    def new(at: Server = server, **options: Any) -> Visitor:
-        visitors.append(Visitor(browser, at, **options))
-        return visitors[-1]
+    def new(at: str | None = None, *, viewport: ViewportSize = DESK, scheme: Scheme = "light") -> Visitor:
+        visitor = idle.pop() if at is None and idle else Visitor(chromium, at or server.url)
+        visitors.append(visitor)
+        visitor.page.set_viewport_size(viewport)
+        visitor.page.emulate_media(color_scheme=scheme)
+        return visitor
 
-    yield new
-    for visitor in visitors:
-        visitor.context.close()
+    with _running_loop(loop):
+        yield new
+        for visitor in visitors:
+            if visitor.url == server.url:
+                visitor.leave()
+                idle.append(visitor)
+            else:
+                visitor.context.close()

@@ -26,6 +26,7 @@ from bestarm.web.server import running
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 PLAN = {"arms": ["a", "b"], "objective": {"metric": "gain", "goal": "maximize", "noise": {"gaussian": 0.3}}}
 
+DESCRIPTORS = 256
 SERVE = """
 import resource, runpy, sys
 limit = int(sys.argv[1])
@@ -35,10 +36,20 @@ runpy.run_module("bestarm", run_name="__main__")
 """
 
 
-@contextlib.contextmanager
-def served(database: Path, descriptors: int) -> Iterator[tuple[str, list[str]]]:
-    """A service that can have so many descriptors, and the lines that it writes."""
-    command = [sys.executable, "-c", SERVE, str(descriptors), "serve", "--db", str(database), "--port", "0"]
+@pytest.fixture(scope="module")
+def crowded(folder: Path) -> Iterator[str]:
+    """A service that can have few descriptors; whatever is done to it, it writes few lines."""
+    command = [
+        sys.executable,
+        "-c",
+        SERVE,
+        str(DESCRIPTORS),
+        "serve",
+        "--db",
+        str(folder / "crowded.db"),
+        "--port",
+        "0",
+    ]
     with subprocess.Popen([*command, "--token", TOKEN], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         found = re.search(r"http://[\d.:]+", process.stderr.readline())
@@ -47,11 +58,12 @@ def served(database: Path, descriptors: int) -> Iterator[tuple[str, list[str]]]:
         reader = threading.Thread(target=lambda: lines.extend(process.stderr or ()), daemon=True)
         reader.start()
         try:
-            yield found[0], lines
+            yield found[0]
         finally:
             process.terminate()
             process.wait(PATIENCE)
             reader.join(PATIENCE)
+    assert len(lines) < 10, lines[:20]
 
 
 @contextlib.contextmanager
@@ -79,14 +91,21 @@ def is_over(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"POST /api/studies HTTP/1.1\r\nHost: x\r\nX-Long: "])
-def test_connections_without_a_request_make_room_for_those_with_one(tmp_path: Path, said: bytes) -> None:
-    with served(tmp_path / "x.db", 256) as (url, lines), connections(url, 300, said):
+def test_connections_without_a_request_make_room_for_those_with_one(crowded: str, said: bytes) -> None:
+    address, name = f"{crowded}/api/studies", f"after {said!r}"
+    with connections(crowded, 300, said):
         for _ in range(20):
             # A connection of its own each time.
-            assert httpx.get(f"{url}/api/studies", headers=BEARER, timeout=PATIENCE).json() == []
-        made = httpx.post(f"{url}/api/studies", json={"plan": PLAN, "name": "x"}, headers=BEARER, timeout=PATIENCE)
+            found = httpx.get(address, params={"name": name}, headers=BEARER, timeout=PATIENCE)
+            assert found.json() == []
+        made = httpx.post(address, json={"plan": PLAN, "name": name}, headers=BEARER, timeout=PATIENCE)
         assert made.status_code == 201
-    assert len(lines) < 10, lines[:20]
+
+
+@pytest.fixture(scope="module")
+def hasty(folder: Path) -> Iterator[str]:
+    with running(str(folder / "hasty.db"), limits=Limits(header_seconds=0.5, idle_seconds=0.5)) as url:
+        yield url
 
 
 @pytest.mark.parametrize(
@@ -99,15 +118,13 @@ def test_connections_without_a_request_make_room_for_those_with_one(tmp_path: Pa
         b"POST /static/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n",
     ],
 )
-def test_half_a_request_is_given_up(tmp_path: Path, said: bytes) -> None:
-    limits = Limits(header_seconds=0.5, idle_seconds=0.5)
-    with running(str(tmp_path / "x.db"), limits=limits) as url, connections(url, 3, said) as some:
+def test_half_a_request_is_given_up(hasty: str, said: bytes) -> None:
+    with connections(hasty, 3, said) as some:
         assert all(map(is_over, some))
 
 
-def test_a_request_that_comes_byte_by_byte_is_given_up(tmp_path: Path) -> None:
-    limits = Limits(header_seconds=0.5)
-    with running(str(tmp_path / "x.db"), limits=limits) as url, connections(url, 1) as [sock]:
+def test_a_request_that_comes_byte_by_byte_is_given_up(hasty: str) -> None:
+    with connections(hasty, 1) as [sock]:
         with contextlib.suppress(ConnectionError):
             for _ in iter(lambda: sock.send(b"G"), 0):
                 threading.Event().wait(0.05)
@@ -136,10 +153,10 @@ def test_who_does_not_read_is_hung_up_on(tmp_path: Path) -> None:
             wait_until(is_hung_up_on)
 
 
-def test_streams_leave_room_for_everything_else(tmp_path: Path) -> None:
+def test_streams_leave_room_for_everything_else(crowded: str) -> None:
     request = f"GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
-    with served(tmp_path / "x.db", 256) as (url, lines), connections(url, 300, request) as streams:
-        with httpx.Client(base_url=url, headers=BEARER, timeout=PATIENCE) as client:
+    with connections(crowded, 300, request) as streams:
+        with httpx.Client(base_url=crowded, headers=BEARER, timeout=PATIENCE) as client:
             for k in range(10):
                 answer = client.post("/api/studies", json={"plan": PLAN, "name": f"x{k}"})
                 assert answer.status_code == 201, answer.text
@@ -147,9 +164,8 @@ def test_streams_leave_room_for_everything_else(tmp_path: Path) -> None:
         for sock in streams:
             with contextlib.suppress(ConnectionError):
                 answers.append(sock.recv(12))
-        assert answers.count(b"HTTP/1.1 200") == 2 * (256 - RESERVE) // 3
+        assert answers.count(b"HTTP/1.1 200") == 2 * (DESCRIPTORS - RESERVE) // 3
         assert answers.count(b"HTTP/1.1 503") > 0
-    assert len(lines) < 10, lines[:20]
 
 
 def test_a_service_that_is_full_says_so(tmp_path: Path) -> None:

@@ -67,6 +67,12 @@ class Stream:
         self._client.close()
 
 
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at a study follow each other five times as fast as otherwise."""
+    monkeypatch.setattr(events, "EVERY", 0.1)
+
+
 TELL = """
 import sys
 from bestarm.study.study import Study
@@ -108,7 +114,7 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
         return look(self)
 
     monkeypatch.setattr(SharedStudy, "snapshot", counted)
-    monkeypatch.setattr(events, "COMMENT_EVERY", 0.5)
+    monkeypatch.setattr(events, "COMMENT_EVERY", 0.2)
     with running(str(tmp_path / "x.db")) as url, client_at(url) as client:
         study = new_study(client, "watched")
         tests = [test["id"] for test in client.post(f"{study}/ask", json={"n": 4}).json()["tests"]]
@@ -122,10 +128,11 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
             tell(client, study, *((test, 1.0) for test in tests))
             client.post(f"{study}/ask", json={"n": 1})
         took = time.monotonic() - start
-        # At most two a second, by the service's clock; a busy machine makes fewer.
-        assert looks <= 2 * took + 2
+        # At most so many a second, by the service's clock; a busy machine makes fewer.
+        most = took / events.EVERY + 2
+        assert looks <= most
         for stream in streams:
-            assert len(stream.events) - 1 <= 2 * took + 2
+            assert len(stream.events) - 1 <= most
         last = client.get(study).json()["version"]
         for stream in streams:
             stream.wait(lambda events: events[-1][2]["version"] == last)
@@ -135,7 +142,7 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
         give_up = time.monotonic() + PATIENCE
         while True:
             looks = 0
-            time.sleep(1.5)
+            time.sleep(3 * events.EVERY)
             if not looks:
                 break
             assert time.monotonic() < give_up, "nobody watches, and still it is looked at"

@@ -6,44 +6,49 @@ import json
 import re
 from pathlib import Path
 
-from tests.web.browser import SERVE, Server, Visit, fill_in
+import pytest
+from tests.web.browser import Server, Visit, fill_in
 
 import bestarm as ba
-
-_MORE = """
-import bestarm.web.choices as choices
+from bestarm.noises import noise_choices
+from bestarm.policies import all_policies
 from bestarm.policies.racing import Racing
-known, policies = choices.noise_choices, choices.all_policies
-scale = {"name": "scale", "label": "scale", "default": 2.0}
-heavy = {"name": "heavy", "label": "heavy tails", "sentence": "Results may be far out.",
-         "numbers": [scale, {"name": "tail", "label": "tail index"}]}
-choices.noise_choices = lambda: [*known(), heavy]
-choices.all_policies = lambda: policies() | {"on-a-whim": Racing}
-"""
+from bestarm.web import choices
+
+SCALE = {"name": "scale", "label": "scale", "default": 2.0}
+HEAVY = {
+    "name": "heavy",
+    "label": "heavy tails",
+    "sentence": "Results may be far out.",
+    "numbers": [SCALE, {"name": "tail", "label": "tail index"}],
+}
 
 
-def test_the_form_offers_what_the_service_says(visit: Visit, tmp_path: Path) -> None:
+def test_the_form_offers_what_the_service_says(visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what is not built in; what is chosen reaches the service in the form that its description states."""
-    server = Server(tmp_path / "form.db", program=_MORE + SERVE)
+    noises, policies = noise_choices(), all_policies()
+    monkeypatch.setattr(choices, "noise_choices", lambda: [*noises, HEAVY])
+    monkeypatch.setattr(choices, "all_policies", lambda: policies | {"on-a-whim": Racing})
+    server = Server(tmp_path / "form.db")
     try:
-        visitor = visit(server)
+        visitor = visit(server.url)
         page = visitor.go("/new")
         fill_in(page, "chosen")
-        choices = server.get("/api/choices")
+        said = server.get("/api/choices")
 
         def offered(label: str) -> list[str]:
             return [
                 option.get_attribute("value") or "" for option in page.get_by_label(label).first.locator("option").all()
             ]
 
-        assert offered("One result is") == [one["name"] for one in choices["noises"]]
+        assert offered("One result is") == [one["name"] for one in said["noises"]]
         assert "heavy" in offered("One result is")
-        assert offered("Policy") == [one["name"] for one in choices["policies"]]
+        assert offered("Policy") == [one["name"] for one in said["policies"]]
         assert "on-a-whim" in offered("Policy")
         assert offered("Results count") == ["issue", "arrival"]
-        assert page.get_by_label("Policy").input_value() == choices["defaults"]["policy"]
+        assert page.get_by_label("Policy").input_value() == said["defaults"]["policy"]
         page.get_by_label("Policy").select_option("racing")
-        page.get_by_text(next(one["sentence"] for one in choices["policies"] if one["name"] == "racing")).wait_for()
+        page.get_by_text(next(one["sentence"] for one in said["policies"] if one["name"] == "racing")).wait_for()
         page.get_by_label("Results count").select_option("arrival")
         objective = page.get_by_role("group", name="What to make best")
         objective.get_by_label("One result is").select_option("heavy")

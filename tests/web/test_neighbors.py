@@ -343,6 +343,7 @@ def test_everything_somebody_holds_is_released_under_a_key(tmp_path: Path) -> No
 # ------------------------------------------------------------------------------------------------ how much is out
 
 
+@pytest.mark.parametrize("database_url", lengths("sqlite", "postgresql"), indirect=True)
 def test_more_workers_than_tests_can_be_out(storage: Storage) -> None:
     study = Study.create(PROBLEM, name="x", storage=storage)
     most, values = 0, {("a", "gain"): 9.0}
@@ -360,7 +361,7 @@ def test_more_workers_than_tests_can_be_out(storage: Storage) -> None:
     assert most <= most_held(study.plan)
 
 
-@pytest.fixture(params=["here", "on a server"])
+@pytest.fixture
 def opened(request: pytest.FixtureRequest, database_url: str, storage: Storage) -> Iterator[Callable[[str], Any]]:
     """Opens a study in somebody's name."""
     Study.create(PROBLEM, name="x", storage=storage)
@@ -371,13 +372,16 @@ def opened(request: pytest.FixtureRequest, database_url: str, storage: Storage) 
             yield lambda holder: client.open("x", holder=holder)
 
 
+_HERE = lengths(("here", "postgresql"), ("here", "sqlite"))
+_THERE = lengths(("on a server", "sqlite"), ("on a server", "postgresql"))
+
+
+@pytest.mark.parametrize(("opened", "database_url"), _HERE + _THERE, indirect=True)
 def test_one_holder_has_only_so_many_tests(opened: Callable[[str], Any]) -> None:
     ann, bob = opened("ann"), opened("bob o'neil")
     ann.add([(arm, metric, 0.0) for arm in "ab" for metric in ("gain", "harm")])
-    most = most_held(ann.plan)
-    assert most == 1040
-    given = sum(len(ann.ask(10_000, days=30)) for _ in range(1))
-    assert given == most
+    assert (most := most_held(ann.plan)) == 1040
+    assert len(ann.ask(10_000, days=30)) == most
     for _ in range(5):
         with pytest.raises(ba.InvalidInput, match=r"ann holds 1,040 tests .* than 1,040 .*release x --held-by ann"):
             ann.ask(10_000, days=30)

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+from tests.program import bestarm
 from tests.web.service import CSV, PLAN, TOKEN, client_at, new_study, refused, tell
 
 import bestarm as ba
@@ -196,7 +198,7 @@ def test_several_servers_on_one_database(database_url: str) -> None:
         refused(first.post(f"{study}/ask", json={}), 422, "is archived")
 
 
-def test_the_command_starts_and_stops_a_service(tmp_path: Path) -> None:
+def test_the_command_starts_and_stops_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = os.environ | {"BESTARM_TOKEN": TOKEN}
     command = [sys.executable, "-m", "bestarm", "serve", "--db", str(tmp_path / "x.db"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -210,8 +212,8 @@ def test_the_command_starts_and_stops_a_service(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
         assert process.stderr.read() == ""
-    environment.pop("BESTARM_TOKEN")
-    refusal = subprocess.run([*command, "--host", "0.0.0.0"], capture_output=True, text=True, env=environment)
-    assert refusal.returncode == 2
-    assert refusal.stderr.startswith("error: host = '0.0.0.0': other machines could reach this address")
-    assert refusal.stderr.count("\n") == 1
+    monkeypatch.delenv("BESTARM_TOKEN", raising=False)
+    refusal = bestarm(*command[3:], "--host", "0.0.0.0")
+    assert refusal.code == 2
+    assert refusal.err.startswith("error: host = '0.0.0.0': other machines could reach this address")
+    assert refusal.err.count("\n") == 1

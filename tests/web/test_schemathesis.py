@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from tests.web.service import PLAN
 import bestarm as ba
 from bestarm.study.study import Study
 from bestarm.testing.patience import PATIENCE
+from bestarm.web.server import running
 
 CONFIGURATION = """
 [checks]
@@ -38,27 +38,19 @@ def test_schemathesis_finds_no_failure(tmp_path: Path, phases: str, examples: in
         one.tell(test, 1.0)
     one.ask(4)
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
-    serve = [sys.executable, "-m", "bestarm", "serve", "--db", path, "--port", "0"]
-    with subprocess.Popen(serve, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            url = re.search(r"http://[\d.:]+", process.stderr.readline())
-            assert url
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            program = str(Path(sys.executable).with_name("schemathesis"))
-            checked = subprocess.run(
-                [
-                    *(program, "--config-file", str(tmp_path / "schemathesis.toml"), "run", f"{url[0]}/openapi.json"),
-                    *("--exclude-path-regex", "events$", "--exclude-checks", "positive_data_acceptance"),
-                    *("--phases", phases, "--max-examples", str(examples), "--seed", "1", "--no-color"),
-                    *("--generation-database", "none", "--request-timeout", str(PATIENCE)),
-                ],
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-            )
-        finally:
-            process.terminate()
+    program = str(Path(sys.executable).with_name("schemathesis"))
+    with running(path) as url:
+        checked = subprocess.run(
+            [
+                *(program, "--config-file", str(tmp_path / "schemathesis.toml"), "run", f"{url}/openapi.json"),
+                *("--exclude-path-regex", "events$", "--exclude-checks", "positive_data_acceptance"),
+                *("--phases", phases, "--max-examples", str(examples), "--seed", "1", "--no-color"),
+                *("--generation-database", "none", "--request-timeout", str(PATIENCE)),
+            ],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+        )
     assert checked.returncode == 0, checked.stdout[-5000:] + checked.stderr[-2000:]
     cases = re.search(r"(\d+) generated", checked.stdout)
     assert cases

@@ -67,8 +67,18 @@ async function send(path, options) {
   return response;
 }
 
+/** What an answer says. It breaks off if the line is lost meanwhile. */
+async function read(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "the answer of the service broke off");
+  }
+}
+
 export async function get(path, { signal } = {}) {
-  return (await send(path, { signal })).json();
+  return read(await send(path, { signal }));
 }
 
 /** What is at `path`, or null if it still is what it was at `version`. */
@@ -83,7 +93,7 @@ export async function getNewer(path, version, { signal } = {}) {
   }
   if (response.status === 304) return null;
   if (!response.ok) throw await failure(response);
-  return response.json();
+  return read(response);
 }
 
 /** Keys of what was sent and has no answer, by what it is: sent again under its key, it is done once. */
@@ -103,7 +113,7 @@ async function postOnce(path, type, body) {
       headers: { "Content-Type": type, "Idempotency-Key": key },
       body,
     });
-    const answer = await response.json();
+    const answer = await read(response);
     unanswered.delete(what);
     return answer;
   } catch (error) {
