@@ -19,6 +19,9 @@ from bestarm.validation import LEAST, Number, exact, value
 _SQUARES = 2 * BETS
 """Where a stream keeps the sum of its values' squared deviations from their mean."""
 
+_ROUNDING = 2e-14
+"""Per observation: a bet's gain is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself."""
+
 _PRIOR_TESTS = 4.0
 _PRIOR_SHARE = 0.25
 """Planning starts from this share of the largest variance, which counts as much as so many tests."""
@@ -66,6 +69,37 @@ def evidence(s: Stream, side: int, c: float) -> float:
 
 
 @kernel
+def _term(s: Stream, first: int, position: float, k: int) -> float:
+    """The logarithm of what the bet k alone has gained."""
+    gained: float = s.kept[s.arm, s.metric, first + k] - s.n * math.log(1.0 + position * STAKE[k])
+    return gained
+
+
+@large
+@kernel
+def ceiling(s: Stream, side: int, c: float) -> float:
+    """The best bet's gain: a weighted mean is at most its largest term.
+
+    With the fraction r = f / (1 + f c) that is at risk, a bet gains the sum of log(1 + r (x - c)). That is concave in r,
+    and r grows with f, so the gains rise along the bets up to the best one and then fall.
+    """
+    first = 0
+    position = inside((c - s.low) / s.width)
+    if side == BELOW:
+        first = BETS
+        position = 1.0 - position
+    left = 0
+    right = BETS - 1
+    while left < right:
+        middle = (left + right) // 2
+        if _term(s, first, position, middle) < _term(s, first, position, middle + 1):
+            left = middle + 1
+        else:
+            right = middle
+    return max(_term(s, first, position, left), 0.0) + _ROUNDING * s.n
+
+
+@kernel
 def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
     share = (mean - setting.low[metric]) / setting.width[metric]
     prior = _PRIOR_SHARE * max(share * (1.0 - share), 0.01) * setting.width[metric] ** 2
@@ -110,7 +144,7 @@ class Bounded(NoiseModel):
     label = "within a range"
     about = "Results lie between two limits; nothing else is known of them."
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}
-    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, guess=guess, keep=keep)
+    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess, keep)
     kept = 2 * BETS + 1
     learns_scatter = True
 
