@@ -191,7 +191,7 @@ def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypat
 
 
 def test_a_long_file_takes_little_memory(study: ba.Study, tmp_path: Path) -> None:
-    lines = 50_000
+    lines = 20_000
     file = tmp_path / "past.csv"
     with file.open("w") as out:
         out.write("arm,metric,value,round\n")
