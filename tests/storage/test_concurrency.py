@@ -56,8 +56,15 @@ def work(url: str, worker: int, folder: str) -> None:
     Path(folder, f"{worker}.json").write_text(json.dumps({"handed": handed, "told": told, "holder": study.holder}))
 
 
+def import_drivers(url: str) -> None:
+    """Once, before there are children who would each do it."""
+    with contextlib.suppress(ba.InvalidInput):
+        open_storage(url).close()
+
+
 def race(url: str, folder: str) -> None:
     """Fork the workers."""
+    import_drivers(url)
     children = []
     for worker in range(WORKERS):
         child = os.fork()
@@ -200,6 +207,7 @@ def fork_from_memory() -> None:
 
 def create_at_once(url: str) -> None:
     """Eight processes make the same database, each a study in it."""
+    import_drivers(url)
     start = time.time() + 0.3
     children = []
     for k in range(WORKERS):

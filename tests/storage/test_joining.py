@@ -28,6 +28,10 @@ def measure(arm, metric):
     return 1.0 if arm == "b" else 0.0
 # With what is imported late, so that all begin at the same time.
 ba.identify(problem, measure)
+try:
+    ba.Study.open("shared", storage=sys.argv[1])
+except ba.InvalidInput:
+    pass
 waiting, starting = os.pipe()
 children = []
 for _ in range(4):

@@ -319,7 +319,7 @@ def test_a_server_that_stops_in_the_middle(needs: Any, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(leases, "insert_rows", insert)
         with pytest.raises(StorageError, match="nothing acknowledged is lost"):
-            study.add([("low", "yield", 1.0)] * 100_000, source="file")
+            study.add([("low", "yield", 1.0)] * 10_000, source="file")
         monkeypatch.undo()
         server.start()
         assert study.storage.issued(study.record.key) == 0
