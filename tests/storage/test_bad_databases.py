@@ -11,8 +11,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -144,7 +145,7 @@ def test_damaged_files(damage: str, tmp_path: Path) -> None:
 
 
 _TRY = """
-import os, pwd, sys
+import contextlib, os, pwd, sys
 import bestarm as ba
 problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)))
 def attempt(act):
@@ -160,24 +161,46 @@ def create(path):
     return ba.Study.create(problem, name="new", storage=path)
 # Everything that is imported late, while we may still read it.
 create(":memory:").status()
-attempt(lambda: change("no such file"))
-if os.geteuid() == 0:
-    # Root may write what is marked read-only.
-    nobody = pwd.getpwnam("nobody")
-    os.setgroups([])
-    os.setgid(nobody.pw_gid)
-    os.setuid(nobody.pw_uid)
-print("---")
-attempt(lambda: change(sys.argv[1]))
-attempt(lambda: create(sys.argv[1]))
+with contextlib.redirect_stdout(None):
+    attempt(lambda: change("no such file"))
+for line in sys.stdin:
+    path = line.rstrip()
+    if os.fork():
+        os.wait()
+        print("---", flush=True)
+        continue
+    if os.geteuid() == 0:
+        # Root may write what is marked read-only.
+        nobody = pwd.getpwnam("nobody")
+        os.setgroups([])
+        os.setgid(nobody.pw_gid)
+        os.setuid(nobody.pw_uid)
+    attempt(lambda: change(path))
+    attempt(lambda: create(path))
+    sys.exit()
 """
 
 
-def _tried(path: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def tried() -> Iterator[Callable[[Path], list[str]]]:
     """What a user without special rights is told who changes a study there, and then creates one."""
-    run = subprocess.run([sys.executable, "-c", _TRY, str(path)], capture_output=True, text=True, timeout=PATIENCE)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.partition("---\n")[2].splitlines()
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    # Children of one program that has imported everything: each would take a second for that.
+    with subprocess.Popen([sys.executable, "-c", _TRY], **pipes) as program:
+        stdin, stdout = program.stdin, program.stdout
+        assert stdin is not None
+        assert stdout is not None
+
+        def tell(path: Path) -> list[str]:
+            stdin.write(f"{path}\n")
+            lines = []
+            while (line := stdout.readline()) != "---\n":
+                assert line, "it died"
+                lines.append(line.rstrip("\n"))
+            return lines
+
+        yield tell
+        stdin.close()
 
 
 @pytest.fixture
@@ -198,7 +221,7 @@ def _break_off(path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["file", "folder", "log", "empty log", "index", "old"])
-def test_read_only(how: str, open_folder: Path) -> None:
+def test_read_only(how: str, open_folder: Path, tried: Callable[[Path], list[str]]) -> None:
     """What cannot be written can be read, also in a folder that cannot be written. Nothing is changed."""
     path, tests = open_folder / "studies.db", 4
     try:
@@ -225,7 +248,7 @@ def test_read_only(how: str, open_folder: Path) -> None:
             file_there.chmod(0o444)
         open_folder.chmod(0o777 if how == "file" else 0o555)
         copies = set(Path(tempfile.gettempdir()).glob("bestarm-read-*"))
-        lines = _tried(path)
+        lines = tried(path)
         assert set(Path(tempfile.gettempdir()).glob("bestarm-read-*")) <= copies
         assert digests(open_folder) == before
         if writer is not None:
@@ -256,10 +279,10 @@ def test_a_file_that_is_written_while_it_is_read_as_it_stands(tmp_path: Path) ->
         assert connection.execute("SELECT count(*) FROM bestarm_outcomes").fetchone() == (5,)
 
 
-def test_a_new_file_in_a_read_only_folder(open_folder: Path) -> None:
+def test_a_new_file_in_a_read_only_folder(open_folder: Path, tried: Callable[[Path], list[str]]) -> None:
     open_folder.chmod(0o555)
     try:
-        lines = _tried(open_folder / "studies.db")
+        lines = tried(open_folder / "studies.db")
         assert "no such file" in lines[0]
         assert "cannot be opened" in lines[1]
         assert list(open_folder.iterdir()) == []

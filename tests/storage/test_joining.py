@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 import threading
@@ -22,28 +21,37 @@ from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.testing.postgres import PostgresServer
 
 _JOIN = """
-import sys
+import os, sys
 import bestarm as ba
 problem = ba.Problem(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(0.2)))
-print("ready", flush=True)
-sys.stdin.read()  # until all are
-answer = ba.identify(problem, lambda arm, metric: 1.0 if arm == "b" else 0.0, name="shared", storage=sys.argv[1])
-print(answer.arm)
+def measure(arm, metric):
+    return 1.0 if arm == "b" else 0.0
+# With what is imported late, so that all begin at the same time.
+ba.identify(problem, measure)
+try:
+    ba.Study.open("shared", storage=sys.argv[1])
+except ba.InvalidInput:
+    pass
+waiting, starting = os.pipe()
+children = []
+for _ in range(4):
+    child = os.fork()
+    if not child:
+        os.close(starting)
+        os.read(waiting, 1)  # until all are there
+        answer = ba.identify(problem, measure, name="shared", storage=sys.argv[1])
+        print(answer.arm, flush=True)
+        os._exit(0)
+    children.append(child)
+os.close(starting)
+sys.exit(any([os.waitpid(child, 0)[1] for child in children]))
 """
 
 
 def test_many_who_start_the_same_study_at_once_join_it(database_url: str) -> None:
     command = [sys.executable, "-c", _JOIN, database_url]
-    with contextlib.ExitStack() as ending:
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        programs: list[Any] = [ending.enter_context(subprocess.Popen(command, **pipes)) for _ in range(3)]
-        for program in programs:
-            assert program.stdout.readline() == "ready\n"
-        for program in programs:
-            program.stdin.close()
-        said = [program.stdout.read() for program in programs]
-        assert [program.wait(PATIENCE) for program in programs] == [0] * 3
-    assert said == ["b\n"] * 3
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "b\n" * 4, "")
     storage = open_storage(database_url)
     assert [record.name for record in storage.studies()] == ["shared"]
     storage.close()

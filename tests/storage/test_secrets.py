@@ -6,8 +6,9 @@ import contextlib
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.lengths import examples
 from typer.testing import CliRunner
 
 import bestarm as ba
@@ -63,7 +64,7 @@ def said_of(url: str) -> list[str]:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@settings(max_examples=25)
+@examples(8, 50)
 @given(parts=st.lists(st.sampled_from([*WORDS, *WORDS, *"@/:?#%&=+ é"]), min_size=1, max_size=6))
 def test_secrets_are_not_shown(place: str, parts: list[str]) -> None:
     secret = "".join(parts)

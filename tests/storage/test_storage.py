@@ -13,7 +13,8 @@ import pytest
 from bestarm.storage.base import Storage
 from bestarm.storage.sql import SQLStorage
 from bestarm.testing import storages
-from bestarm.testing.storages import STORAGE_CHECKS, MakeStorage
+from bestarm.testing.postgres import PostgresServer
+from bestarm.testing.storages import STORAGE_CHECKS, MakeStorage, reading, telling
 
 Check = Callable[[MakeStorage], None]
 
@@ -27,9 +28,20 @@ def test_every_check_is_in_the_list() -> None:
     assert {check.__name__ for check in STORAGE_CHECKS} == written
 
 
+@pytest.fixture(scope="module")
+def shared_database(postgres_server: PostgresServer) -> str:
+    """One for all checks, each of which makes studies of its own: a new database takes longer than most of them."""
+    return postgres_server.new_database()
+
+
 @pytest.mark.parametrize("check", STORAGE_CHECKS)
-def test_sql_storage(check: Check, database_url: str) -> None:
-    check(lambda: SQLStorage(database_url, create=True))
+def test_sql_storage_in_files(check: Check, tmp_path: Path) -> None:
+    check(lambda: SQLStorage(str(tmp_path / "studies.db"), create=True))
+
+
+@pytest.mark.parametrize("check", STORAGE_CHECKS)
+def test_sql_storage_on_a_server(check: Check, shared_database: str) -> None:
+    check(lambda: SQLStorage(shared_database, create=True))
 
 
 class _Kept(SQLStorage):
@@ -39,11 +51,25 @@ class _Kept(SQLStorage):
         return
 
 
-@pytest.mark.parametrize("check", STORAGE_CHECKS)
-def test_storage_in_memory(check: Check) -> None:
+@pytest.fixture(scope="module")
+def kept() -> Storage:
     """One object stands for all: a second would be another database."""
-    storage: Storage = _Kept(":memory:", create=True)
-    check(lambda: storage)
+    return _Kept(":memory:", create=True)
+
+
+# Long, and about statements, which are the same in a file.
+SAME_IN_FILES = (
+    reading.check_entries_have_the_last_correction_wherever_they_are_cut,
+    telling.check_several_results_are_told_together_or_not_at_all,
+)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [pytest.param(check, marks=[pytest.mark.torture] if check in SAME_IN_FILES else []) for check in STORAGE_CHECKS],
+)
+def test_storage_in_memory(check: Check, kept: Storage) -> None:
+    check(lambda: kept)
 
 
 def test_files_are_as_durable_as_can_be(tmp_path: Path) -> None:

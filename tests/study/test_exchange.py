@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.study.csv_reader import COLUMNS
@@ -236,7 +237,7 @@ MEANS = {"low": (0.0, 6.0), "high": (2.0, 7.0), "hot": (9.0, 0.0), "warm": (1.5,
 
 
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb", "tf-lucb"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*lengths(0, 1), pytest.param(2, marks=pytest.mark.torture)])
 def test_an_export_read_into_a_new_study_gives_the_same_answer(policy: str, seed: int) -> None:
     """With late results, tests given up, corrections, and results that came after the end. Exact, not by chance."""
     problem = ba.Problem(

@@ -191,7 +191,7 @@ def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypat
 
 
 def test_a_long_file_takes_little_memory(study: ba.Study, tmp_path: Path) -> None:
-    lines = 50_000
+    lines = 20_000
     file = tmp_path / "past.csv"
     with file.open("w") as out:
         out.write("arm,metric,value,round\n")
@@ -319,7 +319,7 @@ def test_a_server_that_stops_in_the_middle(needs: Any, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(leases, "insert_rows", insert)
         with pytest.raises(StorageError, match="nothing acknowledged is lost"):
-            study.add([("low", "yield", 1.0)] * 100_000, source="file")
+            study.add([("low", "yield", 1.0)] * 10_000, source="file")
         monkeypatch.undo()
         server.start()
         assert study.storage.issued(study.record.key) == 0

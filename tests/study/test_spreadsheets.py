@@ -44,6 +44,7 @@ NAMES = st.sampled_from(["=1+1", "'=1+1", "''=1+1", "+a", "-2", "@x", "'a", "''a
 TEXTS = st.one_of(NAMES, st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=10))
 
 
+@examples(40, 500)
 @given(TEXTS)
 def test_a_cell_is_no_formula_and_can_be_read_back(text: str) -> None:
     assert from_cell(cell(text)) == text

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.lengths import lengths
 from tests.study.problems import two_arms
 
 import bestarm as ba
@@ -37,12 +36,15 @@ def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
     return told
 
 
-@pytest.mark.parametrize("tests", lengths(150, 300))
-@pytest.mark.parametrize("compiled_from", [100, 10**9], ids=["compiled", "interpreted"])
+@pytest.mark.parametrize(
+    ("tests", "compiled_from"),
+    [(80, 50), *(pytest.param(300, least, marks=pytest.mark.torture) for least in (100, 10**9))],
+)
 @pytest.mark.parametrize("policy", sorted(all_policies()))
 def test_live_and_simulated_decisions_agree(
     policy: str, compiled_from: int, tests: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Interpreted at first, and compiled in the middle; in `make torture` also interpreted to the end."""
     monkeypatch.setattr(decider, "COMPILE_RESULTS", compiled_from)
     for name in ("exp1-b", "drug-bernoulli"):
         plan = dataclasses.replace(ba.instance(name), policy=policy)

@@ -215,12 +215,12 @@ def test_what_a_failure_counts(tmp_path: Path) -> None:
             ba.identify(plan(name="other"), exact, **options)
 
 
-@pytest.mark.parametrize(("studies", "at_most"), lengths((5, 3), (20, 5)))
+@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (20, 5)))
 def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> None:
     """A program that crashes on three inputs of ten, where two are allowed, must not be called safe.
 
-    With failures counted, a study certifies it with probability at most 0.05; that more than 3 of 5 seeded ones do has
-    probability below 4e-5, more than 5 of 20 below 4e-4.
+    With failures counted, a study certifies it with probability at most 0.05; that all of 3 seeded ones do has
+    probability below 2e-4, more than 5 of 20 below 4e-4.
     """
     problem = ba.Problem(
         arms=["only"],
@@ -242,12 +242,12 @@ def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> No
     assert certified <= at_most
 
 
-@pytest.mark.parametrize(("studies", "at_most"), lengths((5, 3), (20, 5)))
+@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (20, 5)))
 def test_adverse_results_that_take_long_are_heard(studies: int, at_most: int) -> None:
     """Two workers with heartbeats, by a clock of ours. What is adverse takes a minute, what is not a second.
 
-    Each study is wrong with probability at most 0.05; that more than 3 of 5 seeded ones are, below 4e-5, more than 5 of
-    20 below 4e-4.
+    Each study is wrong with probability at most 0.05; that all of 3 seeded ones are, below 2e-4, more
+    than 5 of 20, below 4e-4.
     """
     problem = ba.Problem(
         arms=["only"],
@@ -326,7 +326,8 @@ def test_a_worker_process_that_dies(count: int, tmp_path: Path, monkeypatch: pyt
     words = "failed: BrokenProcessPool" if count == 1 else "nobody knows whose measurement ended this one"
     with pytest.raises(ba.MeasurementFailed, match=words):
         ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage)
-    answer = ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage, retries=1)
+    # Whoever goes on with it needs no processes.
+    answer = ba.identify(plan(), killed_once, workers=count, storage=storage, retries=1)
     assert answer.arm == "high"
     (tmp_path / "mark").unlink()
     answer = ba.identify(plan(name="again"), killed_once, executor="processes", workers=1, retries=1)

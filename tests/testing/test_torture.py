@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import lengths
 
 import bestarm as ba
-from bestarm.storage.base import Entries
+from bestarm.storage.base import Entries, Storage
 from bestarm.study.decider import Decider
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.torture import crashes, damage, files, kills
-from bestarm.testing.torture.__main__ import parts
+from bestarm.testing.torture.__main__ import main, parts
 from bestarm.testing.torture.deeds import DEEDS, Deed, Facts, plan
 from bestarm.testing.torture.results import BEGIN, END, HEADINGS, Row, table, write
 from bestarm.testing.torture.seen import Seen
@@ -39,26 +39,30 @@ def soon(seconds: float = PATIENCE) -> float:
     return time.monotonic() + seconds
 
 
-@pytest.mark.parametrize("deed", DEEDS, ids=lambda deed: deed.name)
-def test_every_deed_is_found_once_done_and_once_repeated(deed: Deed, database_url: str) -> None:
-    here = trials(database_url, deed)
-    _, mark = here.next()
-    with opened(database_url) as storage:
-        place = Here(storage, here.name, mark)
-        facts = deed.prepare(place, here.rng, mark)
+def test_every_deed_is_found_once_done_and_once_repeated(database_url: str) -> None:
+    """One after the other, in one study."""
+    here, tried = trials(database_url), set()
+    for _ in DEEDS:
+        deed, mark = here.next()
+        with opened(database_url) as storage:
+            place = Here(storage, here.name, mark)
+            facts = deed.prepare(place, here.rng, mark)
 
-        def found() -> int:
-            return deed.found(Seen.of(ba.Study.open(here.name, storage=storage)), facts)
+            def found(storage: Storage = storage, deed: Deed = deed, facts: Facts = facts) -> int:
+                return deed.found(Seen.of(ba.Study.open(here.name, storage=storage)), facts)
 
-        assert found() == 0
-        place.study.request = f"key {mark}"
-        deed.do(place, facts)
-        assert found() == 1
-        here.repeat(deed, facts, mark)
-        assert found() == 1
-    here.settle(deed, facts, mark, answered=True)
+            assert found() == 0, deed.name
+            place.study.request = f"key {mark}"
+            deed.do(place, facts)
+            assert found() == 1, deed.name
+            here.repeat(deed, facts, mark)
+            assert found() == 1, deed.name
+        here.settle(deed, facts, mark, answered=True)
+        assert here.row.complaints == [], deed.name
+        tried.add(deed.name)
     here.finish()
     assert here.row.complaints == []
+    assert tried == set(BY_NAME)
 
 
 def test_kills_lose_nothing(database_url: str) -> None:
@@ -133,9 +137,10 @@ def test_what_is_lost_later_is_found(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------ damaged databases
 
 
-def test_damaged_files_are_read_right_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", lengths(20, 60))
+def test_damaged_files_are_read_right_or_refused(times: int, tmp_path: Path) -> None:
     row = Row("bytes", "SQLite")
-    came = damage.run(row, tmp_path, random.Random(4), 60, soon())
+    came = damage.run(row, tmp_path, random.Random(4), times, soon())
     assert row.complaints == []
     assert came["refused"] > 0
     assert came["read right"] > 0
@@ -185,13 +190,17 @@ def test_the_page_has_a_measured_table_in_which_nothing_is_lost() -> None:
     assert re.search(r"Measured on \d{4}-\d\d-\d\d in [\d,]+ s, seed \d+\.", measured)
 
 
-def test_the_commands_that_the_page_names_exist() -> None:
+def test_the_commands_that_the_page_names_exist(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text, make = PAGE.read_text(encoding="utf-8"), (ROOT / "Makefile").read_text()
     assert "make torture" in text
     assert "python -m bestarm.testing.torture" in text
     assert "-m bestarm.testing.torture" in make
     assert "make torture" in (ROOT / ".ci" / "run").read_text() if (ROOT / ".ci" / "run").exists() else True
-    command = [sys.executable, "-m", "bestarm.testing.torture", "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    monkeypatch.setattr(sys, "argv", ["torture", "--help"])
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main()
+    shown = capsys.readouterr().out
     for option in ("--kills", "--minutes", "--short", "--seed", "--only", "--write"):
         assert option in shown
