@@ -8,13 +8,8 @@ import mpmath
 import pytest
 
 from bestarm.kernel.compile import compiled
-from bestarm.noises.bounded import (
-    BETS,
-    rate_ceiling,
-    rate_divergence,
-    rate_evidence,
-    rate_evidence_and_slope,
-)
+from bestarm.noises.bernoulli import rate_ceiling, rate_divergence, rate_evidence, rate_evidence_and_slope
+from bestarm.noises.bets import BETS
 from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope
 from bestarm.noises.mixture import RHO, log_scaled_phi
 

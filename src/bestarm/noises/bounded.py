@@ -80,8 +80,8 @@ def _term(s: Stream, first: int, position: float, k: int) -> float:
 def ceiling(s: Stream, side: int, c: float) -> float:
     """The best bet's gain: a weighted mean is at most its largest term.
 
-    With the fraction r = f / (1 + f c) that is at risk, a bet gains the sum of log(1 + r (x - c)). That is concave in r,
-    and r grows with f, so the gains rise along the bets up to the best one and then fall.
+    A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so the
+    gains rise along the bets up to the best one and then fall.
     """
     first = 0
     position = inside((c - s.low) / s.width)

@@ -103,7 +103,9 @@ def self_normalized(deviations: float, squares: float) -> float:
 @kernel
 def beyond(s: Stream, side: int) -> float:
     """Where the values end on the far side: for c farther out, every one speaks for the mean lying on this side."""
-    return s.kept[s.arm, s.metric, LEAST] if side == ABOVE else s.kept[s.arm, s.metric, MOST]
+    least: float = s.kept[s.arm, s.metric, LEAST]
+    most: float = s.kept[s.arm, s.metric, MOST]
+    return least if side == ABOVE else most
 
 
 @kernel
@@ -142,4 +144,5 @@ def end(s: Stream, side: int, level: float) -> float:
             step = 2.0 * step
         else:
             step = 0.5 * step
-    return s.kept[s.arm, s.metric, FIRST] + reached
+    first: float = s.kept[s.arm, s.metric, FIRST]
+    return first + reached
