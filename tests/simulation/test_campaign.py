@@ -119,7 +119,7 @@ def test_ray(reference: Path, needs: Callable[[str], None], tmp_path: Path) -> N
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
 
-LONG_GRID = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-first", "--runs", "120")
+LONG_GRID = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-first", "--runs", "400")
 
 
 @pytest.fixture(scope="module")
