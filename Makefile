@@ -2,6 +2,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# The tests start hundreds of processes: each would compile anew all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test check docs bench torture clean
 

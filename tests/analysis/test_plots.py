@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from html import unescape
@@ -14,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.analysis.chart import Chart, Panel, Series
@@ -111,7 +111,7 @@ STUDIES: dict[str, Callable[[], ba.Study]] = {
     "one metric, running": lambda: study_of(one_metric(), scattered(), most=10),
     "one metric, certified": lambda: study_of(one_metric(), lambda arm, metric: float(arm == "a")),
     "many metrics": lambda: study_of(many_metrics(), scattered(), most=100),
-    "many arms": lambda: study_of(three_metrics(tuple(f"arm {k}" for k in range(300))), most=500),
+    "many arms": lambda: study_of(three_metrics(tuple(f"arm {k}" for k in range(70))), most=120),
     "names": lambda: study_of(named(), scattered(), most=100),
     "1e-15": lambda: study_of(three_metrics(scale=1e-15), scaled(1e-15), most=60),
     "1e-9": lambda: study_of(three_metrics(scale=1e-9), scaled(1e-9), most=60),
@@ -134,9 +134,15 @@ def svg_words(figure: Any) -> str:
     return " ".join(unescape(word) for word in re.findall(r"<!-- (.*?) -->", buffer.getvalue().decode()))
 
 
-@pytest.mark.parametrize("form", lengths("svg", "png"))
-@pytest.mark.parametrize("plot", ba.plot.__all__)
-@pytest.mark.parametrize("name", STUDIES)
+def pictures() -> Iterator[Any]:
+    """Every plot of every study; how many tests there were, and what they cost, hardly depends on the scale."""
+    for name, plot in itertools.product(STUDIES, ba.plot.__all__):
+        scale = name.startswith("1e") and plot != "intervals"
+        yield pytest.param(name, plot, "svg", marks=[pytest.mark.torture] if scale else [])
+        yield pytest.param(name, plot, "png", marks=pytest.mark.torture)
+
+
+@pytest.mark.parametrize(("name", "plot", "form"), [*pictures()])
 def test_every_plot_of_every_study(name: str, plot: str, form: str) -> None:
     figure = getattr(ba.plot, plot)(example(name))
     if form == "svg":
@@ -195,7 +201,7 @@ def test_names_stand_as_they_are(plot: str) -> None:
 def test_the_best_of_very_many_arms() -> None:
     figure = ba.plot.intervals(example("many arms"))
     assert len(figure.axes[0].get_yticks()) == 60
-    assert figure.get_suptitle() == "The 60 arms with the best latency of 300"
+    assert figure.get_suptitle() == "The 60 arms with the best latency of 70"
 
 
 def test_names_in_charts_of_simulations() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.live import DASH, DOSE, Program, everything, works
 
+import bestarm as ba
 from bestarm.cli.app.command_line import options_first
 from bestarm.testing.patience import PATIENCE
 
@@ -285,8 +286,8 @@ def test_as_processes(tmp_path: Path) -> None:
         )
 
     assert run("new", "dash.toml").returncode == 0
-    assert (tmp_path / "bestarm.db").exists()
-    assert [test["id"] for test in json.loads(run("ask", "-x", "-n", "2", "--json").stdout)] == [1, 2]
+    study = ba.Study.open("-x", storage=tmp_path / "bestarm.db")
+    assert [test.id for test in study.ask(2)] == [1, 2]
     bad = run("tell", "-x", "2", "NaN")
     assert (bad.returncode, bad.stdout) == (2, "")
     assert bad.stderr == "error: value of '-m' = nan: must be a finite number\n"

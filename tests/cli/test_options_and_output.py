@@ -60,10 +60,10 @@ def test_a_number_of_any_size_gives_no_traceback(command: str, option: str, tmp_
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study whose tables are longer than what a pipe holds."""
+    """A study whose tables are longer than what is buffered before it is written."""
     path = tmp_path_factory.mktemp("database") / "s.db"
     study = ba.Study.create(PLAN, storage=str(path))
-    study.add([("a", "p", float(k)) for k in range(3000)])
+    study.add([("a", "p", float(k)) for k in range(600)])
     return path
 
 
@@ -75,7 +75,7 @@ def bestarm(*words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
 WRITING = [
     ["export", "s"],
     ["status", "s"],
-    ["log", "s", "--last", "3000", "--json"],
+    ["log", "s", "--last", "600", "--json"],
     ["--help"],
 ]
 

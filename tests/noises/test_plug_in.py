@@ -36,10 +36,10 @@ problem = ba.Problem(
 
 @pytest.fixture
 def run(plug_in_folder: Path, tmp_path: Path) -> Run:
-    def run(script: str, *command: str, **variables: str) -> str:
+    def run(script: str, **variables: str) -> str:
         path = os.pathsep.join([str(plug_in_folder), *sys.path])
         done = subprocess.run(
-            [*(command or (sys.executable, "-c", _PRELUDE + script))],
+            [sys.executable, "-c", _PRELUDE + script],
             env={**os.environ, "PYTHONPATH": path, **variables},
             cwd=tmp_path,
             capture_output=True,
@@ -124,11 +124,16 @@ name = "b"
 means = { score = 5.0 }
 """
     )
-    command = [sys.executable, "-m", "bestarm"]
-    out = run("", *command, "simulate", "plan.toml", "--runs", "5", "--json")
-    assert '"a"' in out
-    run("", *command, "new", "plan.toml")
-    assert "score" in run("", *command, "ask", "scores", "--json")
+    run(
+        """
+from tests.program import bestarm
+said = bestarm("simulate", "plan.toml", "--runs", "5", "--json")
+assert said.code == 0 and '"a"' in said.out, said
+assert bestarm("new", "plan.toml").code == 0
+said = bestarm("ask", "scores", "--json")
+assert said.code == 0 and "score" in said.out, said
+"""
+    )
 
 
 def test_forms_offer_it(run: Run) -> None:

@@ -58,25 +58,29 @@ def test_times_fewer_tests_than_algorithm_1(instance: str, times: float) -> None
 
 @pytest.mark.parametrize("instance", ["exp1-a", "exp1-b", "exp1-c"])
 def test_small_delta_comes_near_the_characteristic_time(instance: str) -> None:
-    """Measured 1.22 · T* · log(1/δ) with a standard error of 0.01."""
+    """Measured 1.22 · T* · log(1/δ) with a standard error of 0.02."""
     plan = ba.instance(instance)
     time = ba.analyze(plan, 1e-9).characteristic_time
-    assert certified(instance, 400, 1e-9).mean_tests <= 1.4 * time * math.log(1e9)
+    assert certified(instance, 100, 1e-9).mean_tests <= 1.4 * time * math.log(1e9)
 
 
+@pytest.mark.parametrize("share", lengths(0.4, 1.0))
 @pytest.mark.parametrize("instance", ["exp1-a", "exp1-b", "exp1-c", "drug"])
-def test_no_tail_disasters(instance: str) -> None:
-    result = certified(instance, 2000 if instance.startswith("exp1") else 500)
+def test_no_tail_disasters(instance: str, share: float) -> None:
+    result = certified(instance, round(share * (2000 if instance.startswith("exp1") else 500)))
     assert np.quantile(result.tests, 0.999) <= 6 * result.mean_tests
 
 
 def test_rates_need_fewer_tests_by_the_ratio_of_variances() -> None:
-    """The variances of the decisive streams are about 0.16 to 0.25, so 4 to 6 times fewer; tilts cost a little."""
-    ratio = certified("drug", 500).mean_tests / certified("drug-bernoulli", 500).mean_tests
+    """The variances of the decisive streams are about 0.16 to 0.25, so 4 to 6 times fewer; tilts cost a little.
+
+    Measured 4.3 with a standard error of 3.4 %: a false failure is below 1e-6.
+    """
+    ratio = certified("drug", 200).mean_tests / certified("drug-bernoulli", 200).mean_tests
     assert 3.5 < ratio < 6
 
 
-@pytest.mark.parametrize("runs", lengths(500, 2_000))
+@pytest.mark.parametrize("runs", lengths(300, 1_000))
 @pytest.mark.parametrize("delta", [0.2, 0.05])
 @pytest.mark.parametrize("plan", hard_problems(), ids=lambda plan: plan.name)
 def test_errors_where_it_is_hard(plan: ba.Plan, delta: float, runs: int) -> None:
@@ -147,7 +151,7 @@ def test_an_arm_expected_to_win_is_certified_sooner() -> None:
     plan = ba.instance("exp1-b")
     arms = tuple(dataclasses.replace(arm, weight=50.0 if arm.name == "arm 1" else 1.0) for arm in plan.arms)
     favored = dataclasses.replace(plan, arms=arms)
-    assert ba.simulate(favored, policy="certify", runs=500, seed=11).mean_tests < certified("exp1-b").mean_tests
+    assert ba.simulate(favored, policy="certify", runs=500, seed=11).mean_tests < certified("exp1-b", 800).mean_tests
 
 
 def live(plan: ba.Plan, tests: int, seed: int = 1) -> tuple[Certify, bool]:
