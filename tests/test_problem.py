@@ -115,7 +115,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(objective=objective(goal="up")), "objective.goal = 'up': must be one of 'maximize' or 'minimize'"),
     (plan_data(objective=objective(cost=0)), "objective.cost = 0: must be a positive number"),
     (plan_data(objective=objective(cost=math.inf)), "objective.cost = inf: must be a finite number"),
-    (plan_data(objective=objective(noise="normal")), 'must be "bernoulli", { gaussian = SIGMA }'),
+    (plan_data(objective=objective(noise="normal")), "{ gaussian = SIGMA }"),
     (plan_data(objective=objective(noise={"gaussian": -1})), "sigma = -1: must be a positive number"),
     (plan_data(objective=objective(noise={"gaussian": math.inf})), "sigma = inf: must be a finite number"),
     (plan_data(objective=objective(noise={"gaussian": "1"})), "sigma = '1': must be a number"),

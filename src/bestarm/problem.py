@@ -13,7 +13,6 @@ import numpy.typing as npt
 from pydantic import BeforeValidator
 
 from bestarm.noises import Noise
-from bestarm.noises.quantile import Quantile
 from bestarm.noises.shapes import Spread, shape_of
 from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
 
@@ -123,9 +122,7 @@ class Constraint:
     @property
     def limit(self) -> float:
         """What the mean is compared with: the threshold, or for a quantile the share that may lie beyond it."""
-        if isinstance(self.noise, Quantile):
-            return self.noise.share_beyond(self.at_least is None)
-        return self.threshold
+        return self.noise.compared_with(self.threshold, self.at_least is None)
 
     @property
     def is_upper(self) -> bool:

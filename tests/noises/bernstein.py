@@ -18,6 +18,7 @@ from typing import ClassVar
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import BELOW, NoiseKernels, NoiseModel, StatedNumber, Stream
+from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.validation import Number, value
 
@@ -76,7 +77,7 @@ class Bernstein(NoiseModel):
     label = "within a range, little scatter"
     about = "Results lie between two limits and scatter little."
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}
-    kernels = NoiseKernels(evidence, evidence_and_slope, Bounded.kernels.scatter, Bounded.kernels.draw, keep=keep)
+    kernels = NoiseKernels(evidence, evidence_and_slope, Bernoulli.kernels.scatter, Bounded.kernels.draw, keep=keep)
     kept = 6
 
     low: Number

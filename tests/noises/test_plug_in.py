@@ -140,7 +140,7 @@ def test_forms_offer_it(run: Run) -> None:
     run(
         """
 offered = {choice["name"]: choice for choice in noise_choices()}
-assert list(offered) == ["bernoulli", "gaussian", "bernstein", "bounded"]
+assert {"bernoulli", "gaussian", "bernstein", "bounded"} < set(offered)
 assert [number["name"] for number in offered["bernstein"]["numbers"]] == ["low", "high"]
 """
     )

@@ -195,7 +195,7 @@ class NoiseModel(abc.ABC):
     """Whether the guarantee rests on results that scatter as far up as down."""
     is_share: ClassVar[bool] = False
     """Whether what counts of a result is only whether it lies beyond its threshold: then a mean is the share of those
-    that do. Such a noise (`Quantile`) has `share_beyond` and `counted`."""
+    that do."""
     is_exact: ClassVar[bool] = False
     """Whether all results of a stream are the same number."""
     learns_scatter: ClassVar[bool] = False
@@ -260,6 +260,15 @@ class NoiseModel(abc.ABC):
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
     # -------------------------------------------------------------------------------------- in a study's normal form
+
+    def compared_with(self, threshold: float, is_upper: bool) -> float:
+        """What a mean is compared with, in the user's terms, where the threshold must not be exceeded (`is_upper`) or
+        must be reached."""
+        return threshold
+
+    def counted(self, values: Any, threshold: float, is_upper: bool) -> Any:
+        """What counts of results in the user's terms. Takes arrays too."""
+        return values
 
     def limit(self, threshold: float) -> float:
         """The number that a mean must lie below, in normal form, to be on the right side of a threshold."""

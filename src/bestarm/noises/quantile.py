@@ -61,7 +61,7 @@ class Quantile(NoiseModel):
     def value_hint(self) -> str:
         return "number"
 
-    def share_beyond(self, is_upper: bool) -> float:
+    def compared_with(self, threshold: float, is_upper: bool) -> float:
         """The share of results beyond the threshold that must not be reached."""
         return round(1.0 - self.q, 15) if is_upper else self.q
 

@@ -28,7 +28,8 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, new_tournament
 from bestarm.kernel.words import whole
-from bestarm.noises.dispatch import scatter, stream_of
+from bestarm.noises.base import BELOW
+from bestarm.noises.dispatch import ceiling, scatter, stream_of
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
@@ -55,6 +56,10 @@ SHRINKAGE = 4.0
 STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested this many times as often."""
 
+BEYOND_LUCK = 1e5
+FOR_GOOD = 2
+"""A constraint that is certified by so much evidence was not certified by luck, and is not tested again for that."""
+
 LEADER = -1
 
 
@@ -64,7 +69,7 @@ class Memory(NamedTuple):
     rejected: Flags
     """By arm: 1 once it is certified infeasible."""
     certified: Flags
-    """[arm, metric]: 1 once the constraint is certified to hold."""
+    """[arm, metric]: 1 once the constraint is certified to hold, or `FOR_GOOD`."""
     suspect: Flags
     """[arm, metric]: 1 while the constraint looks violated."""
     suspects: Ints
@@ -116,9 +121,10 @@ def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric:
         limit = setting.threshold[metric] + setting.slack[metric]
         # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise one
         # that was closed by luck could cost many tests.
-        memory.certified[arm, metric] = below_reaches(
-            stream_of(setting, streams, arm, metric), limit, setting.level[arm]
-        )
+        s = stream_of(setting, streams, arm, metric)
+        memory.certified[arm, metric] = below_reaches(s, limit, setting.level[arm])
+        if memory.certified[arm, metric] != 0 and ceiling(s, BELOW, limit) >= BEYOND_LUCK:
+            memory.certified[arm, metric] = FOR_GOOD
         looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
         suspicious = not looks_fine and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
@@ -190,7 +196,7 @@ def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
     About one study in a thousand certifies a violated constraint by early luck, as delta allows. If that arm is almost
     as good as the best, telling the two apart could take a thousand times as long as all the rest.
     """
-    return bool(memory.certified[arm, metric]) and bool(STALE * streams.counts[arm, metric] < streams.counts[arm, 0])
+    return memory.certified[arm, metric] == 1 and bool(STALE * streams.counts[arm, metric] < streams.counts[arm, 0])
 
 
 @kernel

@@ -215,13 +215,15 @@ def check_comparisons(noise: NoiseModel, mean: float) -> None:
         for margin in (0.0, 0.3 * noise.scale, 3.0 * noise.scale):
             found = pair_evidence(ahead, behind, margin)
             first, last = common_range(ahead, behind, margin)
+            if not first <= last:
+                continue
             reach = 8.0 * noise.scale
             points = np.linspace(max(first, mean - reach), min(last, mean + margin + reach), 2_001)
             products = [evidence(ahead, ABOVE, c - margin) + evidence(behind, BELOW, c) for c in points.tolist()]
             least = min(products, default=math.inf)
             assert found <= least + 1e-9 * (1.0 + abs(least)), f"after {n} and {others} results, margin {margin}"
             if found > 1.0:
-                assert found >= min(least, 30.0) - 0.25, f"{found} where {least} could be: margin {margin}"
+                assert found >= min(least, 30.0) - 1.0, f"{found} where {least} could be: margin {margin}"
 
 
 @kernel
