@@ -21,7 +21,7 @@ from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.bernoulli import rate_ceiling, rate_evidence
-from bestarm.noises.bets import BETS
+from bestarm.noises.bets import BETS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence, stream_of
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
@@ -44,7 +44,11 @@ def random_streams(rng: np.random.Generator, constraints: int) -> Streams:
     spread = 2.0 / np.sqrt(counts)
     means = np.clip(rng.uniform(0.3, 0.5, counts.shape) + rng.normal(size=counts.shape) * spread, 0.0, 1.0)
     sums = np.round(means * counts)
-    return Streams(counts.astype(np.int64), sums / counts, sums, np.zeros((*counts.shape, 0)))
+    # What the streams of a bounded metric keep if all their values are equal.
+    position = ((sums / counts + 1.0) / 4.0)[..., np.newaxis]
+    bets = [np.log1p(np.array(STAKE) * share) * counts[..., np.newaxis] for share in (position, 1.0 - position)]
+    kept = np.concatenate([*bets, np.zeros((*counts.shape, 1))], axis=2)
+    return Streams(counts.astype(np.int64), sums / counts, sums, kept)
 
 
 @example(0.0, 3.4261)  # where a series of fewer terms is worst

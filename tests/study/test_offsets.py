@@ -35,8 +35,12 @@ def on_grid(value: float) -> float:
 
 def plan_at(offset: float, goal: str, side: str, kind: str, policy: str) -> ba.Plan:
     """Three arms: the best, one that is worse, and one that is better still and not feasible."""
-    noise: Any = ba.Gaussian(SIGMA) if kind == "gaussian" else ba.Bounded(offset, offset + 1.0)
-    unit = SIGMA if kind == "gaussian" else 0.25
+    noise: Any = {
+        "gaussian": ba.Gaussian(SIGMA),
+        "symmetric": ba.Symmetric(),
+        "bounded": ba.Bounded(offset, offset + 1.0),
+    }[kind]
+    unit = 0.25 if kind == "bounded" else SIGMA
     good, safe = 1.0 if goal == "maximize" else -1.0, -1.0 if side == "at_most" else 1.0
     center = offset + 0.5
     rows = {"best": (0.0, 1.5), "worse": (-1.5, 1.5), "unsafe": (1.5, -1.5)}
@@ -75,9 +79,8 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 SIDES = {"maximize": "at_most", "minimize": "at_least"}
-CASES = [
-    (policy, goal, kind) for policy in sorted(all_policies()) for goal in SIDES for kind in ("gaussian", "bounded")
-]
+KINDS = ("gaussian", "symmetric", "bounded")
+CASES = [(policy, goal, kind) for policy in sorted(all_policies()) for goal in SIDES for kind in KINDS]
 
 
 def is_long(policy: str, goal: str, kind: str, engine: str) -> bool:
@@ -86,6 +89,8 @@ def is_long(policy: str, goal: str, kind: str, engine: str) -> bool:
         return (kind, goal, engine) not in {
             ("gaussian", "minimize", "compiled"),
             ("gaussian", "maximize", "interpreted"),
+            ("symmetric", "minimize", "interpreted"),
+            ("symmetric", "maximize", "compiled"),
             ("bounded", "maximize", "compiled"),
             ("bounded", "minimize", "interpreted"),
         }
