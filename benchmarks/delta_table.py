@@ -137,6 +137,7 @@ def main() -> None:
     options.add_argument("--hard-max-tests", type=int, default=1_000)
     options.add_argument("--paper-max-tests", type=int, default=2_000_000)
     options.add_argument("--policy", action="append", choices=sorted(all_policies()))
+    options.add_argument("--problem", action="append", help="a problem by name; all of them without this option")
     options.add_argument("--compile", action="store_true", help="compile everything first, on all cores")
     options.add_argument("--out", type=Path, help="file for the table")
     options.add_argument("--raw", type=Path, help="file for the figures, a line of JSON each")
@@ -146,6 +147,8 @@ def main() -> None:
         found = [Row(**json.loads(line)) for line in choice.source.read_text(encoding="utf-8").splitlines()]
     else:
         work = plans(choice.hard_max_tests, choice.paper_max_tests)
+        if choice.problem:
+            work = [(plan, most) for plan, most in work if plan.name in choice.problem]
         policies = choice.policy or list(all_policies())
         if choice.compile:
             compile_all(work, policies)

@@ -6,11 +6,14 @@ Most runs on them do not end within a reasonable number of tests. What counts is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
+from bestarm.noises.quantile import Quantile
+from bestarm.noises.symmetric import Symmetric
 from bestarm.plan import Plan
 from bestarm.problem import Arm, at_most, maximize
 
@@ -24,6 +27,7 @@ def _problem(
     tolerance: float = 0.0,
     slack: float = 0.0,
     costs: Sequence[float] | None = None,
+    spread: Any = None,
 ) -> Plan:
     """Each row is an arm: its performance, then its constraints' means."""
     noise = noise or Gaussian(1.0)
@@ -32,7 +36,11 @@ def _problem(
     return Plan(
         name=name,
         arms=tuple(
-            Arm(f"arm {k}", dict(zip(("performance", *metrics), map(float, row), strict=True)))
+            Arm(
+                f"arm {k}",
+                dict(zip(("performance", *metrics), map(float, row), strict=True)),
+                spreads=None if spread is None else dict.fromkeys(("performance", *metrics), spread),
+            )
             for k, row in enumerate(rows)
         ),
         objective=maximize("performance", noise=noise, cost=prices[0], tolerance=tolerance),
@@ -60,4 +68,30 @@ def hard_problems() -> list[Plan]:
         _problem("rates near 1", [[0.99, 0.985], [0.97, 0.9]], noise=Bernoulli(), threshold=0.98),
         _problem("close rates", [[0.51, 0.4], [0.52, 0.4], [0.5, 0.51]], noise=Bernoulli(), threshold=0.5),
         _problem("bounded", [[0.5, 3.05], [0.0, 1.0]], noise=Bounded(-5.0, 5.0), threshold=3.0),
+        *_of_unknown_scatter(),
+    ]
+
+
+def _of_unknown_scatter() -> list[Plan]:
+    """Problems whose noise states nothing of how much results scatter."""
+    close, race = [[0.0, 0.01, -1.0], [-1.0, -1.0, -1.0]], [[0.0, -1.0], [0.01, -1.0], [0.02, -1.0], [0.0, -1.0]]
+    scores = [[5.0, 4.02, 3.0], [4.0, 3.0, 3.0]]
+    quantile = Plan(
+        name="quantile",
+        arms=tuple(
+            Arm(name, {"performance": performance, "latency": share}, spreads={"performance": 1.0})
+            for name, performance, share in (("arm 0", 1.0, 0.055), ("arm 1", 0.0, 0.002))
+        ),
+        objective=maximize("performance", noise=Symmetric()),
+        constraints=(at_most("latency", 200.0, noise=Quantile(0.95)),),
+    )
+    return [
+        _problem("symmetric: barely infeasible", close, noise=Symmetric(), spread=1.0),
+        _problem("symmetric: barely infeasible, Laplace", close, noise=Symmetric(), spread={"laplace": 1.0}),
+        _problem("symmetric: barely infeasible, uniform", close, noise=Symmetric(), spread={"uniform": 1.0}),
+        _problem("symmetric: close race", race, noise=Symmetric(), spread=1.0),
+        _problem("bets: barely infeasible", scores, noise=Bounded(0.0, 10.0), threshold=4.0, spread=1.2),
+        _problem("bets: barely infeasible, narrow", scores, noise=Bounded(0.0, 10.0), threshold=4.0, spread=0.2),
+        _problem("bets: close race", [[5.0, 3.0], [5.02, 3.0]], noise=Bounded(0.0, 10.0), threshold=4.0, spread=1.2),
+        quantile,
     ]
