@@ -183,6 +183,11 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
     assert high >= top - near or evidence_below(s, high + near) >= level
 
 
+def ahead_of(s: Stream, n: int, total: float) -> Any:
+    """What a stream of the same noise keeps of n results that add up to `total`."""
+    return summed_stream(ba.Bounded(s.low, s.high), n, total).kept if s.low > -math.inf else s.kept
+
+
 @examples(100, 1000)
 @example(s=summed_stream(SMALL, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
 @example(s=summed_stream(SMALL, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
@@ -190,7 +195,8 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
 def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, tolerance: float) -> None:
     mean = s.total / s.n
     top = min(s.high, mean + 3 * s.width)
-    first = s._replace(n=n, total=n * (mean + ahead * (top - mean)))
+    total = n * (mean + ahead * (top - mean))
+    first = s._replace(n=n, total=total, kept=ahead_of(s, n, total))
     margin, level = tolerance * s.width, 5.0
     evidence = pair_evidence(first, s, margin)
     if evidence < level:

@@ -33,21 +33,25 @@ def value_of(s: Stream) -> float:
 
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
-    is_above = value_of(s) >= c
-    return CERTAIN if is_above == (side == ABOVE) else 0.0
+    value = value_of(s)
+    # NaN and infinity say nothing.
+    if not -math.inf < value < math.inf:
+        return 0.0
+    return CERTAIN if (value >= c) == (side == ABOVE) else 0.0
 
 
 @kernel
 def pair(high: Stream, low: Stream, margin: float) -> float:
     """Equal values are no reason to go on: then both arms are best."""
-    return CERTAIN if value_of(high) + margin >= value_of(low) else 0.0
+    return CERTAIN if -math.inf < value_of(low) <= value_of(high) + margin < math.inf else 0.0
 
 
 @kernel
 def end(s: Stream, side: int, level: float) -> float:
-    if s.n == 0:
+    value = value_of(s)
+    if s.n == 0 or not -math.inf < value < math.inf:
         return s.low if side == ABOVE else s.high
-    return value_of(s)
+    return value
 
 
 @kernel

@@ -145,4 +145,5 @@ def end(s: Stream, side: int, level: float) -> float:
         else:
             step = 0.5 * step
     first: float = s.kept[s.arm, s.metric, FIRST]
-    return first + reached
+    # Statistics that are NaN or infinite say nothing.
+    return first + reached if -math.inf < first + reached < math.inf else infinite

@@ -112,11 +112,12 @@ def stream_of_values(noise: NoiseModel, values: Floats, sign: float = 1.0) -> St
 
 
 def summed_stream(noise: NoiseModel, n: int, total: float) -> Stream:
-    """A stream of n results that add up to `total`, for noises whose streams keep nothing else."""
-    assert noise.kept == 0
+    """A stream of n equal results that add up to `total`, for noises whose streams keep only sums."""
     setting = new_setting(problem_with(noise), 0.05, "paper")
     counts, sums = np.array([[n]]), np.array([[total]])
-    return stream_of(setting, Streams(counts, sums / counts, sums, np.zeros((1, 1, 0))), 0, 0)
+    streams = new_streams(1, 1, most_kept(setting))
+    record(setting, streams, 0, 0, total / n)
+    return stream_of(setting, Streams(counts, sums / counts, sums, n * streams.kept), 0, 0)
 
 
 def points_around(s: Stream, count: int = 41) -> Floats:

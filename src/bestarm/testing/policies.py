@@ -16,7 +16,10 @@ from bestarm.kernel.tournament import NOBODY
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
+from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
+from bestarm.noises.quantile import Quantile
+from bestarm.noises.symmetric import Symmetric
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.findings import settled
@@ -89,7 +92,8 @@ def check_works_with_one_arm(policy: PolicyType) -> None:
 
 
 def check_works_with_every_noise_direction_and_scale(policy: PolicyType) -> None:
-    """Minimize, at_least, general thresholds, unequal sigmas and costs, rates and bounded values in one problem."""
+    """Minimize, at_least, general thresholds, unequal sigmas and costs, rates and bounded values in one problem; then
+    unknown scatter, values that never vary, and a quantile."""
     noises: list[Noise] = [Gaussian(3.0), Bernoulli(), Bounded(-10.0, 30.0)]
     metrics = ("latency", "success", "score")
     means = {"fast": (1.0, 0.2, 25.0), "good": (20.0, 0.9, 25.0), "slow": (40.0, 0.9, 25.0), "poor": (9.0, 0.9, -5.0)}
@@ -106,6 +110,15 @@ def check_works_with_every_noise_direction_and_scale(policy: PolicyType) -> None
     cost = (result.tests_per_stream * np.array([1.0, 3.0, 0.5])).sum(axis=(1, 2))
     assert np.allclose(result.cost, cost), "the cost of a run is the sum of its tests' costs"
     assert (result.tests_per_stream.sum(axis=(1, 2)) == result.tests).all()
+    problem = Problem(
+        arms=tuple(
+            Arm(name, dict(zip(("time", "size", "latency"), row, strict=True)), spreads={"time": 2.0})
+            for name, row in {"best": (5.0, 3.0, 0.1), "slow": (12.0, 2.0, 0.1), "late": (1.0, 3.0, 0.9)}.items()
+        ),
+        objective=minimize("time", noise=Symmetric()),
+        constraints=(at_most("size", 3.0, noise=Exact()), at_most("latency", 200.0, noise=Quantile(0.5))),
+    )
+    _answers(policy, problem, "best")
 
 
 def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
