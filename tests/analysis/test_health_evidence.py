@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from bestarm.analysis.health.evidence import KEPT, log_mixture, log_outlier_limit, log_scatter, mean_of, pooled
+from bestarm.analysis.health.bets import DEPENDENCE, SCATTER, SKEWNESS, STEADY, STEP, TREND, Bets, SquareBets
+from bestarm.analysis.health.evidence import KEPT, log_mean, log_outlier_limit, pooled
 from bestarm.analysis.health.scores import Ranks, is_ranked, skewness
 from bestarm.kernel.state import Floats
 
@@ -24,20 +25,13 @@ SYMMETRIC: dict[str, Draw] = {
 }
 
 
-def crossed(log_evidence: Floats, level: float) -> float:
-    """The share of rows that ever reach a level."""
-    return float((log_evidence.max(axis=1) >= math.log(level)).mean())
+LEVEL = math.log(10.0)
 
 
-@pytest.mark.parametrize(("total", "variance", "prior"), [(3.0, 10.0, 30.0), (80.0, 300.0, 30.0), (0.4, 2.0, 4.0)])
-def test_the_mixture_is_the_integral_over_bets(total: float, variance: float, prior: float) -> None:
-    def integrand(t: float) -> float:
-        density = 2.0 * math.sqrt(prior / (2.0 * math.pi)) * math.exp(-0.5 * prior * t * t)
-        return density * math.exp(t * total - 0.5 * t * t * variance)
-
-    found = integrate.quad(integrand, 0.0, 20.0 / math.sqrt(prior), limit=200)[0]
-    assert log_mixture(total, variance, prior) == pytest.approx(math.log(found), rel=1e-6)
-    assert log_mixture(-total, variance, prior) == 0.0
+def reached(peaks: Floats) -> Floats:
+    """For each bet and direction, the share of streams whose evidence ever reached the level."""
+    share: Floats = (peaks >= LEVEL).mean(axis=(-1, -2))
+    return share
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
@@ -45,28 +39,66 @@ def test_squares_of_sub_gaussian_values_rarely_reach_a_level(name: str) -> None:
     """Values of scale 1 around a mean that the check does not know. Uniform and two-valued ones lie within ±1, so they
     are sub-Gaussian with scale 1; Laplace and Student's t are not, and there scatter is found."""
     rng = np.random.default_rng(1)
-    values = SYMMETRIC[name](rng, (1000, 60)) + 7.0
+    streams = 1000
+    peaks = np.zeros((len(SCATTER), 1, 1, streams))
+    values = SYMMETRIC[name](rng, (streams, 60)) + 7.0
     count = np.arange(1, 61)
     squares = np.cumsum(values**2, axis=1) - np.cumsum(values, axis=1) ** 2 / count
-    evidence = np.array([[log_scatter(n, s) for n, s in zip(count.tolist(), row, strict=True)] for row in squares])
+    for stream, row in enumerate(squares.tolist()):
+        bets = SquareBets()
+        for n, s in zip(count.tolist(), row, strict=True):
+            bets.note(n, s, peaks, 0, stream)
     if name in ("Laplace", "Student t₃"):
-        assert crossed(evidence, 10.0) > 0.5
+        assert reached(peaks).max() > 0.5
     else:
-        # With a rate of 0.1, more than 140 of 1,000 have a probability of 3e-5.
-        assert crossed(evidence, 10.0) <= 0.14
+        # With a rate of 0.1, more than 140 of 1,000 have a probability of 2e-5.
+        assert reached(peaks).max() <= 0.14
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
 def test_skewness_of_symmetric_blocks_rarely_reaches_a_level(name: str) -> None:
     rng = np.random.default_rng(2)
-    blocks = SYMMETRIC[name](rng, (500, 40, 8)) + 3.0
-    scores = np.array([[skewness(block) for block in row] for row in blocks.tolist()])
-    total, variance = np.cumsum(scores, axis=1), np.cumsum(scores**2, axis=1)
-    for sign in (1.0, -1.0):
-        rows = zip((sign * total).tolist(), variance.tolist(), strict=True)
-        evidence = np.array([[log_mixture(s, v, 3.0) for s, v in zip(*row, strict=True)] for row in rows])
-        # With a rate of 0.1, more than 80 of 500 have a probability of 2e-5.
-        assert crossed(evidence, 10.0) <= 0.16
+    streams = 500
+    peaks = np.zeros((len(SKEWNESS), 2, 1, streams))
+    for stream, blocks in enumerate((SYMMETRIC[name](rng, (streams, 40, 8)) + 3.0).tolist()):
+        bets = Bets(SKEWNESS)
+        for block in blocks:
+            score = skewness(block)
+            bets.add(score, score * score)
+            bets.note(peaks, 0, stream)
+    # With a rate of 0.1, more than 80 of 500 have a probability of 1e-5.
+    assert reached(peaks).max() <= 0.16
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_bets_on_the_order_of_exchangeable_results_rarely_reach_a_level(ties: bool) -> None:
+    rng = np.random.default_rng(13)
+    streams = 400
+    peaks = np.zeros((len(STEP + STEADY + DEPENDENCE), 2, 1, streams))
+    for stream in range(streams):
+        ranks, step, steady, dependence = Ranks(), Bets(STEP), Bets(STEADY), Bets(DEPENDENCE)
+        values = rng.integers(0, 2, 120).astype(float) if ties else rng.standard_t(2, 120)
+        previous = ranks.score(float(values[0]), rng.random())
+        for place in range(1, 120):
+            score = ranks.score(float(values[place]), rng.random())
+            step.add(score, 1.0)
+            steady.add(place / TREND * score, (place / TREND) ** 2)
+            dependence.add(previous * score, previous**2)
+            previous = score
+            step.note(peaks, 0, stream)
+            steady.note(peaks, 0, stream, len(STEP))
+            dependence.note(peaks, 0, stream, len(STEP + STEADY))
+    # With a rate of 0.1, more than 68 of 400 have a probability of 6e-6, and there are 22 such counts.
+    assert reached(peaks).max() <= 0.17
+
+
+def test_what_a_bet_wins_is_what_it_says() -> None:
+    peaks = np.zeros((2, 2, 1, 1))
+    bets = Bets((0.5, 2.0))
+    for score, variance in ((1.0, 1.0), (-4.0, 0.25), (0.5, 0.25)):
+        bets.add(score, variance)
+        bets.note(peaks, 0, 0)
+    assert peaks[:, :, 0, 0].tolist() == [[0.5 - 0.125, 1.5 - 0.15625], [0.0, 6.0 - 2.5]]
 
 
 def test_skewness_does_not_depend_on_offset_and_scale() -> None:
@@ -108,9 +140,9 @@ def test_arms_together_reach_a_level_rarely_even_with_the_worst_peaks() -> None:
     rng = np.random.default_rng(5)
     for arms in (1, 3, 30):
         log_peaks = rng.exponential(size=(20_000, arms))  # S = 1 / U
-        reached = (pooled(log_peaks) >= math.log(20.0)).mean()
+        often = (pooled(log_peaks) >= math.log(20.0)).mean()
         # With a rate of 0.05, more than 0.056 of 20,000 have a probability of 6e-5.
-        assert reached <= 0.056
+        assert often <= 0.056
 
 
 def test_evidence_that_arms_share_adds_up_and_idle_arms_cost_little() -> None:
@@ -120,7 +152,7 @@ def test_evidence_that_arms_share_adds_up_and_idle_arms_cost_little() -> None:
     one = np.zeros(1000)
     one[17] = math.log(1e12)
     assert float(pooled(one)) > math.log(100.0)
-    assert float(mean_of([np.array(0.0), np.array(math.log(3.0))])) == pytest.approx(math.log(2.0))
+    assert float(log_mean(np.array([0.0, math.log(3.0)]))) == pytest.approx(math.log(2.0))
 
 
 def test_shares_of_far_values_add_up() -> None:

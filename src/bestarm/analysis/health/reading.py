@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bestarm.analysis.health.evidence import mean_of, pooled
+from bestarm.analysis.health.evidence import log_mean, pooled
 from bestarm.analysis.health.notes import HealthKind, HealthNote, Severity
 from bestarm.analysis.health.seen import Seen, has_wide_range
 from bestarm.kernel.state import Floats
@@ -57,17 +57,18 @@ class _Reading:
         return HealthNote(kind, severity, self._names[metric], name, f"{where}: {words}")
 
     def _found(self, peaks: Floats) -> Iterator[tuple[int, int, int | None]]:
-        """Where evidence, by direction, metric and arm, suffices: the metric, the stronger direction, and the arm if
-        all of it is there."""
+        """Where evidence, by bet, direction, metric and arm, suffices: the metric, the stronger direction, and the arm
+        if all of it is there."""
         if not peaks.any():
             return
-        of_sides = pooled(peaks)
-        for metric in np.flatnonzero(mean_of([*of_sides]) >= self._seen.log_level).tolist():
+        of_sides = log_mean(pooled(peaks))
+        for metric in np.flatnonzero(log_mean(of_sides) >= self._seen.log_level).tolist():
             side = int(np.argmax(of_sides[:, metric]))
-            yield metric, side, self._alone(peaks[side, metric])
+            yield metric, side, self._alone(peaks[:, side, metric])
 
-    def _alone(self, log_peaks: Floats) -> int | None:
+    def _alone(self, of_bets: Floats) -> int | None:
         """The arm whose evidence suffices by itself, if there is one and no other shows any."""
+        log_peaks = of_bets.max(axis=0)
         order = np.argsort(log_peaks)
         suffices = self._seen.log_level + math.log(2 * len(log_peaks))
         is_alone = len(order) == 1 or log_peaks[order[-2]] < math.log(20.0)
@@ -83,7 +84,7 @@ class _Reading:
 
     def _scatter(self) -> Iterator[HealthNote]:
         scattered = set()
-        for metric, _, arm in self._found(self._seen.scatter[np.newaxis]):
+        for metric, _, arm in self._found(self._seen.scatter):
             scattered.add(metric)
             sigma = self._seen.noises[metric].stated_scatter or 0.0
             often = self._seen.counts[metric] > 1
@@ -143,16 +144,17 @@ class _Reading:
             return
         names = {number: name for name, number in seen.workers.items()}
         # Who appears later has the same share of the false alarms as those who are there from the start.
-        by_worker = np.array([mean_of([*pooled(peaks)]) for peaks in seen.by_worker]) - math.log(seen.most_workers)
+        of_sides = np.array([log_mean(pooled(peaks)) for peaks in seen.by_worker])
+        by_worker = np.array([*map(log_mean, of_sides)]) - math.log(seen.most_workers)
         for metric in np.flatnonzero(np.logaddexp.reduce(by_worker, axis=0) >= seen.log_level).tolist():
             worker = int(np.argmax(by_worker[:, metric]))
-            side = int(np.argmax(pooled(seen.by_worker[worker])[:, metric]))
+            side = int(np.argmax(of_sides[worker, :, metric]))
             words = (
                 f"results of {names[worker]} are {('larger', 'smaller')[side]} than those that others measure. The "
                 "answer then depends on who measured what, and the guarantee does not cover that. Find out what they "
                 "do differently, and have one way of measuring."
             )
-            yield self._note("worker", "doubtful", metric, self._alone(seen.by_worker[worker][side, metric]), words)
+            yield self._note("worker", "doubtful", metric, self._alone(seen.by_worker[worker][:, side, metric]), words)
 
     def _too_wide_sigma(self) -> Iterator[HealthNote]:
         seen = self._seen

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from bestarm.analysis.health.bets import DEPENDENCE, SCATTER, SKEWNESS, STEADY, STEP, WORKER
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import NoiseModel
 from bestarm.problem import Problem
@@ -26,22 +28,22 @@ class Outlier:
 
 
 class Seen:
-    """Peaks of log-evidence by direction (up, down), metric and arm, and what else notes are made of."""
+    """Peaks of log-evidence by bet, direction (up, down), metric and arm, and what else notes are made of."""
 
     def __init__(self, problem: Problem, false_alarms: float) -> None:
         self.noises: list[NoiseModel] = [part.noise for part in problem.parts]
         metrics, arms = len(self.noises), len(problem.arms)
         self.arms = arms
-        shape = (2, metrics, arms)
-        self.drift: Floats = np.zeros(shape)
-        self.dependence: Floats = np.zeros(shape)
-        self.skewness: Floats = np.zeros(shape)
-        self.scatter: Floats = np.zeros(shape[1:])
+        self._shape = (2, metrics, arms)
+        self.drift = self._peaks(STEP + STEADY)
+        self.dependence = self._peaks(DEPENDENCE)
+        self.skewness = self._peaks(SKEWNESS if any(noise.is_symmetric for noise in self.noises) else ())
+        self.scatter: Floats = np.zeros((len(SCATTER), 1, metrics, arms))
         self.most_workers = MOST_WORKERS
         self.workers: dict[str, int] = {}
         self.by_worker: list[Floats] = []
-        self.counts: Floats = np.zeros(shape[1:])
-        self.squares: Floats = np.zeros(shape[1:])
+        self.counts: Floats = np.zeros((metrics, arms))
+        self.squares: Floats = np.zeros((metrics, arms))
         """Results, and their squared deviations from their stream's mean, in units of the stated sigma."""
         self.results = [0] * metrics
         self.low = [math.inf] * metrics
@@ -53,12 +55,15 @@ class Seen:
         """Evidence in one check that ever reaches this level is a finding."""
         self.checks = sum(_tests_of(noise) + _others_of(noise) for noise in self.noises)
 
+    def _peaks(self, bets: Sequence[float]) -> Floats:
+        return np.zeros((len(bets), *self._shape))
+
     def worker(self, name: str) -> int:
         """The number of somebody who measures; -1 if there are too many to tell apart."""
         if name not in self.workers:
             known = len(self.by_worker)
             if known < MOST_WORKERS:
-                self.by_worker.append(np.zeros_like(self.drift))
+                self.by_worker.append(self._peaks(WORKER))
             self.workers[name] = known if known < MOST_WORKERS else -1
         return self.workers[name]
 

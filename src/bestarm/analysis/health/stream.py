@@ -2,66 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Callable
 
-from bestarm.analysis.health.evidence import log_mixture, log_outlier_limit, log_scatter
+from bestarm.analysis.health.bets import DEPENDENCE, SKEWNESS, STEADY, STEP, TREND, WORKER, Bets, SquareBets
+from bestarm.analysis.health.evidence import log_outlier_limit
 from bestarm.analysis.health.scores import Ranks, is_ranked, skewness
 from bestarm.analysis.health.seen import Outlier, Seen
-from bestarm.kernel.state import Floats
-
-PRIOR = 30.0
-"""r of `log_mixture` for scores of ranks: best for shifts of about 1 / sqrt(30) standard deviations."""
-
-TREND = 300.0
-TREND_PRIOR = 4.0
-"""A steady drift shifts scores in proportion to their place: weights are place / 300, and r is best for a shift by half
-a standard deviation within 300 results."""
 
 EVERY = 8
-"""Evidence is weighed at each of a stream's first 16 results, and then at every eighth: to look less often is always
-valid, and logarithms take time."""
+"""Bets are looked at after each of a stream's first 16 results, and then after every eighth: to look less often is
+always valid."""
 
 BLOCK = 8
-BLOCK_PRIOR = 3.0
-"""Results in a block whose skewness is taken, and r for those."""
-
-
-_HALF = -math.log(2.0)
-
-
-class _Sums:
-    """Sums of scores and of their variances, and the peaks of the evidence that scores are positive, or negative."""
-
-    __slots__ = ("peaks", "total", "variance")
-
-    def __init__(self) -> None:
-        self.total = 0.0
-        self.variance = 0.0
-        self.peaks = [0.0, 0.0]
-
-    def add(self, score: float, variance: float) -> None:
-        self.total += score
-        self.variance += variance
-
-    def note(self, prior: float, peaks: Floats, metric: int, arm: int, share: float = 0.0) -> None:
-        """Write the evidence into `peaks` if it is higher than ever. `share` is the logarithm of its weight among
-        several kinds of evidence."""
-        side = 0 if self.total > 0.0 else 1
-        log_evidence = log_mixture(abs(self.total), self.variance, prior) + share
-        if log_evidence > self.peaks[side]:
-            self.peaks[side] = log_evidence
-            peaks[side, metric, arm] = max(log_evidence, peaks[side, metric, arm])
+"""Results in a block whose skewness is taken."""
 
 
 class Stream:
     """The results of one metric of one arm, as the checks see them. What they show is written into `seen`."""
 
     __slots__ = (
-        *("_arm", "_block", "_by_worker", "_count", "_dependence", "_drift", "_first", "_kept", "_kept_mean"),
-        *("_kept_squares", "_mean", "_metric", "_peak", "_previous", "_ranks", "_seen", "_shares", "_sigma"),
-        *("_skewness", "_squares", "_trend"),
+        *("_arm", "_block", "_by_worker", "_count", "_dependence", "_first", "_kept", "_kept_mean", "_kept_squares"),
+        *("_mean", "_metric", "_previous", "_ranks", "_scatter", "_seen", "_shares", "_sigma", "_skewness"),
+        *("_squares", "_steady", "_step"),
     )
 
     def __init__(self, seen: Seen, arm: int, metric: int) -> None:
@@ -73,11 +36,12 @@ class Stream:
         self._mean = self._squares = 0.0
         self._kept = 0
         self._kept_mean = self._kept_squares = 0.0
-        self._peak = 0.0
+        self._scatter = SquareBets()
         self._ranks = Ranks()
         self._previous: tuple[int, float] = (-2, 0.0)
-        self._drift, self._trend, self._dependence, self._skewness = _Sums(), _Sums(), _Sums(), _Sums()
-        self._by_worker: dict[int, _Sums] = {}
+        self._step, self._steady, self._dependence = Bets(STEP), Bets(STEADY), Bets(DEPENDENCE)
+        self._skewness = Bets(SKEWNESS)
+        self._by_worker: dict[int, Bets] = {}
         self._shares: dict[int, int] = {}
         self._block = array("d")
 
@@ -123,9 +87,7 @@ class Stream:
             self._kept_squares += off * (x - self._kept_mean)
         seen.counts[metric, arm], seen.squares[metric, arm] = count, self._squares
         if count <= 2 * EVERY or count % EVERY == 0:
-            log_evidence = log_scatter(count, self._kept_squares)
-            if log_evidence > self._peak:
-                self._peak = seen.scatter[metric, arm] = log_evidence
+            self._scatter.note(count, self._kept_squares, seen.scatter, metric, arm)
 
     def _check_skewness(self, value: float) -> None:
         self._block.append(value)
@@ -133,24 +95,22 @@ class Stream:
             score = skewness(self._block)
             del self._block[:]
             self._skewness.add(score, score * score)
-            self._skewness.note(BLOCK_PRIOR, self._seen.skewness, self._metric, self._arm)
+            self._skewness.note(self._seen.skewness, self._metric, self._arm)
 
     def _check_order(self, place: int, score: float, worker: int) -> None:
         """The first result has no other to be compared with."""
         seen, metric, arm = self._seen, self._metric, self._arm
         if place:
-            is_weighed = place < 2 * EVERY or place % EVERY == EVERY - 1
-            self._drift.add(score, 1.0)
+            self._step.add(score, 1.0)
             weight = place / TREND
-            self._trend.add(weight * score, weight * weight)
+            self._steady.add(weight * score, weight * weight)
             before, previous = self._previous
             if before == place - 1:
                 self._dependence.add(previous * score, previous * previous)
-            if is_weighed:
-                # A mixture of two kinds of bets: on a step, and on a steady drift.
-                self._drift.note(PRIOR, seen.drift, metric, arm, _HALF)
-                self._trend.note(TREND_PRIOR, seen.drift, metric, arm, _HALF)
-                self._dependence.note(PRIOR, seen.dependence, metric, arm)
+            if place < 2 * EVERY or place % EVERY == EVERY - 1:
+                self._step.note(seen.drift, metric, arm)
+                self._steady.note(seen.drift, metric, arm, len(STEP))
+                self._dependence.note(seen.dependence, metric, arm)
             if len(seen.by_worker) > 1:
                 self._check_worker(score, worker)
         self._previous = (place, score)
@@ -166,7 +126,7 @@ class Stream:
                 continue
             sums = self._by_worker.get(one)
             if sums is None:
-                sums = self._by_worker[one] = _Sums()
+                sums = self._by_worker[one] = Bets(WORKER)
             sums.add(weight * score, weight * weight)
             if one == worker:
-                sums.note(PRIOR, seen.by_worker[one], self._metric, self._arm)
+                sums.note(seen.by_worker[one], self._metric, self._arm)
