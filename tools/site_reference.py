@@ -19,7 +19,7 @@ GROUPS = {
     "What is asked": ("Problem", "Arm", "Objective", "Constraint", "maximize", "minimize", "at_most", "at_least"),
     "How measurements scatter": ("Gaussian", "Bernoulli", "Bounded"),
     "Plans and planning": ("Plan", "Budget", "forecast", "Forecast"),
-    "Live studies": ("Study", "Test", "Status", "Answer", "identify", "plot"),
+    "Live studies": ("Study", "Test", "Status", "Answer", "Health", "HealthNote", "identify", "plot"),
     "Simulation": ("simulate", "Simulation", "Campaign", "CampaignResult", "instance", "instance_names"),
     "Theory": ("analyze", "Theory"),
     "Policies of your own": ("Policy", "Stop", "KernelPolicy", "Kernels", "conclusion"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bestarm.analysis import plot
+    from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
     from bestarm.noises.bernoulli import Bernoulli
     from bestarm.noises.bounded import Bounded
@@ -43,6 +44,8 @@ _HOME = {
     "Exact": "noises.exact",
     "Forecast": "simulation.forecast",
     "Gaussian": "noises.gaussian",
+    "Health": "analysis.health.notes",
+    "HealthNote": "analysis.health.notes",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
     "MeasurementFailed": "study.failures",
@@ -88,6 +91,8 @@ __all__ = [
     "Exact",
     "Forecast",
     "Gaussian",
+    "Health",
+    "HealthNote",
     "InvalidInput",
     "KernelPolicy",
     "Kernels",

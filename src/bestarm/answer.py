@@ -49,6 +49,8 @@ class Answer:
     """The arms that can still be the answer; a certified one is alone."""
     feasible: tuple[str, ...] = ()
     """The arms that are certified feasible (within the slack)."""
+    warnings: tuple[str, ...] = ()
+    """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 
     def __str__(self) -> str:
         if self.state == "budget_spent":

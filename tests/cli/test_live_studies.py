@@ -54,8 +54,9 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible"),
-        "awaited",
+        *("awaited", "health"),
     ]
+    assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])
     assert (status["study"], status["state"], status["answer"]) == ("second", "running", None)
     assert (status["tests"], status["cost"], status["pending"], status["waiting"]) == (2, 2.0, 2, 1)

@@ -17,7 +17,9 @@ def html_view(plan: Plan, status: Status) -> str:
     rows = status.arms[:_MOST]
     chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
     more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
+    health = "".join(f"<li>{escape(str(note))}</li>" for note in status.health.notes)
+    found = f"<ul>{health}</ul>" if health else f"<p>{escape(str(status.health))}</p>" if status.tests else ""
     return (
         f'<div style="overflow-wrap:anywhere"><p><strong>{escape(status.study)}</strong>: {escape(question(plan))}</p>'
-        f"<p>{escape(status.headline)}; {status.tests:,} tests, cost {status.cost:,.6g}</p>{chart}{more}</div>"
+        f"<p>{escape(status.headline)}; {status.tests:,} tests, cost {status.cost:,.6g}</p>{found}{chart}{more}</div>"
     )

@@ -32,6 +32,9 @@ body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem aut
 h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem }
 .answer { font-size: 1.4rem; font-weight: 600; border-left: .4rem solid #0072b2; padding-left: .8rem }
 .answer.not { border-color: #e69f00 }
+.health { list-style: none; padding: 0 }
+.health li { border-left: .4rem solid #999; padding-left: .8rem; margin: .6rem 0 }
+.health .broken { border-color: #b3380d } .health .doubtful { border-color: #e69f00 }
 .small { color: #555; font-size: .9rem }
 .scroll { overflow-x: auto }
 table { border-collapse: collapse; font-size: .9rem }
@@ -55,6 +58,7 @@ def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
     plan = study.plan
     sections = [
         _opening(plan, status, answer, note),
+        _health(status),
         _remaining(outlook),
         _charts(plan, status, study.progress()),
         _arms(plan, status.arms),
@@ -85,6 +89,20 @@ def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> st
         + _p(guarantee(plan, answer, status))
         + (_p(note) if note else "")
     )
+
+
+def _health(status: Status) -> str:
+    """What the results contradict, right after the answer; or that they contradict nothing."""
+    if not status.tests:
+        return ""
+    health = status.health
+    if not health.notes:
+        return f"<h2>Is the data healthy?</h2>\n{_p(f'No sign of trouble: {health.checks:,} checks.')}"
+    points = "".join(
+        f'<li class="{note.severity}"><strong>{note.severity.capitalize()}.</strong> {escape(note.sentence)}</li>\n'
+        for note in health.notes
+    )
+    return f'<h2>Is the data healthy?</h2>\n<ul class="health">{points}</ul>\n'
 
 
 def _remaining(outlook: Outlook | None) -> str:

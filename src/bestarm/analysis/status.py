@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.waiting import Awaited
 from bestarm.answer import good_words, leads_words, left_words, percent
@@ -40,6 +41,8 @@ class Status:
     feasible: tuple[str, ...] = ()
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
+    health: Health = dataclasses.field(default_factory=Health)
+    """Whether the results contradict what the guarantee rests on."""
 
     @property
     def headline(self) -> str:

@@ -119,7 +119,9 @@ def run(
     if as_json:
         print_json(study.status().to_dict())
     else:
-        plain_console().print(shown(str(answer)), soft_wrap=True)
+        console = plain_console()
+        for line in (str(answer), *(f"warning: {sentence}" for sentence in answer.warnings)):
+            console.print(shown(line), soft_wrap=True)
 
 
 class Display:

@@ -82,6 +82,8 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
         yield f"Also out: {test}"
     if len(others) > MOST_LATE:
         yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
+    if now.tests:
+        yield from f"health: {now.health}".splitlines()
 
 
 def _certain(now: Status) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
+from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.waiting import Awaited
@@ -46,7 +47,9 @@ class StudyLine:
 def read_status(data: dict[str, Any]) -> Status:
     plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
     awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
-    return Status(**_listed(plain) | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited})
+    found = tuple(HealthNote(**note) for note in data["health"]["notes"])
+    health = Health(data["health"]["checks"], found)
+    return Status(**_listed(plain) | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited, "health": health})
 
 
 def read_answer(status: dict[str, Any]) -> Answer | None:
@@ -54,7 +57,8 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
     if status["conclusion"] is None:
         return None
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
-    return Answer(**_listed(_costed(status["conclusion"])), reasons=reasons)
+    data = _listed(_costed(status["conclusion"]))
+    return Answer(**data | {"warnings": tuple(data["warnings"])}, reasons=reasons)
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
@@ -222,6 +223,11 @@ class RemoteStudy:
     def state(self) -> tuple[ArmStanding, ...]:
         """Where every arm stands, metric by metric."""
         return self.status().arms
+
+    @property
+    def health(self) -> Health:
+        """Whether the results contradict what the guarantee rests on."""
+        return self.status().health
 
     def status(self) -> Status:
         """Everything at a glance."""

@@ -84,6 +84,9 @@ class Pending(NamedTuple):
     """What was said about that attempt."""
 
 
+_NOBODY: npt.NDArray[np.object_] = np.empty(0, object)
+
+
 class Entries(NamedTuple):
     """Consecutive tests that have an outcome, column by column; a dropped test's value is NaN."""
 
@@ -97,6 +100,8 @@ class Entries(NamedTuple):
     """When the outcome was told, in seconds since 1970."""
     arrivals: npt.NDArray[np.int64]
     """In a study by arrival: numbers that grow in the order in which outcomes were told; else 0."""
+    holders: npt.NDArray[np.object_] = _NOBODY
+    """Who told the outcome; empty if the storage does not say."""
 
     def before(self, row: int) -> Entries:
         """Those above a row."""

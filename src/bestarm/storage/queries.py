@@ -138,7 +138,7 @@ def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]
 _OUTCOMES = (
     sa.select(
         *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
-        sa.func.coalesce(outcomes.c.arrival, 0),
+        *(sa.func.coalesce(outcomes.c.arrival, 0), outcomes.c.holder),
     )
     .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
     .where(outcomes.c.study == sa.bindparam("key"))
@@ -167,7 +167,16 @@ def _columns(rows: Sequence[Any]) -> Entries:
     return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
 
 
-_COLUMNS = {"test": "i8", "arm": "i8", "metric": "i8", "value": "f8", "ends": "i1", "told": "f8", "arrival": "i8"}
+_COLUMNS = {
+    "test": "i8",
+    "arm": "i8",
+    "metric": "i8",
+    "value": "f8",
+    "ends": "i1",
+    "told": "f8",
+    "arrival": "i8",
+    "holder": "O",
+}
 _ROW = np.dtype(list(_COLUMNS.items()))
 
 

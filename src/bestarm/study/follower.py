@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from bestarm.analysis.health.notes import Health
+from bestarm.analysis.health.watch import Watch
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
@@ -33,6 +36,7 @@ class Follower:
         """Before the first result has entered."""
         self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
+        self._watch = Watch(self.plan)
 
     @property
     def name(self) -> str:
@@ -61,7 +65,8 @@ class Follower:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         with self._lock:
             self._sync()
-            return answer_of(self.plan, self._decider.policy, self._decider.stop)
+            answer = answer_of(self.plan, self._decider.policy, self._decider.stop)
+            return None if answer is None else dataclasses.replace(answer, warnings=self._watch.health().warnings)
 
     @property
     def confidence(self) -> float:
@@ -76,6 +81,13 @@ class Follower:
         with self._lock:
             self._sync()
             return tuple(standings(self.plan, self._decider.policy, self._decider.stop))
+
+    @property
+    def health(self) -> Health:
+        """Whether the results contradict what the guarantee rests on."""
+        with self._lock:
+            self._sync()
+            return self._watch.health()
 
     def status(self) -> Status:
         """Everything at a glance."""
@@ -109,6 +121,7 @@ class Follower:
                 candidates=named(self.plan, found.candidates),
                 feasible=named(self.plan, found.feasible),
                 awaited=None if self._is_done else self._awaited(),
+                health=self._watch.health(),
             )
 
     def awaited(self) -> Awaited | None:
@@ -185,6 +198,7 @@ class Follower:
     def _enter(self, entries: Entries) -> None:
         self._decider.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
+        self._watch.extend(entries.ids, entries.arms, entries.metrics, entries.values, entries.holders.tolist())
 
     @property
     def _is_done(self) -> bool:

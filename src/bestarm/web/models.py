@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from bestarm.analysis.health.notes import HealthKind, Severity
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
 from bestarm.analysis.waiting import Awaited
@@ -244,6 +245,7 @@ class Conclusion(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
+    warnings: list[str]
 
 
 class ResultWords(BaseModel):
@@ -251,6 +253,26 @@ class ResultWords(BaseModel):
 
     hint: str
     sentence: str
+
+
+class HealthNote(BaseModel):
+    """What the results contradict, or a hint: of what kind, how grave, where, and in a sentence what to do.
+
+    `arm` is null if it is not one arm alone.
+    """
+
+    kind: HealthKind
+    severity: Severity
+    metric: str
+    arm: str | None
+    sentence: str
+
+
+class DataHealth(BaseModel):
+    """How many things are checked in the results of a study, and what was found, the gravest first."""
+
+    checks: int
+    notes: list[HealthNote]
 
 
 class StudyStatus(BaseModel):
@@ -273,6 +295,7 @@ class StudyStatus(BaseModel):
     candidates: list[str]
     feasible: list[str]
     awaited: Awaited | None
+    health: DataHealth
     plan: dict[str, Any]
     question: str
     results: dict[str, ResultWords]

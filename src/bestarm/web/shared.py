@@ -124,6 +124,8 @@ class SharedStudy(Study):
         """Take in everything that has been told, however long that takes."""
         with self._lock:
             self._sync()
+            # Otherwise whoever looks at the study next would wait for it.
+            self._watch.health()
 
     def _enter(self, entries: Entries) -> None:
         super()._enter(entries)

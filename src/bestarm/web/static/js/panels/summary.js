@@ -4,6 +4,7 @@ import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
 import { visitorName } from "../library/visitor.js";
 import { confidenceBar } from "../library/confidence.js";
+import { healthPanel } from "./health.js";
 import { about, count, date, duration, ENDED, headline, number, plural, promised, question, STATES } from "../library/words.js";
 
 const SHOWN_AFTER = 4;
@@ -23,6 +24,7 @@ export function summaryPanel(context) {
   const notes = h("div", { class: "notes" });
   const asked = h("p", { class: "question" });
   const archive = h("button", { onclick: putAway });
+  const health = healthPanel();
   let forecast = null;
 
   async function putAway() {
@@ -59,7 +61,8 @@ export function summaryPanel(context) {
     h("div", { class: "card hero" },
       h("div", { class: "hero-text" }, first, second, bar),
       facts),
-    notes);
+    notes,
+    health.element);
 
   const fact = (term, value, more) => h("div", {},
     h("dt", {}, term), h("dd", {}, value, more ? h("span", { class: "muted small" }, ` ${more}`) : null));
@@ -85,6 +88,7 @@ export function summaryPanel(context) {
         ? fact("Begun", date(status.created))
         : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
     drawNotes(status);
+    health.update(status);
     archive.textContent = status.archived ? "Bring back" : "Archive";
   }
 

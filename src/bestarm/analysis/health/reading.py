@@ -1,0 +1,191 @@
+"""From what has been seen to notes: which evidence suffices, and what it means in plain words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from bestarm.analysis.health.evidence import log_mean, pooled
+from bestarm.analysis.health.notes import HealthKind, HealthNote, Severity
+from bestarm.analysis.health.seen import Seen, has_wide_range
+from bestarm.kernel.state import Floats
+from bestarm.problem import Problem
+
+WIDE_SIGMA = 3.0
+WIDE_RANGE = 100.0
+"""How many times too wide a stated sigma or range must be to be mentioned."""
+
+_ENOUGH_OF_ARM = 10
+_ENOUGH = 30
+"""Results of an arm, and of all such arms, by which sigma is judged too wide."""
+
+_ENOUGH_FOR_RANGE = 100
+
+_GRAVEST_FIRST = {"broken": 0, "doubtful": 1, "hint": 2}
+
+_ANEW = "start a new study that says so, and import these results"
+_LOST = "The guarantee rests on this and does not hold"
+
+
+def notes_of(problem: Problem, seen: Seen) -> tuple[HealthNote, ...]:
+    """What the results say, the gravest first."""
+    found = sorted(_Reading(problem, seen).notes(), key=lambda note: _GRAVEST_FIRST[note.severity])
+    return tuple(found)
+
+
+class _Reading:
+    def __init__(self, problem: Problem, seen: Seen) -> None:
+        self._problem = problem
+        self._seen = seen
+        self._names = [part.metric for part in problem.parts]
+
+    def notes(self) -> Iterator[HealthNote]:
+        yield from self._not_exact()
+        yield from self._scatter()
+        yield from self._skewness()
+        yield from self._drift()
+        yield from self._dependence()
+        yield from self._workers()
+        yield from self._too_wide_sigma()
+        yield from self._too_wide_range()
+
+    def _note(self, kind: HealthKind, severity: Severity, metric: int, arm: int | None, words: str) -> HealthNote:
+        name = None if arm is None else self._problem.arm_names[arm]
+        where = self._names[metric] if name is None else f"{self._names[metric]} of {name}"
+        return HealthNote(kind, severity, self._names[metric], name, f"{where}: {words}")
+
+    def _found(self, peaks: Floats) -> Iterator[tuple[int, int, int | None]]:
+        """Where evidence, by bet, direction, metric and arm, suffices: the metric, the stronger direction, and the arm
+        if all of it is there."""
+        if not peaks.any():
+            return
+        of_sides = log_mean(pooled(peaks))
+        for metric in np.flatnonzero(log_mean(of_sides) >= self._seen.log_level).tolist():
+            side = int(np.argmax(of_sides[:, metric]))
+            yield metric, side, self._alone(peaks[:, side, metric])
+
+    def _alone(self, of_bets: Floats) -> int | None:
+        """The arm whose evidence suffices by itself, if there is one and no other shows any."""
+        log_peaks = of_bets.max(axis=0)
+        order = np.argsort(log_peaks)
+        suffices = self._seen.log_level + math.log(2 * len(log_peaks))
+        is_alone = len(order) == 1 or log_peaks[order[-2]] < math.log(20.0)
+        return int(order[-1]) if log_peaks[order[-1]] >= suffices and is_alone else None
+
+    def _not_exact(self) -> Iterator[HealthNote]:
+        for metric, (arm, test, first, other) in sorted(self._seen.unequal.items()):
+            words = (
+                f"was stated to be exact, and test {test} gave {other!r} where an earlier one gave {first!r}. {_LOST}: "
+                f"one result does not settle an arm. State how results scatter (noise), {_ANEW}."
+            )
+            yield self._note("not exact", "broken", metric, arm, words)
+
+    def _scatter(self) -> Iterator[HealthNote]:
+        scattered = set()
+        for metric, _, arm in self._found(self._seen.scatter):
+            scattered.add(metric)
+            sigma = self._seen.noises[metric].stated_scatter or 0.0
+            often = self._seen.counts[metric] > 1
+            free = self._seen.counts[metric, often] - 1.0
+            times = math.sqrt(self._seen.squares[metric, often].sum() / free.sum())
+            if arm is not None:
+                times = math.sqrt(self._seen.squares[metric, arm] / (self._seen.counts[metric, arm] - 1.0))
+            words = (
+                f"results scatter by about {times * sigma:.2g}, {times:.2g} times the stated standard deviation of "
+                f"{sigma:.6g}. {_LOST}: the answer can be wrong far more often than δ. State a larger standard "
+                f'deviation, or a noise that needs none ("symmetric"), {_ANEW}.'
+            )
+            yield self._note("scatter", "broken", metric, arm, words)
+        for metric, outlier in sorted(self._seen.outliers.items()):
+            if metric in scattered:
+                continue
+            sigma = self._seen.noises[metric].stated_scatter or 0.0
+            name = self._problem.arm_names[outlier.arm]
+            more = "" if outlier.count == 1 else f" ({outlier.count:,} results are like that)"
+            words = (
+                f"test {outlier.test} of {name} gave {outlier.value:.6g}, further from the results before it than a "
+                f"standard deviation of {sigma:.6g} allows{more}. If this is a mistake, correct it; if such results "
+                "occur, the stated scatter is wrong and the guarantee does not hold."
+            )
+            yield self._note("outlier", "doubtful", metric, outlier.arm if outlier.count == 1 else None, words)
+
+    def _skewness(self) -> Iterator[HealthNote]:
+        for metric, side, arm in self._found(self._seen.skewness):
+            words = (
+                f"results are skewed: the far ones lie {('above', 'below')[side]} the others, and they were stated to "
+                f"scatter as far up as down. {_LOST}: the answer can be wrong more often than δ. State a range with a "
+                f"limit for extreme results (bounded), or ask for a quantile, {_ANEW}."
+            )
+            yield self._note("skewness", "broken", metric, arm, words)
+
+    def _drift(self) -> Iterator[HealthNote]:
+        for metric, side, arm in self._found(self._seen.drift):
+            words = (
+                f"later results are {('larger', 'smaller')[side]} than earlier ones. {_LOST}: there is no one mean to "
+                "find, and arms tested at different times are compared unfairly. Find what changed over time; results "
+                "from before the change do not belong in the study."
+            )
+            yield self._note("drift", "broken", metric, arm, words)
+
+    def _dependence(self) -> Iterator[HealthNote]:
+        for metric, side, arm in self._found(self._seen.dependence):
+            like = ("resemble each other", "tend to opposite sides")[side]
+            words = (
+                f"results that follow each other {like}. {_LOST}: results that depend on each other prove less than "
+                "they seem to. Make every measurement afresh (restart, clear caches, new samples, random order)."
+            )
+            yield self._note("dependence", "broken", metric, arm, words)
+
+    def _workers(self) -> Iterator[HealthNote]:
+        seen = self._seen
+        if len(seen.by_worker) < 2:
+            return
+        names = {number: name for name, number in seen.workers.items()}
+        # Who appears later has the same share of the false alarms as those who are there from the start.
+        of_sides = np.array([log_mean(pooled(peaks)) for peaks in seen.by_worker])
+        by_worker = np.array([*map(log_mean, of_sides)]) - math.log(seen.most_workers)
+        for metric in np.flatnonzero(np.logaddexp.reduce(by_worker, axis=0) >= seen.log_level).tolist():
+            worker = int(np.argmax(by_worker[:, metric]))
+            side = int(np.argmax(of_sides[worker, :, metric]))
+            words = (
+                f"results of {names[worker]} are {('larger', 'smaller')[side]} than those that others measure. The "
+                "answer then depends on who measured what, and the guarantee does not cover that. Find out what they "
+                "do differently, and have one way of measuring."
+            )
+            yield self._note("worker", "doubtful", metric, self._alone(seen.by_worker[worker][:, side, metric]), words)
+
+    def _too_wide_sigma(self) -> Iterator[HealthNote]:
+        seen = self._seen
+        for metric, noise in enumerate(seen.noises):
+            often = seen.counts[metric] >= _ENOUGH_OF_ARM
+            if noise.stated_scatter is None or seen.counts[metric, often].sum() < _ENOUGH:
+                continue
+            times = math.sqrt((seen.squares[metric, often] / (seen.counts[metric, often] - 1.0)).max())
+            if times * WIDE_SIGMA > 1.0:
+                continue
+            if times == 0.0:
+                words = 'every arm gives the same value each time. The noise "exact" takes one test of each.'
+            else:
+                words = (
+                    f"the stated standard deviation of {noise.stated_scatter:.6g} is about {1 / times:.2g} times what "
+                    f"is seen ({times * noise.stated_scatter:.2g}). The answer is safe, but takes about "
+                    f"{times**-2:.2g} times the tests that it needs."
+                )
+            yield self._note("too wide", "hint", metric, None, words)
+
+    def _too_wide_range(self) -> Iterator[HealthNote]:
+        seen = self._seen
+        for metric, noise in enumerate(seen.noises):
+            if not has_wide_range(noise) or seen.results[metric] < _ENOUGH_FOR_RANGE:
+                continue
+            (low, high), spread = noise.range, seen.high[metric] - seen.low[metric]
+            if spread * WIDE_RANGE >= high - low:
+                continue
+            times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
+            words = (
+                f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far. The answer is safe. "
+                "Unless far results do occur, a narrower range takes fewer tests."
+            )
+            yield self._note("too wide", "hint", metric, None, words)

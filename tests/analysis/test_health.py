@@ -1,0 +1,168 @@
+"""What the health checks find, and what they say about it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from tests.analysis.health_records import Balanced, Same, health_of, in_turn, kinds, problem_of
+
+import bestarm as ba
+from bestarm.analysis.health.notes import Health
+from bestarm.analysis.health.watch import Watch
+
+
+def only(health: Health) -> ba.HealthNote:
+    (note,) = health.notes
+    return note
+
+
+def test_nothing_is_said_of_healthy_results_but_how_much_was_checked() -> None:
+    arms, _ = in_turn(3, 100)
+    health = health_of(problem_of(3), arms, np.random.default_rng(1).standard_normal(300))
+    assert str(health) == "no sign of trouble: 6 checks"
+    assert health.warnings == ()
+
+
+def test_a_sigma_three_times_too_small() -> None:
+    """It is found in every one of 50 short studies."""
+    rng = np.random.default_rng(2)
+    arms, _ = in_turn(3, 20)
+    found = [health_of(problem_of(3), arms, 3.0 * rng.standard_normal(60)) for _ in range(50)]
+    assert all("scatter" in kinds(health) for health in found)
+    note = found[0].notes[0]
+    assert (note.kind, note.severity, note.metric, note.arm) == ("scatter", "broken", "yield", None)
+    assert "times the stated standard deviation of 1." in note.sentence
+    assert found[0].warnings[0] == note.sentence
+
+
+def test_the_arm_is_named_if_it_is_the_only_one() -> None:
+    rng = np.random.default_rng(3)
+    arms, _ = in_turn(3, 60)
+    values = rng.standard_normal(180) * np.where(arms == 1, 4.0, 0.9)
+    note = only(health_of(problem_of(3), arms, values))
+    assert note.arm == "arm 1"
+    assert note.sentence.startswith("yield of arm 1: results scatter by about ")
+
+
+def test_one_typing_error_is_no_scatter() -> None:
+    rng = np.random.default_rng(4)
+    arms, _ = in_turn(2, 100)
+    values = rng.standard_normal(200)
+    values[121] = 25.0
+    note = only(health_of(problem_of(2), arms, values))
+    assert (note.kind, note.severity, note.arm) == ("outlier", "doubtful", "arm 1")
+    assert "test 122 of arm 1 gave 25," in note.sentence
+
+
+@pytest.mark.parametrize(("sign", "where"), [(1.0, "above"), (-1.0, "below")])
+def test_skewness_where_symmetry_is_stated(sign: float, where: str) -> None:
+    rng = np.random.default_rng(5)
+    arms, _ = in_turn(3, 250)
+    values = 1e6 + sign * rng.exponential(size=750)
+    note = only(health_of(problem_of(3, Balanced(1.0)), arms, values))
+    assert (note.kind, note.severity) == ("skewness", "broken")
+    assert f"the far ones lie {where} the others" in note.sentence
+    assert not health_of(problem_of(3, ba.Bounded(-1e8, 1e8)), arms, values).warnings
+
+
+@pytest.mark.parametrize(("sign", "how"), [(1.0, "larger"), (-1.0, "smaller")])
+def test_a_drift_of_one_standard_deviation(sign: float, how: str) -> None:
+    """Five arms of 250 results: found in 993 of 1,000. With 0.99, fewer than 36 of 40 have a probability of
+    5e-5."""
+    rng = np.random.default_rng(6)
+    arms, time = in_turn(5, 250)
+    found = [health_of(problem_of(5), arms, rng.standard_normal(1250) + sign * time) for _ in range(40)]
+    drifts = [note for health in found for note in health.notes if note.kind == "drift"]
+    assert len(drifts) >= 36
+    assert all(f"later results are {how} than earlier ones" in note.sentence for note in drifts)
+
+
+def test_results_that_resemble_the_one_before() -> None:
+    rng = np.random.default_rng(7)
+    arms, _ = in_turn(3, 200)
+    values = rng.standard_normal(600)
+    for k in range(3, 600):
+        values[k] = 0.5 * values[k - 3] + math.sqrt(0.75) * values[k]
+    note = only(health_of(problem_of(3), arms, values))
+    assert (note.kind, note.severity) == ("dependence", "broken")
+    assert "resemble each other" in note.sentence
+
+
+def test_one_who_measures_differently() -> None:
+    """Whoever restarts is the same worker. A drift that all share is not laid at anybody's door."""
+    rng = np.random.default_rng(8)
+    arms, time = in_turn(3, 300)
+    is_bob = rng.random(900) < 0.4
+    holders = [f"{'bob' if bob else 'ann'}@lab/{k}-1" for k, bob in enumerate(is_bob.tolist())]
+    note = only(health_of(problem_of(3, ba.Gaussian(2.0)), arms, rng.standard_normal(900) + is_bob, holders=holders))
+    assert (note.kind, note.severity) == ("worker", "doubtful")
+    assert note.sentence.startswith("yield: results of ")
+    assert "ann@lab are smaller" in note.sentence or "bob@lab are larger" in note.sentence
+    drifting = health_of(problem_of(3, ba.Gaussian(2.0)), arms, rng.standard_normal(900) + 2 * time, holders=holders)
+    assert "drift" in kinds(drifting)
+    assert "worker" not in kinds(drifting)
+
+
+def test_an_exact_metric_that_varies() -> None:
+    arms = np.array([0, 1, 0, 1])
+    assert not health_of(problem_of(2, Same(1.0)), arms, np.array([0.1, 0.2, 0.1, 0.2])).notes
+    note = only(health_of(problem_of(2, Same(1.0)), arms, np.array([0.1, 0.2, 0.1, 0.3])))
+    assert (note.kind, note.severity, note.arm) == ("not exact", "broken", "arm 1")
+    assert "test 4 gave 0.3 where an earlier one gave 0.2" in note.sentence
+
+
+def test_a_sigma_that_is_far_too_wide_is_a_hint() -> None:
+    rng = np.random.default_rng(9)
+    arms, _ = in_turn(3, 40)
+    health = health_of(problem_of(3, ba.Gaussian(10.0)), arms, 1e9 + rng.standard_normal(120))
+    note = only(health)
+    assert (note.kind, note.severity) == ("too wide", "hint")
+    assert "takes about" in note.sentence
+    assert health.warnings == ()
+    equal = only(health_of(problem_of(3, ba.Gaussian(10.0)), arms, 1e9 + arms.astype(float)))
+    assert '"exact"' in equal.sentence
+
+
+def test_only_an_extremely_wide_range_is_a_hint() -> None:
+    rng = np.random.default_rng(10)
+    arms, _ = in_turn(3, 40)
+    values = rng.random(120)
+    assert not health_of(problem_of(3, ba.Bounded(0.0, 50.0)), arms, values).notes
+    note = only(health_of(problem_of(3, ba.Bounded(0.0, 1000.0)), arms, values))
+    assert (note.kind, note.severity) == ("too wide", "hint")
+    assert not health_of(problem_of(3, ba.Bernoulli()), arms, np.zeros(120)).notes
+
+
+def test_what_is_seen_does_not_depend_on_when_it_is_asked_for() -> None:
+    """Results one by one, with some that have no value, and all at once."""
+    rng = np.random.default_rng(11)
+    arms, time = in_turn(3, 150)
+    values = 1.4 * rng.standard_normal(450) + 2 * time
+    values[::17] = math.nan
+    holders = rng.choice(["ann", "bob"], 450).tolist()
+    slowly = Watch(problem_of(3))
+    seen = []
+    for k in range(450):
+        one = slice(k, k + 1)
+        slowly.extend(np.array([k + 1]), arms[one], np.array([0]), values[one], holders[one])
+        seen.append(kinds(slowly.health()))
+    assert slowly.health() == health_of(problem_of(3), arms, values, holders=holders)
+    assert {"scatter", "drift"} <= seen[-1]
+    found = [("scatter" in now, "drift" in now) for now in seen]
+    assert found == sorted(found)  # what was found once is found again
+
+
+def test_the_gravest_comes_first() -> None:
+    rng = np.random.default_rng(12)
+    results = 300
+    metrics = np.arange(results) % 2
+    problem = ba.Problem(
+        arms=["a", "b"],
+        objective=ba.maximize("gain", noise=ba.Gaussian(10.0)),
+        constraints=[ba.at_most("loss", 0.0, noise=ba.Gaussian(0.3))],
+    )
+    health = health_of(problem, np.arange(results) // 2 % 2, rng.standard_normal(results), metrics=metrics)
+    assert [note.severity for note in health.notes] == ["broken", "hint"]
+    assert str(health).startswith("broken: loss: results scatter by about 1")

@@ -1,0 +1,89 @@
+"""The health checks stay silent when everything is as stated, however tests are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.analysis.health_records import Balanced, health_of, in_turn, problem_of
+
+import bestarm as ba
+from bestarm.kernel.state import Floats, Ints
+from bestarm.noises.base import NoiseModel
+
+Choose = Callable[[np.random.Generator, Floats, Ints], int]
+"""From the sums and counts of all arms, whose means are 0, to the arm that is tested next."""
+
+
+def fairly(rng: np.random.Generator, sums: Floats, counts: Ints) -> int:
+    return int(counts.argmin())
+
+
+def who_is_lucky(rng: np.random.Generator, sums: Floats, counts: Ints) -> int:
+    """The arm with the largest mean. Its next results are smaller than its first ones: this looks like a drift."""
+    return int((sums / counts).argmax())
+
+
+def who_is_off(rng: np.random.Generator, sums: Floats, counts: Ints) -> int:
+    """The arm whose sum is furthest from where it should be."""
+    return int(np.abs(sums / np.sqrt(counts)).argmax())
+
+
+def record(rng: np.random.Generator, choose: Choose, arms: int, results: int) -> tuple[Ints, Floats]:
+    values = rng.standard_normal(results)
+    chosen = np.arange(results)
+    sums, counts = values[:arms].copy(), np.ones(arms, np.int64)
+    for k in range(arms, results):
+        arm = chosen[k] = choose(rng, sums, counts)
+        sums[arm] += values[k]
+        counts[arm] += 1
+    return chosen, values
+
+
+@pytest.mark.parametrize("choose", [fairly, who_is_lucky, who_is_off])
+def test_however_tests_are_chosen(choose: Choose) -> None:
+    """With a promise of 0.2 instead of 0.001, so that a wrong one would be seen. The checks keep far below it: 1 or 2
+    in 1,000. With a rate of 0.005, more than 8 of 250 have a probability of 6e-6."""
+    rng = np.random.default_rng(6)
+    problem = problem_of(8)
+    alarms = sum(bool(health_of(problem, *record(rng, choose, 8, 160), false_alarms=0.2).warnings) for _ in range(250))
+    assert alarms <= 8
+
+
+NOISES: dict[str, tuple[NoiseModel, Callable[[np.random.Generator, int], Floats]]] = {
+    "normal": (Balanced(1.0), lambda rng, n: rng.standard_normal(n)),
+    "uniform": (Balanced(1.0), lambda rng, n: rng.uniform(-5.0, 5.0, n)),
+    "Laplace": (Balanced(1.0), lambda rng, n: rng.laplace(size=n)),
+    "Student t₃": (Balanced(1.0), lambda rng, n: 1e9 + rng.standard_t(3, n)),
+    "yes or no": (ba.Bernoulli(), lambda rng, n: (rng.random(n) < 0.1).astype(float)),
+    "exponential in a range": (ba.Bounded(0.0, 50.0), lambda rng, n: rng.exponential(size=n).clip(0.0, 50.0)),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_whatever_the_noise_is(name: str) -> None:
+    """As above, with two who measure at random: none is seen in 500. With a rate of 0.005, more than 5 of 150 have a
+    probability of 1e-4."""
+    rng = np.random.default_rng(7)
+    noise, draw = NOISES[name]
+    problem = problem_of(3, noise)
+    arms, _ = in_turn(3, 80)
+    alarms = 0
+    for _ in range(150):
+        holders = rng.choice(["ann", "bob"], len(arms)).tolist()
+        alarms += bool(health_of(problem, arms, draw(rng, len(arms)), holders=holders, false_alarms=0.2).warnings)
+    assert alarms <= 5
+
+
+def test_at_the_stated_rate() -> None:
+    """One in a thousand studies, of three metrics. With that rate, more than 4 of 400 have a probability of 6e-5."""
+    rng = np.random.default_rng(8)
+    problem = problem_of(4, constraints=2)
+    results = 240
+    metrics = np.arange(results) % 3
+    alarms = 0
+    for _ in range(400):
+        arms = rng.integers(0, 4, results)
+        alarms += bool(health_of(problem, arms, rng.standard_normal(results), metrics=metrics).notes)
+    assert alarms <= 4

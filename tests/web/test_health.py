@@ -1,0 +1,59 @@
+"""The service and the dashboard say what a study's results contradict."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import httpx
+from tests.web.browser import Server, Visit, new_study
+from tests.web.service import new_study as make
+
+import bestarm as ba
+from bestarm.client import Client
+
+PLAN = ba.Plan(
+    arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(1.0), tolerance=0.01), name="watched"
+)
+PARTS: dict[str, Any] = {"arms": ["old", "new"], "objective": PLAN.to_data()["objective"], "constraints": []}
+
+
+def results(scatter: float) -> list[tuple[str, str, float]]:
+    rng = random.Random(1)
+    return [(("old", "new")[k % 2], "yield", rng.gauss(0.0, scatter)) for k in range(40)]
+
+
+def test_the_status_and_the_client_have_it(service: httpx.Client) -> None:
+    study = make(service, "watched", **PARTS)
+    with Client(str(service.base_url)) as client:
+        there = client.open("watched")
+        assert there.health == ba.Health(6)
+        there.add(results(4.0))
+        health = service.get(study).json()["health"]
+        assert [note["kind"] for note in health["notes"]] == ["scatter"]
+        assert there.health == there.status().health == ba.Health(6, (ba.HealthNote(**health["notes"][0]),))
+
+
+def test_a_conclusion_has_its_warnings(service: httpx.Client) -> None:
+    study = make(service, "warned", **PARTS, budget={"tests": 40})
+    with Client(str(service.base_url)) as client:
+        there = client.open("warned")
+        there.add(results(4.0))
+        answer = there.answer
+    assert answer is not None
+    assert [*answer.warnings] == service.get(study).json()["conclusion"]["warnings"]
+    assert answer.warnings[0].startswith("yield: results scatter by about ")
+
+
+def test_the_page_has_a_line_or_a_list(visit: Visit, server: Server) -> None:
+    study, path = new_study(server, "watched on the page", PLAN)
+    visitor = visit()
+    page = visitor.go(path)
+    health = page.get_by_role("region", name="Health of the data")
+    study.add(results(1.0))
+    health.get_by_text("no sign of trouble: 6 checks").wait_for()
+    study.add(results(9.0))
+    item = health.get_by_role("listitem").filter(has_text="results scatter by about")
+    item.wait_for()
+    assert item.inner_text().removeprefix("✗").strip().startswith("Broken: yield")
+    visitor.check()
