@@ -75,11 +75,16 @@ class SimulatedJudges:
 
 
 def guessed(plan: ba.Plan) -> ba.Plan:
-    """The plan with guesses for a forecast: here, ranges of 3 % to either side of the truth."""
+    """The plan with guesses for a forecast: ranges of 3 % to either side of the truth; and how much verdicts scatter,
+    about two points, and half the price of a call."""
     return dataclasses.replace(
         plan,
         arms=tuple(
-            ba.Arm(name, means={m: (0.97 * mean, 1.03 * mean) for m, mean in zip(plan.metrics, truth, strict=True)})
+            ba.Arm(
+                name,
+                means={m: (0.97 * mean, 1.03 * mean) for m, mean in zip(plan.metrics, truth, strict=True)},
+                spreads={"quality": 2.0, "cents per call": truth.cents / 2},
+            )
             for name, truth in ASSISTANTS.items()
         ),
     )

@@ -338,7 +338,7 @@ class Problem:
         return np.array(rows)
 
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
-        """[metric][arm]: how results truly scatter; None where it is as the metric's noise says."""
+        """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""
         for index, arm in enumerate(self.arms):
             needed = [part.metric for part in self.parts if part.noise.needs_spread]
             if missing := [metric for metric in needed if metric not in (arm.spreads or {})]:

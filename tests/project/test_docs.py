@@ -10,7 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
-from benchmarks import figures
+from benchmarks import figures, noises
 
 import bestarm as ba
 from bestarm.testing.patience import PATIENCE
@@ -85,6 +85,17 @@ def test_the_readme_has_the_table_that_its_command_prints() -> None:
     assert len(rows) == 5
     for row in rows:
         assert row.partition("**")[0] in readme  # the problem, its size and its bound
+
+
+def test_what_each_noise_costs_is_as_its_command_prints_it() -> None:
+    """The tables' heads and the first column: the figures take minutes."""
+    page = (ROOT / "docs" / "how-to" / "state-your-problem.md").read_text(encoding="utf-8")
+    for header, left in ((noises.STREAM_HEADER, 1), (noises.SHARE_HEADER, 1), (noises.STUDY_HEADER, 2)):
+        assert f"{header}\n{noises.rule(header, left)}\n" in page
+    assert f"{noises.ERROR_HEADER}\n" in page
+    cases = [truth.label for truth in noises.TRUTHS]
+    cases += [share[0] for share in noises.SHARES] + [case[0] for case in noises.ON_THE_THRESHOLD]
+    assert [case for case in cases if f"\n| {case} |" not in page] == []
 
 
 def test_the_readme_fits_a_screen() -> None:
