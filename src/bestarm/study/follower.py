@@ -6,6 +6,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
@@ -33,6 +34,7 @@ class Follower:
         """Before the first result has entered."""
         self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
+        self._raw = RawValues(self.plan)
 
     @property
     def name(self) -> str:
@@ -61,7 +63,7 @@ class Follower:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         with self._lock:
             self._sync()
-            return answer_of(self.plan, self._decider.policy, self._decider.stop)
+            return answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw)
 
     @property
     def confidence(self) -> float:
@@ -75,7 +77,7 @@ class Follower:
         """Where every arm stands, metric by metric."""
         with self._lock:
             self._sync()
-            return tuple(standings(self.plan, self._decider.policy, self._decider.stop))
+            return tuple(standings(self.plan, self._decider.policy, self._decider.stop, self._raw))
 
     def status(self) -> Status:
         """Everything at a glance."""
@@ -103,7 +105,7 @@ class Follower:
                 cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
                 pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
-                arms=tuple(standings_of(self.plan, policy, found)),
+                arms=tuple(standings_of(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
                 candidates=named(self.plan, found.candidates),
@@ -185,6 +187,7 @@ class Follower:
     def _enter(self, entries: Entries) -> None:
         self._decider.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
+        self._raw.extend(entries.arms, entries.metrics, entries.values)
 
     @property
     def _is_done(self) -> bool:
