@@ -115,13 +115,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(objective=objective(goal="up")), "objective.goal = 'up': must be one of 'maximize' or 'minimize'"),
     (plan_data(objective=objective(cost=0)), "objective.cost = 0: must be a positive number"),
     (plan_data(objective=objective(cost=math.inf)), "objective.cost = inf: must be a finite number"),
-    (plan_data(objective=objective(noise="normal")), "{ gaussian = SIGMA }"),
+    (plan_data(objective=objective(noise="normal")), 'must be "symmetric", { bounded = [LOW, HIGH] }, "bernoulli"'),
     (plan_data(objective=objective(noise={"gaussian": -1})), "sigma = -1: must be a positive number"),
     (plan_data(objective=objective(noise={"gaussian": math.inf})), "sigma = inf: must be a finite number"),
     (plan_data(objective=objective(noise={"gaussian": "1"})), "sigma = '1': must be a number"),
     (plan_data(objective=objective(noise={"bounded": [3, 3]})), "needs low < high, not low = 3, high = 3"),
     (plan_data(objective=objective(noise={"bounded": [3]})), "{ bounded = [LOW, HIGH] }"),
-    (plan_data(objective={"metric": "m", "goal": "maximize"}), "objective.noise is missing"),
+    (plan_data(objective=objective(noise="gaussian")), 'choose Symmetric(), in a study file "symmetric"'),
+    (plan_data(objective=objective(noise="bounded")), "must be stated with its numbers: { bounded = [LOW, HIGH] }"),
+    (plan_data(objective=objective(noise={"quantile": 0.9})), "a quantile can only be constrained"),
+    (plan_data(constraints=[constraint(noise={"quantile": 1})]), "q = 1: must lie strictly between 0 and 1"),
     (plan_data(constraints=[constraint(metric="m")]), "constraints[0].metric = 'm': this metric is used already"),
     (plan_data(constraints=[constraint(), constraint()]), "constraints[1].metric = 'c': this metric is used already"),
     (
@@ -160,7 +163,7 @@ def test_all_complaints_come_at_once() -> None:
 def test_the_same_words_in_python() -> None:
     with pytest.raises(ba.InvalidInput, match=r"^sigma = -1: must be a positive number$"):
         ba.Gaussian(-1)
-    with pytest.raises(ba.InvalidInput, match=r"needs sigma, .* if you do not know it, choose Symmetric\(\)"):
+    with pytest.raises(ba.InvalidInput, match=r"^gaussian noise needs sigma, .* choose Symmetric\(\)"):
         ba.Gaussian()
     with pytest.raises(ba.InvalidInput, match="Gaussian takes sigma; 2 values were given"):
         ba.Gaussian(1, 2)  # type: ignore[call-arg]

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from bestarm.noises import Noise
 from bestarm.noises.shapes import Spread, shape_of
 from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
+
+_STATED: Any = Field(default=None, validate_default=True)
+"""A field that must be stated, and says itself what there is to choose."""
+
+_UNSTATED: Any = None
 
 
 def _wrong(field: str, given: float, whose: str, reason: str) -> InvalidInput:
@@ -28,7 +33,7 @@ class Objective:
 
     metric: Name
     goal: Literal["maximize", "minimize"]
-    noise: Noise
+    noise: Noise = _STATED
     cost: Positive = 1.0
     tolerance: NonNegative = 0.0
 
@@ -55,12 +60,15 @@ class Objective:
 class Constraint:
     """A metric whose mean must stay below `at_most` or above `at_least`.
 
+    Of a metric that never varies (`Exact`) the threshold itself is allowed. With `Quantile(q)`, it is not the mean but
+    the quantile q that is limited.
+
     An arm that misses the threshold by less than `slack` may still be taken for feasible. `weight`, relative to the
     others, says how much this constraint is expected to be the one that an infeasible arm violates.
     """
 
     metric: Name
-    noise: Noise
+    noise: Noise = _STATED
     at_most: Number | None = None
     at_least: Number | None = None
     cost: Positive = 1.0
@@ -135,27 +143,39 @@ class Constraint:
         return sign * mean < self.noise.limit(sign * self.limit) + slack
 
 
-def maximize(metric: str, *, noise: Noise, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
+def maximize(metric: str, *, noise: Noise = _UNSTATED, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
     """The objective to make `metric` as large as possible."""
     return Objective(metric, "maximize", noise, cost, tolerance)
 
 
-def minimize(metric: str, *, noise: Noise, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
+def minimize(metric: str, *, noise: Noise = _UNSTATED, cost: float = 1.0, tolerance: float = 0.0) -> Objective:
     """The objective to make `metric` as small as possible."""
     return Objective(metric, "minimize", noise, cost, tolerance)
 
 
 def at_most(
-    metric: str, threshold: float, *, noise: Noise, cost: float = 1.0, slack: float = 0.0, weight: float = 1.0
+    metric: str,
+    threshold: float,
+    *,
+    noise: Noise = _UNSTATED,
+    cost: float = 1.0,
+    slack: float = 0.0,
+    weight: float = 1.0,
 ) -> Constraint:
-    """The constraint that the mean of `metric` stays below `threshold`."""
+    """The constraint that the mean of `metric` stays below `threshold`; its quantile q with `noise=Quantile(q)`."""
     return Constraint(metric, noise, at_most=threshold, cost=cost, slack=slack, weight=weight)
 
 
 def at_least(
-    metric: str, threshold: float, *, noise: Noise, cost: float = 1.0, slack: float = 0.0, weight: float = 1.0
+    metric: str,
+    threshold: float,
+    *,
+    noise: Noise = _UNSTATED,
+    cost: float = 1.0,
+    slack: float = 0.0,
+    weight: float = 1.0,
 ) -> Constraint:
-    """The constraint that the mean of `metric` stays above `threshold`."""
+    """The constraint that the mean of `metric` stays above `threshold`; its quantile q with `noise=Quantile(q)`."""
     return Constraint(metric, noise, at_least=threshold, cost=cost, slack=slack, weight=weight)
 
 
@@ -343,31 +363,36 @@ class Problem:
             needed = [part.metric for part in self.parts if part.noise.needs_spread]
             if missing := [metric for metric in needed if metric not in (arm.spreads or {})]:
                 lacks = (
-                    f"lacks {', '.join(map(repr, missing))}: nothing is stated of how its results scatter, so a "
-                    "simulation needs their true standard deviation"
+                    f"lacks {', '.join(map(repr, missing))}: nothing is stated of how its results scatter, so "
+                    "simulation and theory need their true standard deviation"
                 )
                 field = f"arms[{index}].spreads"
                 raise InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
         return [[(arm.spreads or {}).get(metric) for arm in self.arms] for metric in self.metrics]
 
-    def with_spreads(self, spreads: Mapping[str, Mapping[str, float]]) -> Problem:
-        """The same problem with true spreads (arm → metric → standard deviation), for simulation."""
+    def with_spreads(self, spreads: Mapping[str, Mapping[str, float | Mapping[str, float]]]) -> Problem:
+        """The same problem with true spreads (arm → metric → standard deviation, or shape with one), for simulation."""
+        self._check_arms("spreads", spreads)
+        given: Mapping[str, Any] = spreads
         arms: Any = tuple(
-            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **spreads.get(arm.name, {})}) for arm in self.arms
+            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **given.get(arm.name, {})}) for arm in self.arms
         )
         return dataclasses.replace(self, arms=arms)
 
     def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
         """The same problem with true means (arm → metric → mean), for simulation."""
-        known = set(self.arm_names)
-        if unknown := [name for name in means if name not in known]:
-            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
-            sentence = f"means of {unknown[0]!r}: {reason}"
-            raise InvalidInput("means", unknown[0], reason, self.arm_names, sentence=sentence)
+        self._check_arms("means", means)
         arms: Any = tuple(
             dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
         )
         return dataclasses.replace(self, arms=arms)
+
+    def _check_arms(self, field: str, given: Iterable[str]) -> None:
+        known = set(self.arm_names)
+        if unknown := [name for name in given if name not in known]:
+            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
+            sentence = f"{field} of {unknown[0]!r}: {reason}"
+            raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
 
     def right_answers(self) -> tuple[int | None, ...]:
         """By the true means: every answer that is right, None standing for "no arm is feasible".

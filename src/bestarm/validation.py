@@ -49,6 +49,14 @@ _WORDS = {
 }
 
 
+class NotStated(ValueError):
+    """Something must be stated and is not. Made with what is to be stated, which follows the name of the field."""
+
+
+def _is_unstated(error: Any) -> bool:
+    return isinstance(error.get("ctx", {}).get("error"), NotStated)
+
+
 def _path(location: Iterable[str | int]) -> str:
     path = ""
     for part in location:
@@ -72,6 +80,8 @@ def _sentence(error: Any, reason: str) -> str:
     location = _path(error["loc"])
     if not location:
         return _shortened(reason)
+    if _is_unstated(error):
+        return f"{location} {reason}"
     if error["type"].startswith("missing"):
         return _shortened(f"{location} {reason}")
     return _shortened(f"{location} = {quoted(error['input'])}: {reason}")
@@ -83,6 +93,8 @@ def _complaints(error: Any) -> list[Complaint]:
     if isinstance(cause, InvalidInput):
         return [inner.within(location, _sentence(error, inner.sentence)) for inner in cause.complaints]
     reason = _reason(error)
+    if _is_unstated(error):
+        return [Complaint(_sentence(error, reason), location or None, UNSTATED, reason)]
     given = UNSTATED if error["type"].startswith("missing") or not location else error["input"]
     return [Complaint(_sentence(error, reason), location or None, given, _shortened(reason))]
 
@@ -90,8 +102,12 @@ def _complaints(error: Any) -> list[Complaint]:
 def refusal(error: ValidationError) -> InvalidInput:
     """All complaints of a validation error, in the user's words."""
     errors = error.errors(include_url=False)
-    told = errors[:MOST_COMPLAINTS]
+    # What there is to choose takes several lines. They are said once, at the end.
+    told = sorted(errors[:MOST_COMPLAINTS], key=_is_unstated)
     sentences = [_sentence(item, _reason(item)) for item in told]
+    for place, item in enumerate(told[:-1]):
+        if _is_unstated(item):
+            sentences[place] = f"{_path(item['loc'])} must be stated"
     rest = len(errors) - len(told)
     sentence = "; ".join([*sentences, *([f"and {rest:,} more"] if rest else [])])
     return InvalidInput.of([complaint for item in told for complaint in _complaints(item)], sentence)

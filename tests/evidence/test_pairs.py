@@ -28,7 +28,7 @@ def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:
     if noise is Bernoulli:
         return summed_stream(Bernoulli(), n, float(round(n * rng.uniform(0.05, 0.95))))
     low, width = float(rng.uniform(-2, 0)), float(rng.uniform(1, 4))
-    values = low + width * rng.beta(*rng.uniform(0.5, 8.0, 2), size=n % 40 + 1)
+    values = low + width * rng.beta(rng.uniform(0.5, 8.0), rng.uniform(0.5, 8.0), size=n % 40 + 1)
     return stream_of_values(Bounded(low, low + width), values)
 
 

@@ -55,6 +55,7 @@ def test_the_threshold_itself_is_allowed(value: float, side: str) -> None:
         for test in study.ask(2):
             study.tell(test, 1.0 if test.metric == "m" else measured)
         assert study.done
+        assert study.answer is not None
         assert study.answer.arm == answer
         assert at.allows(measured) == (answer is not None)
 

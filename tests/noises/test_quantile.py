@@ -68,6 +68,7 @@ def test_a_live_study_takes_raw_values_with_any_tails() -> None:
         for test in study.ask(20):
             gain = {"fast": 1.0, "slow": 2.0}[test.arm]
             study.tell(test, gain if test.metric == "gain" else medians[test.arm] + 30.0 * random.standard_cauchy())
+    assert study.answer is not None
     assert study.answer.arm == "fast"
     assert study.status().tests < 200
 

@@ -49,7 +49,11 @@ def test_every_choice_makes_a_study(tmp_path: Path) -> None:
 
         def create(name: str, noise: Any = "bernoulli", **plan: str) -> None:
             objective = {"metric": "x", "goal": "maximize", "noise": noise}
-            body = {"plan": {"arms": ["a", "b"], "objective": objective, **plan}, "name": name}
+            constraint = {"metric": "y", "at_most": 0.5, "noise": noise}
+            if name == "noise quantile":
+                objective["noise"] = "symmetric"
+            whole = {"arms": ["a", "b"], "objective": objective, "constraints": [constraint], **plan}
+            body = {"plan": whole, "name": name}
             answer = client.post("/api/studies", json=body)
             assert answer.status_code == 201, answer.text
 

@@ -41,7 +41,9 @@ def test_the_form_offers_what_the_service_says(visit: Visit, tmp_path: Path, mon
                 option.get_attribute("value") or "" for option in page.get_by_label(label).first.locator("option").all()
             ]
 
-        assert offered("One result is") == [one["name"] for one in said["noises"]]
+        # A quantile can only be limited.
+        assert offered("One result is") == [one["name"] for one in said["noises"] if one["name"] != "quantile"]
+        assert offered("One result is")[0] == "symmetric"
         assert "heavy" in offered("One result is")
         assert offered("Policy") == [one["name"] for one in said["policies"]]
         assert "on-a-whim" in offered("Policy")
@@ -76,3 +78,31 @@ def test_the_form_offers_what_the_service_says(visit: Visit, tmp_path: Path, mon
         visitor.check("422")
     finally:
         server.close()
+
+
+def test_a_quantile_is_limited(visit: Visit, server: Server) -> None:
+    """The form asks for it as people say it, complains at its field, and the dashboard shows it in its units."""
+    visitor = visit(server.url)
+    page = visitor.go("/new")
+    fill_in(page, "tail")
+    objective = page.get_by_role("group", name="What to make best")
+    objective.get_by_label("One result is").select_option("symmetric")
+    constraint = page.get_by_role("group", name="Constraint 1")
+    constraint.get_by_label("One result is").select_option("quantile")
+    constraint.get_by_label("Quantile must be").fill("200")
+    constraint.get_by_label("Quantile q").fill("1.5")
+    page.get_by_role("button", name="Create the study").click()
+    page.locator(".summary-errors", has_text="must lie strictly between 0 and 1").wait_for()
+    assert constraint.get_by_label("Quantile q").get_attribute("aria-invalid") == "true"
+    constraint.get_by_label("Quantile q").fill("0.8")
+    page.get_by_text("80\u00a0% quantile at most 200").wait_for()
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url(re.compile(r"/studies/\d+$"))
+    study = ba.Study.open("tail", storage=server.database)
+    assert study.plan.noises == (ba.Symmetric(), ba.Quantile(0.8))
+    study.add([("25 mg", "adverse event", value) for value in (100.0, 150.0, 250.0, 120.0, 180.0)])
+    page.locator("table.arms").get_by_text("share above 200: 20\u00a0% of at most 20\u00a0%").wait_for()
+    shown = page.locator("svg[role=img]", has=page.locator("line.threshold")).first.get_attribute("aria-label") or ""
+    assert "80\u00a0% quantile at most 200" in shown
+    assert "180, between" in shown
+    visitor.check("422")

@@ -72,7 +72,7 @@ def _panel(rows: Sequence[ArmStanding], column: int, left: float) -> list[str]:
     def x(value: float) -> float:
         return left + _WIDTH * (min(max(value, low), high) - low) / (high - low)
 
-    middle, title = left + _WIDTH / 2, escape(short(metrics[0].metric))
+    middle, title = left + _WIDTH / 2, escape(short(metrics[0].subject))
     parts = [f'<text x="{middle:.0f}" y="24" text-anchor="middle" class="title">{title}</text>']
     for tick, label in ticks(low, high):
         parts.append(f'<path d="M{x(tick):.1f} {_TOP - 8}V{bottom}" class="grid"/>')

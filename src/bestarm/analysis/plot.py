@@ -71,7 +71,7 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
         axes.axvline(threshold, color="#222222", linewidth=1.2, linestyle="--", label="threshold")
     axes.set_xlim(first, last)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(plain(short(rows[0].metrics[column].metric)), fontsize=11)
+    axes.set_title(plain(short(rows[0].metrics[column].subject)), fontsize=11)
     axes.tick_params(left=False)
     axes.grid(axis="x", color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)

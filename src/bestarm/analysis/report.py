@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -15,12 +16,13 @@ from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.selection import charted
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
+from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.words import assumptions, guarantee, question
 from bestarm.answer import Answer
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.validation import exact
+from bestarm.problem import Constraint, Objective
 
 if TYPE_CHECKING:
     from bestarm.study.continuations import Outlook
@@ -152,21 +154,25 @@ def _growth(progress: Progress) -> str:
     )
 
 
-def _cell(metric: MetricStanding) -> str:
+def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
     if not metric.tests:
         return "<td>untested</td>"
     sign = {"holds": " ✓", "violated": " ✗"}.get(metric.verdict or "", "")
-    low, high = side_by_side(metric.low, metric.high, least=3)
+    ends = zip((metric.low, metric.high), side_by_side(metric.low, metric.high, least=3), strict=True)
+    low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
+    interval = "certain" if part.noise.is_exact else f"{low} to {high}"
+    if isinstance(part, Constraint) and metric.share is not None:
+        interval += f"<br>{escape(share_words(part, metric.share))}"
     mean = side_by_side(metric.mean, metric.low, metric.high)[0]
-    return f"<td>{mean}{sign}<br><small>{low} to {high}<br>{metric.tests:,} tests</small></td>"
+    return f"<td>{mean}{sign}<br><small>{interval}<br>{metric.tests:,} tests</small></td>"
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
-    limits = ["", *(f" {'<' if c.at_least is None else '>'} {exact(c.threshold)}" for c in plan.constraints)]
-    metrics = "".join(f"<th>{escape(m + limit)}</th>" for m, limit in zip(plan.metrics, limits, strict=True))
+    heads = [plan.objective.metric, *(f"{subject(c.metric, statistic(c))} {relation(c)}" for c in plan.constraints)]
+    metrics = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"
-        f"{''.join(map(_cell, row.metrics))}</tr>\n"
+        f"{''.join(map(_cell, plan.parts, row.metrics))}</tr>\n"
         for row in rows
     )
     return (

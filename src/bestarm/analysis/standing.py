@@ -9,12 +9,14 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.figures import side_by_side
+from bestarm.analysis.quantiles import RawValues, quantile_of
+from bestarm.analysis.terms import MEAN, Share, share_name, share_words, statistic, subject
 from bestarm.answer import odds
 from bestarm.kernel.tournament import NOBODY
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.findings import Bools, Findings, settled
 from bestarm.policies.setting import to_user
-from bestarm.problem import Constraint, Problem
+from bestarm.problem import Constraint, Objective, Problem
 from bestarm.validation import exact
 
 Verdict = Literal["feasible", "infeasible", "worse", "open"]
@@ -23,7 +25,12 @@ Known = Literal["holds", "violated", "open"] | None
 
 @dataclasses.dataclass(frozen=True)
 class MetricStanding:
-    """One stream: its tests, mean and interval; `verdict` says whether its constraint is known to hold."""
+    """One stream: its tests, mean and interval; `verdict` says whether its constraint is known to hold.
+
+    Of a quantile constraint, `mean`, `low`, `high` and `threshold` are the quantile, its interval and its limit, in the
+    units of the metric, and `share` has the share of results beyond the threshold. Where results are not at hand as
+    they were told, they are that share and what it must stay below. `statistic` says in words which it is.
+    """
 
     metric: str
     tests: int
@@ -32,6 +39,13 @@ class MetricStanding:
     high: float
     threshold: float | None
     verdict: Known
+    statistic: str = MEAN
+    share: Share | None = None
+
+    @property
+    def subject(self) -> str:
+        """What is measured, such as "99 % quantile of latency"; of a mean, the metric's name."""
+        return subject(self.metric, self.statistic)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +60,9 @@ class ArmStanding:
 
 Row = tuple[MetricStanding, ...]
 
+_CERTAIN = 1e5
+"""Log-evidence that only metrics that never vary give."""
+
 
 def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
     """What the policy of a study knows. If it has stopped, this agrees with its answer."""
@@ -53,14 +70,16 @@ def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
     return found if stop is None else settled(policy.setting, policy.streams.counts, found, stop.arm)
 
 
-def standings(problem: Problem, policy: Policy, stop: Stop | None = None) -> list[ArmStanding]:
+def standings(
+    problem: Problem, policy: Policy, stop: Stop | None = None, raw: RawValues | None = None
+) -> list[ArmStanding]:
     """Where the arms of `problem` stand in the study that `policy` decides. Any streams may be untested yet."""
-    return standings_of(problem, policy, findings_of(policy, stop))
+    return standings_of(problem, policy, findings_of(policy, stop), raw)
 
 
-def standings_of(problem: Problem, policy: Policy, found: Findings) -> list[ArmStanding]:
-    """The same, from what the policy knows."""
-    rows, feasible = _rows(problem, policy, found), found.feasible.tolist()
+def standings_of(problem: Problem, policy: Policy, found: Findings, raw: RawValues | None = None) -> list[ArmStanding]:
+    """The same, from what the policy knows, and for quantiles from the `raw` results."""
+    rows, feasible = _rows(problem, policy, found, raw), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [
         ArmStanding(name, verdict, policy.reason(problem, arm, found) or reason, row)
@@ -73,7 +92,7 @@ def named(problem: Problem, arms: Bools) -> tuple[str, ...]:
     return tuple(name for name, is_marked in zip(problem.arm_names, arms.tolist(), strict=True) if is_marked)
 
 
-def _rows(problem: Problem, policy: Policy, found: Findings) -> list[Row]:
+def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | None) -> list[Row]:
     """Every stream in the user's terms."""
     columns = []
     for k, part in enumerate(problem.parts):
@@ -90,15 +109,41 @@ def _rows(problem: Problem, policy: Policy, found: Findings) -> list[Row]:
             for holds, violated in zip(found.holds[:, k].tolist(), found.violated[:, k].tolist(), strict=True)
         ]
         values = zip(counts.tolist(), means.tolist(), lows.tolist(), highs.tolist(), verdicts, strict=True)
-        columns.append(
-            [MetricStanding(part.metric, n, mean, a, b, threshold, verdict) for n, mean, a, b, verdict in values]
-        )
+        column = [MetricStanding(part.metric, n, mean, a, b, threshold, verdict) for n, mean, a, b, verdict in values]
+        if isinstance(part, Constraint) and part.noise.is_share:
+            column = [_of_quantile(policy, part, arm, k, row, raw) for arm, row in enumerate(column)]
+        elif isinstance(part, Constraint) and part.noise.is_exact:
+            column = [_settled_at_once(part, row) for row in column]
+        columns.append(column)
     return list(zip(*columns, strict=True))
+
+
+def _of_quantile(
+    policy: Policy, part: Constraint, arm: int, metric: int, row: MetricStanding, raw: RawValues | None
+) -> MetricStanding:
+    """The row of a stream whose results count by whether they lie beyond the threshold; so far it has the share."""
+    share = Share(row.mean, row.low, row.high, part.limit)
+    if raw is None:
+        return dataclasses.replace(row, statistic=share_name(part), share=share)
+    row = dataclasses.replace(row, statistic=statistic(part), share=share, threshold=part.threshold)
+    values = raw.of(arm, metric, row.tests)
+    if not len(values):
+        return dataclasses.replace(row, low=-math.inf, high=math.inf)
+    value, low, high = quantile_of(policy, part, arm, metric, values)
+    return dataclasses.replace(row, mean=value, low=low, high=high)
+
+
+def _settled_at_once(part: Constraint, row: MetricStanding) -> MetricStanding:
+    """The row of a metric that never varies: one test settles it, whichever policy decides."""
+    if not row.tests:
+        return row
+    return dataclasses.replace(row, verdict="holds" if part.allows(row.mean, part.slack) else "violated")
 
 
 def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
     if found.infeasible[arm]:
-        return "infeasible", _violated(row[found.worst[arm]], found.evidence[arm])
+        worst = found.worst[arm]
+        return "infeasible", _violated(problem.parts[worst], row[worst], found.evidence[arm])
     if found.beaten_by[arm] != NOBODY:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm]:
@@ -108,11 +153,19 @@ def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible:
     return "open", _undecided(row)
 
 
-def _violated(metric: MetricStanding, evidence: float) -> str:
-    relation = ">" if metric.mean > (metric.threshold or 0.0) else "<"
-    mean = side_by_side(metric.mean, metric.threshold or 0.0)[0]
-    words = f"{metric.metric} {mean} {relation} {exact(metric.threshold or 0.0)}"
-    return words if math.isnan(evidence) else f"{words}, evidence {odds(evidence)}"
+def _violated(part: Objective | Constraint, metric: MetricStanding, evidence: float) -> str:
+    threshold = metric.threshold or 0.0
+    relation = ">" if metric.mean > threshold else "<" if metric.mean < threshold else "="
+    words = f"{metric.subject} {side_by_side(metric.mean, threshold)[0]} {relation} {exact(threshold)}"
+    if isinstance(part, Constraint) and metric.share is not None and metric.statistic == statistic(part):
+        words = f"{words} ({share_words(part, metric.share)})"
+    if part.noise.is_exact:
+        return f"{words}, certain after one test"
+    return words if math.isnan(evidence) else f"{words}, {_sure(evidence)}"
+
+
+def _sure(evidence: float) -> str:
+    return "certain" if evidence >= _CERTAIN else f"evidence {odds(evidence)}"
 
 
 def _undecided(row: Row) -> str:
@@ -125,5 +178,5 @@ def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     if not math.isnan(lead):
         return f"worse than {better} by at least {lead:.2g}" if lead > 0 else f"not better than {better} by {-lead:.2g}"
     if not math.isnan(evidence):
-        return f"infeasible or worse than {better}, evidence {odds(evidence)}"
+        return f"infeasible or worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bestarm.analysis.status import Status
+from bestarm.analysis.terms import required, statistic, subject
 from bestarm.answer import Answer, excluded_words, names_in_words
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
@@ -15,9 +16,10 @@ from bestarm.validation import exact
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{c.metric} {'below' if c.at_least is None else 'above'} {exact(c.threshold)}" for c in plan.constraints]
+    sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
-    return f"Which of {len(plan.arms)} arms has the {goal} mean {plan.objective.metric}{such}?"
+    mean = "" if plan.objective.noise.is_exact else "mean "
+    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}?"
 
 
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
@@ -69,6 +71,10 @@ def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> s
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
 
 
+def _what_stays(plan: Plan) -> str:
+    return "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
+
+
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are assumed to scatter."""
     return f"{part.metric}: {part.noise.sentence()}"
@@ -78,7 +84,7 @@ def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     return [
         "Every measurement is fresh: what one shows does not depend on the others.",
-        "The mean of each metric of each arm stays the same for the whole study.",
+        f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
         *(noise_in_words(part) + "." for part in plan.parts),
         "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",

@@ -16,6 +16,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from bestarm.analysis.terms import relation, statistic, subject
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.show import literal
 
@@ -96,8 +97,9 @@ def _summary(status: Status, seconds: float) -> str:
 def _view(plan: Plan, status: Status, seconds: float) -> Group:
     table = Table()
     table.add_column("dose")
-    for metric, constraint in zip(plan.metrics, [None, *plan.constraints], strict=True):
-        table.add_column(metric if constraint is None else f"{metric}\n< {constraint.threshold:g}", justify="right")
+    table.add_column(plan.objective.metric, justify="right")
+    for part in plan.constraints:
+        table.add_column(f"{subject(part.metric, statistic(part))}\n{relation(part)}", justify="right")
     table.add_column("tests", justify="right")
     table.add_column("verdict")
     for row in status.arms:

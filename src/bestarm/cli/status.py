@@ -104,7 +104,8 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
     for arm in arms:
         reason = "" if arm.reason == "undecided" else shown(arm.reason)
         verdicts.add_row(shown(arm.name), Text(arm.verdict, style=_STYLES[arm.verdict]), reason)
-    metrics = new_table("arm", "metric", "tests", "mean", "interval", "wanted", "known", right=("tests", "mean"))
+    figure = "mean or quantile" if any(part.noise.is_share for part in plan.constraints) else "mean"
+    metrics = new_table("arm", "metric", "tests", figure, "interval", "wanted", "known", right=("tests", figure))
     for arm in arms:
         for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
             metrics.add_row("" if k else shown(arm.name), *_metric_cells(metric, part))
@@ -117,17 +118,18 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
 
 
 def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
-    from bestarm.problem import Objective
-    from bestarm.validation import exact
+    from bestarm.analysis.terms import share_words, wanted
+    from bestarm.problem import Constraint
 
-    if isinstance(part, Objective):
-        wanted: str = part.goal
-    else:
-        wanted = f"at {'most' if part.at_least is None else 'least'} {exact(part.threshold)}"
+    asked = wanted(part)
+    if isinstance(part, Constraint) and metric.share is not None:
+        asked = f"{asked} ({share_words(part, metric.share) if metric.tests else 'no share yet'})"
     mean, low, high = figures(metric.mean, metric.low, metric.high)
     known = "" if metric.verdict is None else metric.verdict
     interval = f"{low} to {high}" if metric.tests else "–"
-    return shown(metric.metric), f"{metric.tests:,}", mean, interval, wanted, known
+    if part.noise.is_exact and metric.tests:
+        interval = "certain"
+    return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known
 
 
 def _remaining(now: Status, left: Outlook | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status, StudyState
+from bestarm.analysis.terms import Share
 from bestarm.analysis.waiting import Awaited
 from bestarm.answer import Answer
 from bestarm.storage.base import Pending
@@ -90,4 +91,8 @@ def _arm(data: dict[str, Any]) -> ArmStanding:
 def _metric(data: dict[str, Any]) -> MetricStanding:
     """What JSON has no number for comes as null: a mean without results, and ends of intervals without bounds."""
     absent = {"mean": math.nan, "low": -math.inf, "high": math.inf}
-    return MetricStanding(**data | {name: absent[name] for name in absent if data[name] is None})
+    share = data["share"]
+    if share is not None:
+        unknown = {name: math.nan for name in ("value", "low", "high") if share[name] is None}
+        share = Share(**share | unknown)
+    return MetricStanding(**data | {"share": share} | {name: absent[name] for name in absent if data[name] is None})

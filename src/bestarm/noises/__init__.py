@@ -8,23 +8,33 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler, InstanceOf, PlainSer
 
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.registry import all_noises, find_noise
-from bestarm.validation import parse
+from bestarm.validation import NotStated, parse
 
 
 def _accepted() -> str:
     """All noises, as a study file states them."""
-    forms = []
-    for name, noise in all_noises().items():
-        numbers = [field.upper() for field in noise.stated]
-        stated = numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"
-        forms.append(f"{{ {name} = {stated} }}" if numbers else f'"{name}"')
+    forms = [noise.in_a_file() for noise in all_noises().values()]
     return f"must be {', '.join(forms[:-1])} or {forms[-1]}"
+
+
+def noises_in_words() -> str:
+    """All noises, a line for each: how to state it, and when to choose it."""
+    lines = []
+    for noise in all_noises().values():
+        only = ", for constraints only" if noise.is_share else ""
+        when = noise.about[:1].lower() + noise.about[1:]
+        lines.append(f"{noise.in_python()}, in a study file {noise.in_a_file()}{only}: {when}")
+    return "\n  ".join(lines)
 
 
 def _read(data: object) -> Any:
     """The noise that a study file describes."""
     if isinstance(data, NoiseModel):
         return data
+    if data is None:
+        raise NotStated(f"must be stated: how single results scatter. Choose one of these:\n  {noises_in_words()}")
+    if isinstance(data, type) and issubclass(data, NoiseModel):
+        raise ValueError(f"must be made first: {data.in_python()}")
     name, numbers = data, None
     if isinstance(data, dict) and len(data) == 1:
         [(name, numbers)] = data.items()
@@ -33,6 +43,8 @@ def _read(data: object) -> Any:
         fields = list(noise.stated)
         if isinstance(data, str) and not fields:
             return noise()
+        if isinstance(data, str):
+            raise ValueError(noise.if_unstated or f"must be stated with its numbers: {noise.in_a_file()}")
         if isinstance(data, dict) and len(fields) == 1:
             return parse(noise, {fields[0]: numbers})
         if isinstance(data, dict) and fields and isinstance(numbers, list | tuple) and len(numbers) == len(fields):
@@ -45,7 +57,8 @@ def _write(noise: NoiseModel) -> object:
 
 
 def noise_choices() -> list[dict[str, Any]]:
-    """The noises that a form offers: name, label, a sentence on each, and the numbers to state, in order.
+    """The noises that a form offers: name, label, a sentence on each, whether it is for constraints only, and the
+    numbers to state, in order.
 
     In a study file a noise without numbers is written as its name, one with a single number as { name = number }, and
     one with several as { name = [numbers] }.

@@ -182,6 +182,10 @@ class NoiseModel(abc.ABC):
     """One sentence for forms: when to choose it."""
     stated: ClassVar[Mapping[str, StatedNumber]] = {}
     """Its parameters, by field."""
+    place: ClassVar[int] = 100
+    """Where it stands among the noises that people can choose: the lowest first."""
+    if_unstated: ClassVar[str] = ""
+    """What to tell somebody who names it without its parameters, if there is more to say than how to write it."""
     kernels: ClassVar[NoiseKernels]
     kept: ClassVar[int] = 0
     """How many statistics a stream keeps besides the number of results and their sum."""
@@ -319,10 +323,24 @@ class NoiseModel(abc.ABC):
     # --------------------------------------------------------------------------------------------- what forms need
 
     @classmethod
+    def in_python(cls) -> str:
+        """How to state it in Python."""
+        return f"{cls.__name__}({', '.join(cls.stated)})"
+
+    @classmethod
+    def in_a_file(cls) -> str:
+        """How to state it in a study file."""
+        numbers = [field.upper() for field in cls.stated]
+        if not numbers:
+            return f'"{cls.name}"'
+        return f"{{ {cls.name} = {numbers[0] if len(numbers) == 1 else '[' + ', '.join(numbers) + ']'} }}"
+
+    @classmethod
     def choice(cls) -> dict[str, Any]:
         """What a form needs to offer this noise."""
         numbers = [{"name": field, **number._asdict()} for field, number in cls.stated.items()]
-        return {"name": cls.name, "label": cls.label, "sentence": cls.about, "numbers": numbers}
+        said = {"name": cls.name, "label": cls.label, "sentence": cls.about}
+        return {**said, "constraints_only": cls.is_share, "numbers": numbers}
 
     @classmethod
     def file_schema(cls) -> dict[str, Any]:

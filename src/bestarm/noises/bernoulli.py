@@ -172,6 +172,7 @@ class Bernoulli(NoiseModel):
     name = "bernoulli"
     label = "yes or no (0 or 1)"
     about = "Each result is 0 or 1; the mean is a rate."
+    place = 30
     kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
     is_whole = True
     takes_spread = False

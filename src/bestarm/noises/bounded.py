@@ -142,7 +142,8 @@ class Bounded(NoiseModel):
 
     name = "bounded"
     label = "within a range"
-    about = "Results lie between two limits; nothing else is known of them."
+    about = "Results lie between two limits, such as scores, or times with a timeout; nothing else is known of them."
+    place = 20
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}
     kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess, keep)
     kept = 2 * BETS + 1

@@ -78,7 +78,8 @@ class Exact(NoiseModel):
 
     name = "exact"
     label = "never varies"
-    about = "Every measurement of an arm gives the same number, such as a size or a price."
+    about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
+    place = 60
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end)
     kept = 1
     is_exact = True

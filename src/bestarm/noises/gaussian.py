@@ -23,6 +23,12 @@ from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
 
 _LOG_2 = math.log(2.0)
 
+_NO_SIGMA = (
+    "gaussian noise needs sigma, the standard deviation of one measurement, or more: Gaussian(2.5), in a study file "
+    '{ gaussian = 2.5 }. If you do not know it, choose Symmetric(), in a study file "symmetric", which learns it, or '
+    "Bounded(low, high)"
+)
+
 
 @large
 @kernel
@@ -113,6 +119,8 @@ class Gaussian(NoiseModel):
     label = "known scatter"
     about = "Results scatter around their mean with a standard deviation that you know."
     stated: ClassVar = {"sigma": StatedNumber("standard deviation σ", default=1.0, above=0.0)}
+    place = 40
+    if_unstated = _NO_SIGMA
     is_common = True
     kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
 
@@ -120,14 +128,7 @@ class Gaussian(NoiseModel):
 
     def __post_init__(self) -> None:
         if self.sigma is None:
-            raise InvalidInput(
-                "sigma",
-                UNSTATED,
-                "must be stated: the standard deviation of one measurement, or more. If you do not know it, choose "
-                "Symmetric(), which learns it, or Bounded(low, high)",
-                sentence="gaussian noise needs sigma, the standard deviation of one measurement, or more; if you do "
-                "not know it, choose Symmetric(), which learns it, or Bounded(low, high)",
-            )
+            raise InvalidInput("sigma", UNSTATED, _NO_SIGMA, sentence=_NO_SIGMA)
 
     @property
     def scale(self) -> float:

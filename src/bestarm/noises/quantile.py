@@ -31,7 +31,8 @@ class Quantile(NoiseModel):
 
     name = "quantile"
     label = "a quantile of it"
-    about = "What must hold is not the mean but a quantile, such as the 99 % quantile of a latency."
+    about = "A quantile is limited, not the mean: with q = 0.99, all results but 1 % must keep to the threshold."
+    place = 50
     stated: ClassVar = {"q": StatedNumber("quantile q", default=0.99, above=0.0)}
     kernels = Bernoulli.kernels
     is_quadratic = False

@@ -26,8 +26,9 @@ def noise_plugins() -> dict[str, Plugin]:
 
 
 def all_noises() -> dict[str, type[NoiseModel]]:
-    """Every noise that a study file can name, those with the fewest parameters first. Broken plug-ins are left out."""
-    return dict(sorted(_registry.all().items(), key=lambda item: (len(item[1].stated), item[0])))
+    """Every noise that a study file can name, in the order in which people are offered them: first those for which
+    they need not know how results scatter. Broken plug-ins are left out."""
+    return dict(sorted(_registry.all().items(), key=lambda item: (item[1].place, len(item[1].stated), item[0])))
 
 
 def find_noise(name: str) -> type[NoiseModel] | None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator, Ziggurat, normal, uniform
@@ -169,7 +169,17 @@ def _deviation(data: object, accepted: str) -> float:
     return number
 
 
-Spread = Annotated[float | dict[str, float], BeforeValidator(_read)]
+_SIZE = {"type": "number", "minimum": 0}
+_SHAPED = {
+    "type": "object",
+    "properties": dict.fromkeys(SHAPES, _SIZE),
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
+Spread = Annotated[
+    float | dict[str, float], BeforeValidator(_read), WithJsonSchema({"title": "Spread", "anyOf": [_SIZE, _SHAPED]})
+]
 """How results of a simulated arm scatter: a standard deviation, or a shape with one."""
 
 

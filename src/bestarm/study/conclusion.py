@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import findings_of, named, standings_of
 from bestarm.answer import Answer, AnswerState
 from bestarm.plan import Plan
@@ -14,8 +15,8 @@ def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
-def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
-    """The answer of a study whose policy has decided on `stop`, or has not stopped yet."""
+def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None) -> Answer | None:
+    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings_of`."""
     tests, cost = policy.spent
     if stop is None and tests < plan.max_tests and cost < plan.max_cost:
         return None
@@ -31,7 +32,7 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None) -> Answer | None:
         confidence=confidence,
         tests=tests,
         cost=cost,
-        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found)},
+        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found, raw)},
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
         candidates=named(plan, found.candidates),

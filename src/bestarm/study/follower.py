@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.watch import Watch
+from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
@@ -37,6 +38,7 @@ class Follower:
         self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
         self._watch = Watch(self.plan)
+        self._raw = RawValues(self.plan)
 
     @property
     def name(self) -> str:
@@ -65,7 +67,7 @@ class Follower:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         with self._lock:
             self._sync()
-            answer = answer_of(self.plan, self._decider.policy, self._decider.stop)
+            answer = answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw)
             return None if answer is None else dataclasses.replace(answer, warnings=self._watch.health().warnings)
 
     @property
@@ -80,7 +82,7 @@ class Follower:
         """Where every arm stands, metric by metric."""
         with self._lock:
             self._sync()
-            return tuple(standings(self.plan, self._decider.policy, self._decider.stop))
+            return tuple(standings(self.plan, self._decider.policy, self._decider.stop, self._raw))
 
     @property
     def health(self) -> Health:
@@ -115,7 +117,7 @@ class Follower:
                 cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
                 pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
-                arms=tuple(standings_of(self.plan, policy, found)),
+                arms=tuple(standings_of(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
                 candidates=named(self.plan, found.candidates),
@@ -199,6 +201,7 @@ class Follower:
         self._decider.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         self._watch.extend(entries.ids, entries.arms, entries.metrics, entries.values, entries.holders.tolist())
+        self._raw.extend(entries.arms, entries.metrics, entries.values)
 
     @property
     def _is_done(self) -> bool:

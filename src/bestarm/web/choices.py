@@ -25,11 +25,15 @@ class NumberToState(BaseModel):
 
 
 class NoiseChoice(BaseModel):
-    """A noise. In a plan it is its name if it needs no number, {name: number} with one, else {name: [numbers]}."""
+    """A noise. In a plan it is its name if it needs no number, {name: number} with one, else {name: [numbers]}.
+
+    One that is for `constraints_only` says what of a constraint is limited, and no objective can have it.
+    """
 
     name: str
     label: str
     sentence: str
+    constraints_only: bool = False
     numbers: list[NumberToState]
 
 

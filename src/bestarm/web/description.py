@@ -32,6 +32,7 @@ def _plan_schemas() -> dict[str, Any]:
             schema |= _LIMITS.get(field, {}) | (_NAME if field in _NAMED else {})
             if field == "noise":
                 part["properties"][field] = {"$ref": "#/components/schemas/PlanNoise"}
+                part["required"].append(field)
     plan["properties"]["arms"] |= {"items": {"anyOf": [_NAME, {"$ref": "#/components/schemas/PlanArm"}]}, "minItems": 1}
     return parts | {"Plan": plan, "PlanNoise": noise_schema()}
 

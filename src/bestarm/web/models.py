@@ -211,8 +211,20 @@ _row_fields: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hint
 StudyRow: type[BaseModel] = create_model("StudyRow", __doc__=_ROW, **_row_fields)
 
 
+class ShareBeyond(BaseModel):
+    """The share of results beyond a quantile constraint's threshold, its interval, and what it must stay below."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    limit: float
+
+
 class Metric(BaseModel):
-    """One metric of one arm; what is not known or infinite is null."""
+    """One metric of one arm; what is not known or infinite is null.
+
+    `statistic` says what `mean`, `low`, `high` and `threshold` are of: "mean", or a quantile such as "99 % quantile".
+    """
 
     metric: str
     tests: int
@@ -221,6 +233,8 @@ class Metric(BaseModel):
     high: float | None
     threshold: float | None
     verdict: Literal["holds", "violated", "open"] | None
+    statistic: str
+    share: ShareBeyond | None
 
 
 class Arm(BaseModel):

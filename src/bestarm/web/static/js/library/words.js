@@ -164,10 +164,24 @@ export function question(plan) {
     constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
 }
 
+/** The quantile that a constraint is about, in words; nothing if it is about the mean. */
+export function quantile(part) {
+  const q = part.noise?.quantile;
+  if (typeof q !== "number" || !(q > 0 && q < 1)) return "";
+  return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}\u00a0% quantile `;
+}
+
+const isUpper = (part) => part.at_most !== null && part.at_most !== undefined;
+
 /** What a metric must do, as the user said it. */
 export function requirement(part) {
   if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";
-  return part.at_most !== null && part.at_most !== undefined
-    ? `at most ${exact(part.at_most)}`
-    : `at least ${exact(part.at_least)}`;
+  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}`;
+}
+
+/** The share of results beyond the threshold of a quantile, and what it must stay below. */
+export function shareWords(part, share) {
+  const inPercent = (value) => `${parseFloat((100 * value).toPrecision(3))}\u00a0%`;
+  const beyond = isUpper(part) ? `above ${exact(part.at_most)}` : `below ${exact(part.at_least)}`;
+  return `share ${beyond}: ${inPercent(share.value)} of at most ${inPercent(share.limit)}`;
 }

@@ -8,7 +8,7 @@ import { promised, question } from "../library/words.js";
 const capital = (label) => label.charAt(0).toUpperCase() + label.slice(1);
 
 /** How results scatter: one of the noises that the service knows, and the numbers it needs. */
-function noiseFields(fields, path, noises) {
+function noiseFields(fields, path, noises, onChange = () => {}) {
   const { control: kind, hint } = explainedChoice(noises, noises[0].name, (noise) => capital(noise.label));
   const choice = fields.add(`${path}.noise`, "One result is", kind, hint);
   const stated = h("div", { class: "grid-2" });
@@ -19,6 +19,7 @@ function noiseFields(fields, path, noises) {
     numbers = wanted.map((number) => decimal({ placeholder: number.default ?? null }));
     replace(stated, wanted.map(({ name, label }, k) => fields.add(`${path}.noise.${name}`, capital(label), numbers[k])));
     stated.hidden = !wanted.length;
+    onChange(noises.find((noise) => noise.name === kind.value));
   };
   kind.addEventListener("change", askForNumbers);
   askForNumbers();
@@ -37,7 +38,7 @@ function objectiveFields(fields, noises) {
   const goal = h("select", {}, h("option", { value: "maximize" }, "as large as possible"), h("option", { value: "minimize" }, "as small as possible"));
   const cost = decimal({ placeholder: "1" });
   const tolerance = decimal({ placeholder: "0" });
-  const noise = noiseFields(fields, "objective", noises);
+  const noise = noiseFields(fields, "objective", noises.filter((one) => !one.constraints_only));
   return {
     element: h("fieldset", { class: "card" }, h("legend", {}, "What to make best"),
       h("div", { class: "grid-2" },
@@ -58,8 +59,15 @@ function constraintFields(fields, noises, index, remove) {
   const threshold = decimal({ placeholder: "0.5", required: true });
   const cost = decimal({ placeholder: "1" });
   const slack = decimal({ placeholder: "0" });
-  const noise = noiseFields(fields, path, noises);
+  const slackHint = h("span", {});
   const bound = fields.add(`${path}.threshold`, "Mean must be", threshold);
+  // What must keep to the threshold depends on the noise: the mean, or a quantile.
+  const noise = noiseFields(fields, path, noises, ({ constraints_only: isQuantile }) => {
+    const label = isQuantile ? "Quantile must be" : "Mean must be";
+    bound.querySelector("label").textContent = label;
+    fields.controls.get(`${path}.threshold`).label = label;
+    slackHint.textContent = isQuantile ? "so much larger a share beyond the threshold may pass" : "an arm that misses by less than this may pass";
+  });
   const sides = h("div", { class: "sides" });
   threshold.replaceWith(sides);
   sides.append(side, threshold);
@@ -72,7 +80,7 @@ function constraintFields(fields, noises, index, remove) {
     h("div", { class: "grid-2" }, noise.elements),
     h("div", { class: "grid-2" },
       fields.add(`${path}.cost`, "Cost of one test (optional)", cost),
-      fields.add(`${path}.slack`, "Slack (optional)", slack, "an arm that misses by less than this may pass")));
+      fields.add(`${path}.slack`, "Slack (optional)", slack, slackHint)));
   return {
     element,
     metric,

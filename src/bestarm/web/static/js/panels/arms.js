@@ -2,7 +2,7 @@
 
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
-import { count, number, plural, range, requirement } from "../library/words.js";
+import { count, number, plural, range, requirement, shareWords } from "../library/words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
@@ -33,7 +33,7 @@ export function armsPanel(context) {
     return h("th", { scope: "col", class: column.numeric ? "num" : null }, button);
   });
   const body = h("tbody", {});
-  const caption = h("caption", { class: "sr" }, "Arms: verdict, reason, tests, and for each metric the mean and its interval");
+  const caption = h("caption", { class: "sr" }, "Arms: verdict, reason, tests, and for each metric the mean, or the quantile that is limited, and its interval");
   const table = h("table", { class: "arms" }, caption, h("thead", {}, h("tr", {}, heads)), body);
   const scroller = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of arms" }, table);
   const note = h("p", { class: "muted", role: "status" });
@@ -71,12 +71,13 @@ export function armsPanel(context) {
     return keyed.map(([, arm]) => arm);
   }
 
-  function cell(metric) {
+  function cell(metric, k) {
     if (!metric.tests) return h("td", { class: "num muted" }, "–");
     const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
     return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean, 4, metric.high - metric.low)),
       side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
-      h("span", { class: "range" }, range(metric.low, metric.high).join(" to ")));
+      h("span", { class: "range" }, parts[k].noise === "exact" ? "certain" : range(metric.low, metric.high).join(" to ")),
+      metric.share ? h("span", { class: "range" }, shareWords(parts[k], metric.share)) : null);
   }
 
   function row(arm) {

@@ -1,0 +1,146 @@
+"""Quantiles of raw results, with intervals that hold at all times at once.
+
+The quantile q of a metric lies above v if a share of more than 1 - q of all results lies above v. So v is left out of
+the interval when the evidence about that share, which is the evidence that decides the constraint at its threshold,
+reaches the level of the policy's intervals. The larger v is, the fewer results lie above it. So what is left out on
+either side ends at one of the results: to find it, it is enough to know how many of n results must lie above v. At the
+true quantile the claim is false, so it is left out no more often than the evidence at this one v errs. For "at least",
+the same holds with the signs changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.compile import compiled, kernel
+from bestarm.kernel.state import Floats, Ints
+from bestarm.noises.bernoulli import rate_evidence
+from bestarm.noises.dispatch import half_width
+from bestarm.policies.base import Policy
+from bestarm.policies.certify import Certify
+from bestarm.policies.confidence import COMPILE_STREAMS
+from bestarm.policies.setting import shares
+from bestarm.problem import Constraint, Problem
+
+_ROOM = 16
+
+
+class Quantile(NamedTuple):
+    """The quantile of the results, and the interval of the true one; infinite where there is no limit."""
+
+    value: float
+    low: float
+    high: float
+
+
+class RawValues:
+    """The results of metrics of which a quantile is limited, as they were told, in the order in which they count."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._metrics = [metric for metric, _ in shares(problem)]
+        self._values: dict[tuple[int, int], Floats] = {}
+        self._sizes: dict[tuple[int, int], int] = {}
+
+    def extend(self, arms: Ints, metrics: Ints, values: Floats) -> None:
+        """Take in further results. Those without a value do not count."""
+        for metric in self._metrics:
+            counted = (metrics == metric) & ~np.isnan(values)
+            if not counted.any():
+                continue
+            whose, told = arms[counted], values[counted]
+            order = np.argsort(whose, kind="stable")
+            names, starts = np.unique(whose[order], return_index=True)
+            for arm, part in zip(names.tolist(), np.split(told[order], starts[1:]), strict=True):
+                self._append((arm, metric), part)
+
+    def _append(self, stream: tuple[int, int], part: Floats) -> None:
+        size = self._sizes.get(stream, 0)
+        kept = self._values.get(stream, np.empty(_ROOM))
+        if size + len(part) > len(kept):
+            kept = np.concatenate([kept[:size], np.empty(size + len(part))])
+        kept[size : size + len(part)] = part
+        self._values[stream], self._sizes[stream] = kept, size + len(part)
+
+    def of(self, arm: int, metric: int, count: int) -> Floats:
+        """The first `count` results of a stream: those that the policy has been told before it stopped."""
+        return self._values.get((arm, metric), np.empty(0))[:count]
+
+
+@kernel
+def rejecting_counts(n: int, limit: float, level_above: float, level_below: float) -> tuple[int, int]:
+    """Of n results: the least number beyond v with which the evidence that their share is above `limit` reaches its
+    level (n + 1 if none does), and the largest with which the evidence that it is below does (-1 if none does)."""
+    low, high = 0, n + 1
+    while low < high:
+        middle = (low + high) // 2
+        if rate_evidence(n, float(middle), limit) >= level_above:
+            high = middle
+        else:
+            low = middle + 1
+    least = low
+    low, high = -1, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        if rate_evidence(n, float(n - middle), 1.0 - limit) >= level_below:
+            low = middle
+        else:
+            high = middle - 1
+    return least, low
+
+
+@functools.lru_cache(maxsize=2**16)
+def _by_evidence(n: int, limit: float, level_above: float, level_below: float, is_large: bool) -> tuple[int, int]:
+    search = compiled(rejecting_counts) if is_large else rejecting_counts
+    least, most = search(n, limit, level_above, level_below)
+    return int(least), int(most)
+
+
+def _by_width(n: int, limit: float, width: float) -> tuple[int, int]:
+    """The same if an interval is the share plus or minus `width`."""
+    least = next((k for k in _around((limit + width) * n) if k > n or (k >= 0 and k / n - width > limit)), n + 1)
+    most = next((k for k in reversed(_around((limit - width) * n)) if k < 0 or (k <= n and k / n + width < limit)), -1)
+    return min(least, n + 1), max(most, -1)
+
+
+def _around(number: float) -> range:
+    """Whole numbers around a number that is known up to rounding."""
+    return range(math.floor(number) - 2, math.floor(number) + 4)
+
+
+def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, int]:
+    """How many results beyond v leave v out of the interval, on either side, with the intervals of this policy."""
+    n, setting = int(policy.streams.counts[arm, metric]), policy.setting
+    is_large = policy.streams.counts.size >= COMPILE_STREAMS
+    kind = type(policy)
+    if isinstance(policy, Certify):
+        level = float(setting.level[arm])
+        return _by_evidence(n, limit, level - float(setting.log_weight[metric]), level, is_large)
+    if kind.bounds is Policy.bounds and kind.lower is Policy.lower and kind.upper is Policy.upper:
+        return _by_width(n, limit, float(half_width(setting, policy.streams, arm, metric)))
+    # Whatever such a policy decides by, delta shared by all streams and both sides is a level that holds.
+    level = math.log(2.0 * policy.streams.counts.size / setting.delta)
+    return _by_evidence(n, limit, level, level, is_large)
+
+
+def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, values: Floats) -> Quantile:
+    """The quantile that `part` limits, of the results `values` of a stream of the study that `policy` decides."""
+    sign = 1.0 if part.at_least is None else -1.0
+    n = len(values)
+    least, most = _counts(policy, arm, metric, part.limit)
+    # A share of at most `limit` lies above it. Rounding must not take one more for allowed, nor one less.
+    allowed = min(math.floor(part.limit * n * (1.0 + 1e-12)), n - 1)
+    # Places among the results from the smallest on; "beyond" is above, after the change of sign.
+    places = {n - 1 - allowed}
+    places |= {n - least} if least <= n else set()
+    places |= {n - 1 - most} if 0 <= most < n else set()
+    ordered = np.partition(sign * values, sorted(places))
+    low = float(ordered[n - least]) if 0 < least <= n else -math.inf
+    high = float(ordered[n - 1 - most]) if 0 <= most < n else math.inf
+    value = float(ordered[n - 1 - allowed])
+    ends = sorted((sign * low, sign * high))
+    # An interval may lie beside the quantile of the results only by rounding of the share that is allowed.
+    return Quantile(sign * value, min(ends[0], sign * value), max(ends[1], sign * value))
