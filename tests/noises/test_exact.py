@@ -43,6 +43,21 @@ def test_every_policy_decides_at_once(policy: str) -> None:
     assert result.mean_tests == 6 if policy == "certify" else result.mean_tests <= 60
 
 
+@pytest.mark.parametrize("policy", all_policies())
+@pytest.mark.parametrize(("limit", "sizes"), [(0.0, (0.0, 1.0, 1e-300)), (1e-30, (0.0, 1e-30, 2e-30))])
+def test_every_policy_decides_on_the_threshold(policy: str, limit: float, sizes: tuple[float, ...]) -> None:
+    """Only values above it are too large, by however little."""
+    arms = [ba.Arm(f"arm {k}", {"score": float(k), "size": size}) for k, size in enumerate(sizes)]
+    exact = ba.Problem(
+        arms=arms,
+        objective=ba.maximize("score", noise=ba.Exact()),
+        constraints=[ba.at_most("size", limit, noise=ba.Exact())],
+    )
+    result = ba.simulate(exact, policy=policy, runs=2, max_tests=1_000)
+    assert result.unfinished == 0
+    assert result.error_rate == 0.0
+
+
 @given(st.floats(-1e9, 1e9), st.sampled_from(["at_most", "at_least"]))
 @examples(25, 500)
 def test_the_threshold_itself_is_allowed(value: float, side: str) -> None:

@@ -70,7 +70,8 @@ def by_cells(high: Stream, low: Stream, margin: float) -> float:
     for _ in range(_MOST_CELLS):
         if not a < last:
             return bound
-        b = min(a + step, last)
+        # Where rounding leaves nothing of a step, the rest is one cell.
+        b = min(a + step, last) if a + step > a else last
         width = b - a
         high_a, high_b = squares_around(high, a - zero_high), squares_around(high, b - zero_high)
         low_a, low_b = squares_around(low, a - zero_low), squares_around(low, b - zero_low)

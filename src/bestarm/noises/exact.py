@@ -55,6 +55,11 @@ def end(s: Stream, side: int, level: float) -> float:
 
 
 @kernel
+def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    return 0.0
+
+
+@kernel
 def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
     width: float = setting.width[metric]
     return width
@@ -80,7 +85,7 @@ class Exact(NoiseModel):
     label = "never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end)
+    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius)
     kept = 1
     is_exact = True
     takes_spread = False
