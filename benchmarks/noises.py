@@ -61,7 +61,8 @@ class Truth(NamedTuple):
     high: float
     """Values lie between 0 and this."""
     is_symmetric: bool = True
-    is_normal: bool = False
+    is_sub_gaussian: bool = False
+    """Whether its standard deviation is a sub-Gaussian scale too, so that it can be stated as sigma."""
     is_constant: bool = False
     is_below: bool = True
     """Whether to prove that the mean is below the limit; else that it is above it."""
@@ -71,9 +72,9 @@ BETA = 10 / (2 * 21**0.5)
 """The standard deviation of 10 X with X of Beta(10, 10)."""
 
 TRUTHS = (
-    Truth("normal, sd 1 in [0, 10]; 0.5 away", 5, 5.5, {"normal": 1.0}, 1.0, 10, is_normal=True),
-    Truth("like Beta(10, 10) in [0, 10]; 0.5 away", 5, 5.5, BETA, BETA, 10),
-    Truth("uniform in [0, 10]; 0.5 away", 5, 5.5, {"uniform": 10 / 12**0.5}, 10 / 12**0.5, 10),
+    Truth("normal, sd 1 in [0, 10]; 0.5 away", 5, 5.5, {"normal": 1.0}, 1.0, 10, is_sub_gaussian=True),
+    Truth("like Beta(10, 10) in [0, 10]; 0.5 away", 5, 5.5, BETA, BETA, 10, is_sub_gaussian=True),
+    Truth("uniform in [0, 10]; 0.5 away", 5, 5.5, {"uniform": 10 / 12**0.5}, 10 / 12**0.5, 10, is_sub_gaussian=True),
     Truth("lognormal, 50 ± 26, timeout 1,000; to be below 55", 50, 55, {"lognormal": 26.0}, 26, 1000, False),
     Truth("the same; to be above 45", 50, 45, {"lognormal": 26.0}, 26, 1000, is_symmetric=False, is_below=False),
     Truth("never varies, 5 in [0, 10]; 0.5 away", 5, 5.5, 0.0, 0.0, 10, is_constant=True),
@@ -139,7 +140,7 @@ def streams(runs: int) -> Iterator[str]:
         yield row(
             (
                 truth.label,
-                f"{tests_of_truth(truth, ba.Gaussian(truth.deviation), runs):,.0f}" if truth.is_normal else "",
+                f"{tests_of_truth(truth, ba.Gaussian(truth.deviation), runs):,.0f}" if truth.is_sub_gaussian else "",
                 f"{tests_of_truth(truth, ba.Symmetric(), runs):,.0f}" if truth.is_symmetric else "",
                 f"{bets:,.0f}",
                 f"{tilts:,.0f}",
