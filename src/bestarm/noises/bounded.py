@@ -134,7 +134,7 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
 
 @value
 class Bounded(NoiseModel):
-    """Observations lie between `low` and `high`; nothing else is known about them.
+    """Observations lie between `low` and `high`; nothing else is known about them. How much they scatter is learned.
 
     >>> Bounded(0, 10).scale
     5.0
