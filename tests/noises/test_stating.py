@@ -127,7 +127,7 @@ def test_a_simulation_that_lacks_spreads(tmp_path: Path) -> None:
     arms = '[[arms]]\nname = "a"\nmeans = { x = 1 }\nspreads = { x = 1 }\n[[arms]]\nname = "b"\nmeans = { x = 2 }\n'
     text = TOML.format(noise='noise = "symmetric"').replace('arms = ["a", "b"]', "") + arms
     (tmp_path / "study.toml").write_text(text)
-    for command in ("simulate", "forecast"):
+    for command in ("simulate", "forecast", "theory"):
         ended = bestarm(command, "study.toml", cwd=tmp_path)
         assert ended.code == 2, ended
         assert "arms[1].spreads of 'b' lacks 'x': nothing is stated of how its results scatter" in ended.err

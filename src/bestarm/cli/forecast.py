@@ -162,4 +162,6 @@ def _streams(result: Forecast) -> Table:
 
 
 def _number(number: float) -> str:
+    if math.isnan(number):
+        return "not computed"
     return "infinite" if math.isinf(number) else f"{number:,.0f}"

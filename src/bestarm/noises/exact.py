@@ -7,10 +7,13 @@ lies above it: every threshold is taken as the next number above what the user s
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.validation import value
 
@@ -79,6 +82,8 @@ class Exact(NoiseModel):
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end)
     kept = 1
     is_exact = True
+    is_quadratic = False
+    is_family = False
     takes_spread = False
 
     @property
@@ -92,6 +97,10 @@ class Exact(NoiseModel):
 
     def sentence(self) -> str:
         return "every measurement of an arm gives the same number"
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        # One test tells everything.
+        return np.full(len(c), math.inf)
 
     def limit(self, threshold: float) -> float:
         return math.nextafter(threshold, math.inf)
