@@ -18,10 +18,9 @@ from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
-from bestarm.analysis.words import assumptions, guarantee, question
+from bestarm.analysis.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import Answer
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def _charts(plan: Plan, status: Status, progress: Progress) -> str:
         "<h2>Where every arm stands</h2>\n"
         + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
         + (_p(f"{about}; all are below.", "small") if about else "")
-        + _p(find_policy(plan.policy).note_on_intervals(plan), "small")
+        + _p(about_intervals(plan), "small")
         + _growth(progress)
     )
 
