@@ -142,6 +142,8 @@ def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
     ends = zip((metric.low, metric.high), side_by_side(metric.low, metric.high, least=3), strict=True)
     low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
     interval = "certain" if part.noise.is_exact else f"{low} to {high}"
+    if math.isinf(metric.low) and math.isinf(metric.high):
+        interval = "no interval yet"
     if isinstance(part, Constraint) and metric.share is not None:
         interval += f"<br>{escape(share_words(part, metric.share))}"
     mean = side_by_side(metric.mean, metric.low, metric.high)[0]

@@ -145,7 +145,7 @@ class Bounded(NoiseModel):
     """
 
     name = "bounded"
-    label = "within a range"
+    label = "a number within a range"
     about = "Results lie between two limits, such as scores, or times with a timeout; nothing else is known of them."
     place = 20
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}

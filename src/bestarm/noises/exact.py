@@ -76,7 +76,7 @@ class Exact(NoiseModel):
     """
 
     name = "exact"
-    label = "never varies"
+    label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end)

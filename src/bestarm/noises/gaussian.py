@@ -120,7 +120,7 @@ class Gaussian(NoiseModel):
     """
 
     name = "gaussian"
-    label = "known scatter"
+    label = "a number, with known scatter"
     about = "Results scatter around their mean with a standard deviation that you know."
     stated: ClassVar = {"sigma": StatedNumber("standard deviation σ", default=1.0, above=0.0)}
     place = 40

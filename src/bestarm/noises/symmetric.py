@@ -63,7 +63,7 @@ class Symmetric(NoiseModel):
     """
 
     name = "symmetric"
-    label = "unknown scatter"
+    label = "a number, with unknown scatter"
     about = "Results scatter as far up as down around their mean; you need not know how much."
     place = 10
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius)
