@@ -124,6 +124,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (plan_data(objective=objective(noise="gaussian")), 'choose Symmetric(), in a study file "symmetric"'),
     (plan_data(objective=objective(noise="bounded")), "must be stated with its numbers: { bounded = [LOW, HIGH] }"),
     (plan_data(objective=objective(noise={"quantile": 0.9})), "a quantile can only be constrained"),
+    (
+        plan_data(arms=[{"name": "a", "means": {"c": 150}}], constraints=[constraint(noise={"quantile": 0.9})]),
+        "arms[0].means['c'] = 150.0: must lie between 0 and 1, for it is the share of results above 0.5",
+    ),
     (plan_data(constraints=[constraint(noise={"quantile": 1})]), "q = 1: must lie strictly between 0 and 1"),
     (plan_data(constraints=[constraint(metric="m")]), "constraints[0].metric = 'm': this metric is used already"),
     (plan_data(constraints=[constraint(), constraint()]), "constraints[1].metric = 'c': this metric is used already"),

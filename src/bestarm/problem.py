@@ -183,6 +183,7 @@ def at_least(
 class Arm:
     """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
 
+    Of a metric with `Quantile` noise, the mean is the share of results beyond the threshold.
     For a forecast a mean may be a range (low, high). `weight`, relative to the other arms', says how much this one is
     expected to be the answer. `spreads` by metric say how its results truly scatter in a simulation: a standard
     deviation, or a shape with one, such as {"lognormal": 2.0}. Without it, results scatter as the metric's noise says.
@@ -285,19 +286,22 @@ class Problem:
                         raise InvalidInput(field, spread, str(error)) from None
 
     def _check_means(self) -> None:
-        ranges = {part.metric: part.noise.range for part in self.parts}
+        parts = {part.metric: part for part in self.parts}
         for index, arm in enumerate(self.arms):
             for metric, mean in (arm.means or {}).items():
                 field = f"arms[{index}].means[{metric!r}]"
                 ends = mean if isinstance(mean, tuple) else (mean, mean)
-                if metric not in ranges:
-                    listed = ", ".join(map(repr, ranges))
-                    raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", ranges)
-                low, high = ranges[metric]
+                if metric not in parts:
+                    listed = ", ".join(map(repr, parts))
+                    raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", parts)
+                part = parts[metric]
+                low, high = part.noise.range
                 if not low <= ends[0] <= ends[1] <= high:
-                    raise InvalidInput(
-                        field, mean, f"must lie between {exact(low)} and {exact(high)}, the range of its values"
-                    )
+                    what = "the range of its values"
+                    if isinstance(part, Constraint) and part.noise.is_share:
+                        beyond = "above" if part.at_least is None else "below"
+                        what = f"for it is the share of results {beyond} {exact(part.threshold)}, as of every quantile"
+                    raise InvalidInput(field, mean, f"must lie between {exact(low)} and {exact(high)}, {what}")
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
     @functools.cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import bestarm as ba
 from bestarm.analysis.quantiles import RawValues, _by_width, quantile_of, rejecting_counts
 from bestarm.analysis.report import study_report
 from bestarm.analysis.standing import standings
-from bestarm.analysis.words import question
+from bestarm.analysis.words import about_intervals, question
 from bestarm.noises.bernoulli import rate_evidence
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
@@ -88,11 +89,13 @@ def test_intervals_hold_at_all_times(studies: int, results: int, most: int) -> N
     wrong = 0
     for study in range(studies):
         values = np.random.default_rng(study).standard_cauchy(results)
-        made, _ = told(ba.at_most("y", 0.3, noise=ba.Quantile(0.75)), [0.0])
         part = ba.at_most("y", 0.3, noise=ba.Quantile(0.75))
+        made, _ = told(part, [0.0])
+        raw = RawValues(ba.Problem(["a"], ba.maximize("x", noise=ba.Symmetric()), [part]))
+        raw.extend(np.zeros(results, int), np.ones(results, int), values)
         for n in range(5, len(values), 5):
             made.streams.counts[0, 1] = n
-            found = quantile_of(made, part, 0, 1, values[:n])
+            found = quantile_of(made, part, 0, 1, raw)
             if not found.low <= 1.0 <= found.high:
                 wrong += 1
                 break
@@ -168,7 +171,7 @@ def test_without_raw_results_the_share_is_shown() -> None:
     assert row.subject == "share above 200 of latency"
 
 
-def test_a_corrected_or_dropped_result(tmp_path: Any) -> None:
+def test_a_corrected_or_dropped_result(tmp_path: Path) -> None:
     plan = ba.Plan(arms=["a"], objective=ba.maximize("x", noise=ba.Symmetric()), constraints=[P90], name="s")
     study = ba.Study.create(plan, storage=str(tmp_path / "x.db"))
     ids = study.add([("a", "latency", value) for value in (100.0, 150.0, 120.0)])
@@ -177,3 +180,19 @@ def test_a_corrected_or_dropped_result(tmp_path: Any) -> None:
     assert study.status().arms[0].metrics[1].mean == 120.0
     again = ba.Study.open("s", storage=str(tmp_path / "x.db"))
     assert again.status().arms[0].metrics[1] == study.status().arms[0].metrics[1]
+
+
+def test_plots_of_few_results(tmp_path: Path) -> None:
+    """Intervals without an end, and a quantile that is not in the units of a share."""
+    plan = ba.Plan(["a", "b"], ba.maximize("x", noise=ba.Symmetric()), [P90], name="s")
+    study = ba.Study.create(plan, storage=str(tmp_path / "x.db"))
+    study.add([("a", "latency", 100.0), ("a", "latency", 300.0), ("a", "x", 1.0)])
+    panel = ba.plot.intervals(study).axes[1]
+    assert panel.get_title() == "90 % quantile of latency"
+    low, high = panel.get_xlim()
+    assert low < 200.0 < 300.0 < high
+    assert high < 1e6
+    assert "That of a quantile has every value" in about_intervals(plan)
+    assert "<small>no interval yet<br>share above 200: 50 % of at most 10 %<br>2 tests" in study_report(
+        study, forecast=False
+    )

@@ -129,6 +129,7 @@ def test_theory_and_forecast_json() -> None:
     theory = json.loads(bestarm("theory", "exp1-a", "--delta", "0.1", "--json").out)
     assert list(theory) == [
         *("answer", "H", "lower_bound", "upper_bound", "characteristic_time", "kl_bound", "arms", "allocation"),
+        "not_computed",
     ]
     assert theory["lower_bound"] == pytest.approx(319.7, rel=1e-3)
     assert theory["arms"][0]["phi"] is None

@@ -62,7 +62,8 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     assert (status["tests"], status["cost"], status["pending"], status["waiting"]) == (2, 2.0, 2, 1)
     assert [list(arm) for arm in status["arms"]] == [["name", "verdict", "reason", "metrics"]] * 2
     [efficacy, harm, purity] = status["arms"][0]["metrics"]
-    assert list(efficacy) == ["metric", "tests", "mean", "low", "high", "threshold", "verdict"]
+    keys = ["metric", "tests", "mean", "low", "high", "threshold", "verdict", "statistic", "share"]
+    assert list(efficacy) == keys
     assert (efficacy["metric"], efficacy["tests"], efficacy["mean"], efficacy["threshold"]) == (
         "efficacy",
         1,
@@ -78,6 +79,8 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         "high": 1,
         "threshold": 0.5,
         "verdict": "open",
+        "statistic": "mean",
+        "share": None,
     }
     assert (purity["low"], purity["high"], purity["threshold"]) == (0, 100, 20)
     table = works(bestarm, "status", "second")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -127,10 +128,77 @@ def test_a_simulation_that_lacks_spreads(tmp_path: Path) -> None:
     arms = '[[arms]]\nname = "a"\nmeans = { x = 1 }\nspreads = { x = 1 }\n[[arms]]\nname = "b"\nmeans = { x = 2 }\n'
     text = TOML.format(noise='noise = "symmetric"').replace('arms = ["a", "b"]', "") + arms
     (tmp_path / "study.toml").write_text(text)
-    for command in ("simulate", "forecast"):
+    for command in ("simulate", "forecast", "theory"):
         ended = bestarm(command, "study.toml", cwd=tmp_path)
         assert ended.code == 2, ended
         assert "arms[1].spreads of 'b' lacks 'x': nothing is stated of how its results scatter" in ended.err
     whole = ba.Plan.from_toml(text.replace("x = 2 }", "x = 2 }\nspreads = { x = { laplace = 3 } }"))
     assert whole.arms[1].spreads == {"x": {"laplace": 3.0}}
     assert ba.Plan.from_toml(whole.to_toml()) == ba.Plan.from_json(whole.to_json()) == whole
+
+
+def test_spreads_over_http(tmp_path: Path) -> None:
+    arm = {"name": "a", "means": {"x": 1.0}, "spreads": {"x": {"laplace": 2.0}}}
+    plan = {"arms": [arm, "b"], "objective": {"metric": "x", "goal": "maximize", "noise": "symmetric"}}
+    with running(str(tmp_path / "x.db")) as url:
+        made = httpx.post(f"{url}/api/studies", json={"plan": plan}, timeout=PATIENCE).raise_for_status()
+        status = httpx.get(f"{url}/api/studies/{made.json()['id']}", timeout=PATIENCE).json()
+        assert status["plan"]["arms"][0] == {"weight": 1.0, **arm}
+        arm["spreads"] = {"x": {"cauchy": 2.0}}
+        refused = httpx.post(f"{url}/api/studies", json={"plan": plan}, timeout=PATIENCE)
+        schemas = httpx.get(f"{url}/openapi.json", timeout=PATIENCE).json()["components"]["schemas"]
+    (complaint,) = refused.json()["error"]["complaints"]
+    assert complaint["field"] == "plan.arms[0].spreads.x"
+    assert "one of the shapes normal, uniform, laplace" in complaint["reason"]
+    assert "noise" in schemas["PlanObjective"]["required"]
+    assert "laplace" in str(schemas["PlanArm"]["properties"]["spreads"])
+
+
+MIXED = """
+delta = 0.1
+[objective]
+metric = "score"
+goal = "maximize"
+noise = { bounded = [0, 10] }
+[[constraints]]
+metric = "latency"
+at_most = 200
+noise = { quantile = 0.9 }
+[[constraints]]
+metric = "time"
+at_most = 12
+noise = "symmetric"
+[[constraints]]
+metric = "size"
+at_most = 3
+noise = "exact"
+[[constraints]]
+metric = "heat"
+at_least = 1
+noise = { gaussian = 1 }
+[[arms]]
+name = "a"
+means = { score = 7, latency = 0.02, time = 10, size = 3, heat = 2 }
+spreads = { score = 1.2, time = 1.5 }
+[[arms]]
+name = "b"
+means = { score = [5, 6], latency = 0.02, time = 10, size = 1, heat = 2 }
+spreads = { score = 1.2, time = 2 }
+[[arms]]
+name = "c"
+means = { score = 9, latency = 0.02, time = 10, size = 3.5, heat = 2 }
+spreads = { score = 0.5, time = 2 }
+"""
+
+
+def test_noises_of_all_kinds_in_one_forecast(tmp_path: Path) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    ended = bestarm("forecast", "mixed.toml", "--runs", "20", "--json", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert found["answers"] == {"a": 1.0}
+    assert 0 < found["lower_bound"] < found["mean_tests"] < found["fixed_sample_tests"]
+    assert found["unfinished"] == 0
+    # One test of "size" is enough; the first tests of all streams are made together.
+    assert found["per_metric"]["size"] < 10
+    assert bestarm("simulate", "mixed.toml", cwd=tmp_path).err.count("only a forecast takes a range") == 1

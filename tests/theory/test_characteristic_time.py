@@ -71,10 +71,10 @@ def solver_weights(problem: ba.Problem, start: Floats) -> Floats:
 
 def random_noise(rng: np.random.Generator, kind: str) -> Noise:
     if kind == "mixed":
-        kind = rng.choice(["gaussian", "bernoulli", "bounded"])
+        kind = rng.choice(["gaussian", "bernoulli", "wide"])
     if kind == "bernoulli":
         return ba.Bernoulli()
-    return ba.Gaussian(rng.uniform(0.3, 2.0)) if kind == "gaussian" else ba.Bounded(-1.0, rng.uniform(1.0, 3.0))
+    return ba.Gaussian(rng.uniform(0.3, 2.0) if kind == "gaussian" else rng.uniform(1.0, 2.0))
 
 
 def random_problem(rng: np.random.Generator, kind: str, constraints: int, feasible: float) -> ba.Problem:

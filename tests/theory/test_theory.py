@@ -230,7 +230,8 @@ def test_the_summary() -> None:
     theory = analyze(ba.instance("exp1-a"), 0.1)
     summary = theory.summary()
     keys = ["answer", "H", "lower_bound", "upper_bound", "characteristic_time", "kl_bound", "arms", "allocation"]
-    assert list(summary) == keys
+    assert list(summary) == [*keys, "not_computed"]
+    assert summary["not_computed"] == []
     assert summary["arms"][4] == {
         "name": "arm 5",
         "feasible": True,

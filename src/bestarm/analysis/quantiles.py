@@ -37,6 +37,9 @@ class Quantile(NamedTuple):
     high: float
 
 
+_UNKNOWN = Quantile(math.nan, -math.inf, math.inf)
+
+
 class RawValues:
     """The results of metrics of which a quantile is limited, as they were told, in the order in which they count."""
 
@@ -44,6 +47,8 @@ class RawValues:
         self._metrics = [metric for metric, _ in shares(problem)]
         self._values: dict[tuple[int, int], Floats] = {}
         self._sizes: dict[tuple[int, int], int] = {}
+        self.found: dict[tuple[int, int], tuple[int, Quantile]] = {}
+        """By stream: of how many results a quantile was computed last, and what came out."""
 
     def extend(self, arms: Ints, metrics: Ints, values: Floats) -> None:
         """Take in further results. Those without a value do not count."""
@@ -126,21 +131,29 @@ def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, i
     return _by_evidence(n, limit, level, level, is_large)
 
 
-def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, values: Floats) -> Quantile:
-    """The quantile that `part` limits, of the results `values` of a stream of the study that `policy` decides."""
+def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, raw: RawValues) -> Quantile:
+    """The quantile that `part` limits, of a stream of the study that `policy` decides. Before any result, it is NaN."""
+    n = int(policy.streams.counts[arm, metric])
+    known = raw.found.get((arm, metric))
+    if known is None or known[0] != n:
+        known = n, _quantile(policy, part, arm, metric, raw.of(arm, metric, n)) if n else _UNKNOWN
+        raw.found[arm, metric] = known
+    return known[1]
+
+
+def _quantile(policy: Policy, part: Constraint, arm: int, metric: int, values: Floats) -> Quantile:
     sign = 1.0 if part.at_least is None else -1.0
     n = len(values)
     least, most = _counts(policy, arm, metric, part.limit)
-    # A share of at most `limit` lies above it. Rounding must not take one more for allowed, nor one less.
+    # A share of at most `limit` lies above it. Rounding must not make it one result less.
     allowed = min(math.floor(part.limit * n * (1.0 + 1e-12)), n - 1)
     # Places among the results from the smallest on; "beyond" is above, after the change of sign.
     places = {n - 1 - allowed}
     places |= {n - least} if least <= n else set()
-    places |= {n - 1 - most} if 0 <= most < n else set()
+    places |= {n - 1 - most} if most >= 0 else set()
     ordered = np.partition(sign * values, sorted(places))
-    low = float(ordered[n - least]) if 0 < least <= n else -math.inf
-    high = float(ordered[n - 1 - most]) if 0 <= most < n else math.inf
     value = float(ordered[n - 1 - allowed])
-    ends = sorted((sign * low, sign * high))
-    # An interval may lie beside the quantile of the results only by rounding of the share that is allowed.
-    return Quantile(sign * value, min(ends[0], sign * value), max(ends[1], sign * value))
+    # More than the limit must lie beyond what is too low, and less beyond what is too high, so both ends are outside.
+    low = float(ordered[n - least]) if least <= n else -math.inf
+    high = float(ordered[n - 1 - most]) if most >= 0 else math.inf
+    return Quantile(value, low, high) if sign > 0 else Quantile(-value, -high, -low)

@@ -18,10 +18,9 @@ from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
-from bestarm.analysis.words import assumptions, guarantee, question
+from bestarm.analysis.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import Answer
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def _charts(plan: Plan, status: Status, progress: Progress) -> str:
         "<h2>Where every arm stands</h2>\n"
         + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
         + (_p(f"{about}; all are below.", "small") if about else "")
-        + _p(find_policy(plan.policy).note_on_intervals(plan), "small")
+        + _p(about_intervals(plan), "small")
         + _growth(progress)
     )
 
@@ -161,6 +160,8 @@ def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
     ends = zip((metric.low, metric.high), side_by_side(metric.low, metric.high, least=3), strict=True)
     low, high = (text if math.isfinite(end) else "no limit" for end, text in ends)
     interval = "certain" if part.noise.is_exact else f"{low} to {high}"
+    if math.isinf(metric.low) and math.isinf(metric.high):
+        interval = "no interval yet"
     if isinstance(part, Constraint) and metric.share is not None:
         interval += f"<br>{escape(share_words(part, metric.share))}"
     mean = side_by_side(metric.mean, metric.low, metric.high)[0]

@@ -111,26 +111,27 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
         values = zip(counts.tolist(), means.tolist(), lows.tolist(), highs.tolist(), verdicts, strict=True)
         column = [MetricStanding(part.metric, n, mean, a, b, threshold, verdict) for n, mean, a, b, verdict in values]
         if isinstance(part, Constraint) and part.noise.is_share:
-            column = [_of_quantile(policy, part, arm, k, row, raw) for arm, row in enumerate(column)]
+            column = _of_quantiles(policy, part, k, column, raw)
         elif isinstance(part, Constraint) and part.noise.is_exact:
             column = [_settled_at_once(part, row) for row in column]
         columns.append(column)
     return list(zip(*columns, strict=True))
 
 
-def _of_quantile(
-    policy: Policy, part: Constraint, arm: int, metric: int, row: MetricStanding, raw: RawValues | None
-) -> MetricStanding:
-    """The row of a stream whose results count by whether they lie beyond the threshold; so far it has the share."""
-    share = Share(row.mean, row.low, row.high, part.limit)
-    if raw is None:
-        return dataclasses.replace(row, statistic=share_name(part), share=share)
-    row = dataclasses.replace(row, statistic=statistic(part), share=share, threshold=part.threshold)
-    values = raw.of(arm, metric, row.tests)
-    if not len(values):
-        return dataclasses.replace(row, low=-math.inf, high=math.inf)
-    value, low, high = quantile_of(policy, part, arm, metric, values)
-    return dataclasses.replace(row, mean=value, low=low, high=high)
+def _of_quantiles(
+    policy: Policy, part: Constraint, metric: int, shares: list[MetricStanding], raw: RawValues | None
+) -> list[MetricStanding]:
+    """The rows of a metric whose results count by whether they lie beyond the threshold. `shares` are about that."""
+    limit, threshold = part.limit, part.threshold
+    name = share_name(part) if raw is None else statistic(part)
+    column = []
+    for arm, row in enumerate(shares):
+        share = Share(row.mean, row.low, row.high, limit)
+        figures = row.mean, row.low, row.high, limit
+        if raw is not None:
+            figures = *quantile_of(policy, part, arm, metric, raw), threshold
+        column.append(MetricStanding(row.metric, row.tests, *figures, row.verdict, name, share))
+    return column
 
 
 def _settled_at_once(part: Constraint, row: MetricStanding) -> MetricStanding:

@@ -9,6 +9,7 @@ from bestarm.analysis.status import Status
 from bestarm.analysis.terms import required, statistic, subject
 from bestarm.answer import Answer, excluded_words, names_in_words
 from bestarm.plan import Plan
+from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective
 from bestarm.validation import exact
 
@@ -91,6 +92,14 @@ def assumptions(plan: Plan) -> list[str]:
         *_order(plan),
         "The answer is about these arms and metrics, as they were measured, and about no others.",
     ]
+
+
+def about_intervals(plan: Plan, *, brief: bool = False) -> str:
+    """What the intervals are, for the report; with `brief`, for the small print below a chart."""
+    note = find_policy(plan.policy).note_on_intervals(plan, brief=brief)
+    if not any(part.noise.is_share for part in plan.constraints):
+        return note
+    return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."
 
 
 def _order(plan: Plan) -> list[str]:

@@ -16,7 +16,6 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from bestarm.analysis.terms import relation, statistic, subject
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.show import literal
 
@@ -95,6 +94,8 @@ def _summary(status: Status, seconds: float) -> str:
 
 
 def _view(plan: Plan, status: Status, seconds: float) -> Group:
+    from bestarm.analysis.terms import relation, statistic, subject
+
     table = Table()
     table.add_column("dose")
     table.add_column(plan.objective.metric, justify="right")

@@ -112,6 +112,8 @@ def _in_words(result: Forecast) -> str:
             f" {result.unfinished:,} of {result.runs:,} had no answer after {_limit(result)} and were given up, "
             "as happens near a tie or a threshold. They count as ended there, so the means are too low."
         )
+    if math.isnan(result.lower_bound):
+        words += " What anyone needs is not computed; `bestarm theory` says why."
     return words
 
 
@@ -162,4 +164,6 @@ def _streams(result: Forecast) -> Table:
 
 
 def _number(number: float) -> str:
+    if math.isnan(number):
+        return "not computed"
     return "infinite" if math.isinf(number) else f"{number:,.0f}"

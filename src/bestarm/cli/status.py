@@ -126,7 +126,8 @@ def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple
         asked = f"{asked} ({share_words(part, metric.share) if metric.tests else 'no share yet'})"
     mean, low, high = figures(metric.mean, metric.low, metric.high)
     known = "" if metric.verdict is None else metric.verdict
-    interval = f"{low} to {high}" if metric.tests else "–"
+    is_unknown = not metric.tests or (math.isinf(metric.low) and math.isinf(metric.high))
+    interval = "–" if is_unknown else f"{low} to {high}"
     if part.noise.is_exact and metric.tests:
         interval = "certain"
     return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known

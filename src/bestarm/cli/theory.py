@@ -35,6 +35,8 @@ def theory(source: Source, delta: Delta = None, as_json: AsJson = False) -> None
         console.print(_overall(plan, result))
         console.print(_arms(result))
         console.print(_allocation(result))
+        for note in result.not_computed:
+            console.print(literal(note), highlight=False, soft_wrap=True)
 
 
 def _overall(plan: Plan, theory: Theory) -> Table:
@@ -75,6 +77,8 @@ def _allocation(theory: Theory) -> Table:
 
 
 def _number(number: float) -> str:
+    if math.isnan(number):
+        return "not computed"
     if math.isinf(number):
         return "infinite"
     return f"{number:,.0f}" if number >= 10_000 else f"{number:,.4g}"

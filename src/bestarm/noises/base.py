@@ -195,6 +195,9 @@ class NoiseModel(abc.ABC):
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True
     """Whether `divergence` is a multiple of the squared difference."""
+    is_family: ClassVar[bool] = True
+    """Whether streams differ in nothing but their means. If so, `divergence` says all, and two streams are most easily
+    mistaken for each other at the mean of all their results."""
     is_symmetric: ClassVar[bool] = False
     """Whether the guarantee rests on results that scatter as far up as down."""
     is_share: ClassVar[bool] = False
@@ -306,6 +309,13 @@ class NoiseModel(abc.ABC):
         Gaussian with the same sub-Gaussian scale."""
         normal: Floats = 0.5 * np.square((p - q) / self.scale)
         return normal
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        """How much one test tells: the least divergence of a stream with this true mean and spread from any stream that
+        the noise allows and whose mean is c. NaN where it is not known how to compute that."""
+        if spread is None:
+            return self.divergence(np.full(len(c), mean), c)
+        return np.full(len(c), math.nan)
 
     def drawn_means(
         self, law: Law, counts: Ints, means: Floats, scatters: Floats, spread: float, random: np.random.Generator

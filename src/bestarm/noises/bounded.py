@@ -7,13 +7,17 @@ log(1 + f (1 - x)) for that below, its mirror image; and how much its values sca
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
+
+import numpy as np
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, uniform
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
 from bestarm.noises.bets import BETS, LOG_WEIGHT, STAKE, inside
+from bestarm.noises.kl_infimum import kl_infimum, nodes_of
 from bestarm.validation import LEAST, Number, exact, value
 
 _SQUARES = 2 * BETS
@@ -141,13 +145,15 @@ class Bounded(NoiseModel):
     """
 
     name = "bounded"
-    label = "within a range"
+    label = "a number within a range"
     about = "Results lie between two limits, such as scores, or times with a timeout; nothing else is known of them."
     place = 20
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}
     kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess, keep)
     kept = 2 * BETS + 1
     learns_scatter = True
+    is_quadratic = False
+    is_family = False
 
     low: Number
     high: Number
@@ -167,6 +173,13 @@ class Bounded(NoiseModel):
     @property
     def range(self) -> tuple[float, float]:
         return (self.low, self.high)
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        nodes = nodes_of(mean, spread, self.range)
+        if nodes is None:
+            return np.full(len(c), math.nan)
+        width = self.high - self.low
+        return kl_infimum(nodes, (mean - self.low) / width, (c - self.low) / width)
 
     def sentence(self) -> str:
         return f"each measurement lies between {exact(self.low)} and {exact(self.high)}"

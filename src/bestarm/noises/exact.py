@@ -7,10 +7,13 @@ lies above it: every threshold is taken as the next number above what the user s
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.validation import value
 
@@ -82,12 +85,14 @@ class Exact(NoiseModel):
     """
 
     name = "exact"
-    label = "never varies"
+    label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius)
     kept = 1
     is_exact = True
+    is_quadratic = False
+    is_family = False
     takes_spread = False
 
     @property
@@ -101,6 +106,10 @@ class Exact(NoiseModel):
 
     def sentence(self) -> str:
         return "every measurement of an arm gives the same number"
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        # One test tells everything.
+        return np.full(len(c), math.inf)
 
     def limit(self, threshold: float) -> float:
         return math.nextafter(threshold, math.inf)

@@ -11,14 +11,18 @@ is a test supermartingale (Howard et al. 2021): it ever reaches 1 / alpha with p
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
+
+import numpy as np
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
-from bestarm.kernel.state import Setting, Streams, blur
+from bestarm.kernel.state import Floats, Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
+from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
 
 _LOG_2 = math.log(2.0)
@@ -116,7 +120,7 @@ class Gaussian(NoiseModel):
     """
 
     name = "gaussian"
-    label = "known scatter"
+    label = "a number, with known scatter"
     about = "Results scatter around their mean with a standard deviation that you know."
     stated: ClassVar = {"sigma": StatedNumber("standard deviation σ", default=1.0, above=0.0)}
     place = 40
@@ -141,6 +145,11 @@ class Gaussian(NoiseModel):
     @property
     def range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        # Of results that scatter less, or otherwise, somebody who knows sigma may learn more.
+        as_stated = spread is None or (is_normal(spread) and plain(spread) == self.sigma)
+        return self.divergence(np.full(len(c), mean), c) if as_stated else np.full(len(c), math.nan)
 
     def sentence(self) -> str:
         return f"scatters around its mean with a standard deviation of at most {exact(self.sigma)}"

@@ -183,6 +183,11 @@ Spread = Annotated[
 """How results of a simulated arm scatter: a standard deviation, or a shape with one."""
 
 
+def is_normal(spread: float | Mapping[str, float]) -> bool:
+    """Whether results are normal, unless a range forbids it."""
+    return not isinstance(spread, Mapping) or "normal" in spread
+
+
 def plain(spread: Any) -> float:
     """The standard deviation."""
     return float(next(iter(spread.values()))) if isinstance(spread, Mapping) else float(spread)

@@ -7,13 +7,17 @@ Their evidence is self-normalized (`bestarm.noises.self_normalized`), and two st
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator, normal
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, stream_of
 from bestarm.noises.cells import by_cells
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep
+from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import value
 
 _USUAL = 3.0
@@ -59,14 +63,23 @@ class Symmetric(NoiseModel):
     """
 
     name = "symmetric"
-    label = "unknown scatter"
+    label = "a number, with unknown scatter"
     about = "Results scatter as far up as down around their mean; you need not know how much."
     place = 10
     kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius)
     kept = KEPT
+    is_quadratic = False
+    is_family = False
     is_symmetric = True
     learns_scatter = True
     needs_spread = True
+
+    def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
+        """That of normal results of unknown variance. In which other ways results may scatter makes it no larger, so
+        lower bounds hold for them, too. Of results that are not normal nothing is known."""
+        if spread is None or not is_normal(spread) or plain(spread) == 0.0:
+            return np.full(len(c), math.nan)
+        return 0.5 * np.log1p(np.square((c - mean) / plain(spread)))
 
     @property
     def scale(self) -> float:

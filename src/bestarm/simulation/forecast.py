@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
+from bestarm.noises.shapes import plain
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
@@ -35,7 +36,8 @@ class Forecast:
     `plan` is what was asked, ranges included. `answers` has the share of the runs that gave each answer, "none" for
     "no feasible arm". Runs that are `unfinished` were cut off by `max_tests` or the plan's budget. They gave no answer
     and count as if they had ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests.
-    `lower_bound` (Theorem 1) and `fixed_sample_tests` are means over the worlds, infinite if one of them is.
+    `lower_bound` (Theorem 1) and `fixed_sample_tests` are means over the worlds, infinite if one of them is; the lower
+    bound is NaN if it is not known how much tests tell.
     """
 
     plan: Plan
@@ -101,7 +103,7 @@ class Forecast:
         return dict(zip(self.plan.arm_names, self.per_stream.sum(axis=1).tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
-        """The figures of `bestarm forecast --json`; infinite ones are None."""
+        """The figures of `bestarm forecast --json`; those that are infinite or not computed are None."""
         return {
             "instance": self.plan.name,
             "policy": self.policy,
@@ -239,7 +241,8 @@ def _with_means(plan: Plan, means: Floats) -> Plan:
 
 def _theorem_1(plan: Plan) -> float:
     """The same number as in `theory.analyze`, without the rest, which takes longer."""
-    return lower_bound(complexity(truth(plan)).total, plan.delta)
+    facts = truth(plan)
+    return math.nan if facts.uncomputed else lower_bound(complexity(facts).total, plan.delta)
 
 
 def fixed_sample_tests(problem: Problem, delta: float) -> float:
@@ -251,7 +254,8 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     that matters. For the best arm, those are the gaps between its constraints and their thresholds. For any other arm
     it is whichever needs fewer tests: a violated constraint's gap, or half of the gap in performance, because there
     both intervals must shrink. A constraint's slack and the objective's tolerance widen the gaps. Infinite if a gap
-    that matters is zero.
+    that matters is zero. Where σ is not stated it is an arm's true spread, as if that were known; a metric that never
+    varies takes one test.
 
     >>> import bestarm as ba
     >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
@@ -269,11 +273,18 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
         with np.errstate(divide="ignore", over="ignore"):
             return np.where(gap > 0.0, np.maximum(np.ceil(np.square(2.0 * z / gap)), 1.0), np.inf)
 
+    sigma = np.broadcast_to(form.sigma, facts.means.shape).copy()
+    for metric, noise in enumerate(problem.noises):
+        if noise.needs_spread:
+            sigma[:, metric] = [plain(spread) for spread in facts.spreads[metric]]
     excess = facts.means[:, 1:] * form.sign[1:] - form.threshold[1:]
-    by_arm = n(excess / form.sigma[1:]).min(axis=1, initial=np.inf)
+    by_arm = n(excess / sigma[:, 1:]).min(axis=1, initial=np.inf)
     if facts.best is not None:
         lead = facts.score[facts.best] - facts.score + problem.objective.tolerance
-        by_arm = np.minimum(by_arm, n(lead / 2.0 / form.sigma[0]))
+        told_apart = n(lead / 2.0 / np.maximum(sigma[:, 0], sigma[facts.best, 0]))
+        if problem.objective.noise.is_exact:
+            told_apart = np.where(lead >= 0.0, 1.0, np.inf)
+        by_arm = np.minimum(by_arm, told_apart)
         slack = np.array([constraint.slack for constraint in problem.constraints])
-        by_arm[facts.best] = n((slack - excess[facts.best]) / form.sigma[1:]).max(initial=0.0)
+        by_arm[facts.best] = n((slack - excess[facts.best]) / sigma[facts.best, 1:]).max(initial=0.0)
     return float(by_arm.max() * facts.means.size)

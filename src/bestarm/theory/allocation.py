@@ -16,7 +16,8 @@ class Oracle:
     """The cheapest allocation that proves the answer, per unit of log(1/δ).
 
     `weights` [arm, metric] are numbers of tests and `allocation` is their shares, which sum to 1; both are NaN when no
-    number of tests suffices (`characteristic_time` is infinite) and 0 when none is needed.
+    number of tests suffices (`characteristic_time` is infinite) and 0 when none is needed. All are NaN when it is not
+    known how much tests tell.
     """
 
     characteristic_time: float
@@ -27,6 +28,9 @@ class Oracle:
 def oracle(problem: Problem) -> Oracle:
     """Minimize the cost of the tests, subject to enough information on i* and against every other arm."""
     facts, cost = truth(problem), np.array(problem.costs)
+    if facts.uncomputed:
+        nothing = np.full(facts.means.shape, np.nan)
+        return Oracle(np.nan, nothing, nothing)
     weights = _weights(facts, cost)
     if not np.isfinite(weights).all():
         nothing = np.full_like(weights, np.nan)
@@ -48,6 +52,8 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
         with np.errstate(divide="ignore", over="ignore"):
             weights[facts.best, 1:] = 1.0 / facts.margin[facts.best]
         done[facts.best] = 1.0
+        if facts.noises[0].is_exact:
+            done[facts.score <= facts.score[facts.best]] = 1.0
         contested = _contested(facts, float(cost[0]), price)
         if contested.any():
             contest = _Contest(facts, contested, float(cost[0]), price)
@@ -67,11 +73,15 @@ def _weights(facts: Truth, cost: Floats) -> Floats:
 
 def _contested(facts: Truth, cost: float, price: Floats) -> Flags:
     """The arms whose first test of performance is worth more, per cost, than one of a violated constraint."""
-    objective, best = facts.means[:, 0], facts.means[facts.best, 0]
-    # Gaps too small for floating point count as none.
-    can_be_told = facts.worse & (facts.objective_divergence(best, objective) > 0.0)
+    contested: Flags = np.zeros(len(facts.score), dtype=bool)
+    if facts.noises[0].is_exact or facts.best is None:
+        return contested
+    worse, best = np.flatnonzero(facts.worse), facts.best
+    against_best = facts.objective_information(np.full(len(worse), best), facts.means[worse, 0])
     with np.errstate(divide="ignore"):
-        contested: Flags = can_be_told & (facts.objective_divergence(objective, best) > cost / price)
+        is_worth_it = facts.objective_information(worse, facts.means[best, 0]) > cost / price[worse]
+    # Gaps too small for floating point count as none.
+    contested[worse] = (against_best > 0.0) & is_worth_it
     return contested
 
 
@@ -83,8 +93,7 @@ class _Contest:
     """
 
     def __init__(self, facts: Truth, contested: Flags, cost: float, price: Floats) -> None:
-        objective = facts.means[:, 0]
-        self._duels: Duels = duels(facts.noises[0], float(objective[facts.best]), objective[contested])
+        self._duels: Duels = duels(facts, np.flatnonzero(contested))
         self._cost, self._price = cost, price[contested]
         self._limit = self._duels.share_with_gain(cost / self._price)
         self._at_limit = self._duels.information(self._limit)

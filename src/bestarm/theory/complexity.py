@@ -60,14 +60,16 @@ def _performance(truth: Truth) -> Floats:
     if truth.best is None:
         return phi
     objective, best = truth.means[:, 0], truth.best
-    gaps = _inverse(truth.objective_divergence(objective, objective[best]))
-    phi[truth.worse] = gaps[truth.worse]
+    gaps = _inverse(truth.objective_information(np.arange(len(phi)), objective[best]))
+    # Of two arms with the same value that never varies, both are best.
+    worse = truth.score <= truth.score[best] if truth.noises[0].is_exact else truth.worse
+    phi[worse] = gaps[worse]
     rivals = truth.feasible.copy()
     rivals[best] = False
     phi[best] = 0.0
     if rivals.any():
         second = np.flatnonzero(rivals)[np.argmax(truth.score[rivals])]
-        phi[best] = _inverse(truth.objective_divergence(objective[best], objective[second]))
+        phi[best] = _inverse(truth.objective_information(best, objective[second]))[0]
     return phi
 
 

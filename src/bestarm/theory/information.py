@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,14 @@ def divergence(noise: NoiseModel, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
         return noise.divergence(p, q)
 
 
+def information(noise: NoiseModel, mean: float, c: npt.ArrayLike, spread: Any) -> Floats:
+    """How much one test tells against a stream with this true mean and spread having the mean c: see the noise."""
+    with np.errstate(all="ignore"):
+        return noise.information(mean, np.atleast_1d(np.asarray(c, dtype=float)), spread)
+
+
 class Truth(NamedTuple):
-    """What the true means say of a problem.
+    """What the true means and spreads say of a problem.
 
     `best` is the best feasible arm, the first of them when tied, or None. `score` is the objective in normal form.
     `margin` [arm, constraint] is the information per test against the mean being on the other side of its threshold;
@@ -42,6 +48,10 @@ class Truth(NamedTuple):
     margin: Floats
     violated: Flags
     noises: tuple[NoiseModel, ...]
+    spreads: list[list[Any]]
+    """[metric][arm]: as `Problem.true_spreads` has them."""
+    uncomputed: str
+    """A sentence on why it is not known how much tests tell, or nothing. Then no figure that rests on it is known."""
 
     @property
     def worse(self) -> Flags:
@@ -51,19 +61,32 @@ class Truth(NamedTuple):
         worse: Flags = self.score < self.score[self.best]
         return worse
 
-    def objective_divergence(self, p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
-        return divergence(self.noises[0], p, q)
+    def objective_information(self, arms: npt.ArrayLike, c: npt.ArrayLike) -> Floats:
+        """By arm of those named: how much one test of its objective tells against its mean being c."""
+        numbers = np.atleast_1d(np.asarray(arms, dtype=int))
+        values = np.broadcast_to(np.asarray(c, dtype=float), numbers.shape)
+        if self.noises[0].is_family and not any(spread is not None for spread in self.spreads[0]):
+            return divergence(self.noises[0], self.means[numbers, 0], values)
+        rows = zip(numbers.tolist(), values.tolist(), strict=True)
+        return np.array([self.objective_table(arm, value)[0] for arm, value in rows])
+
+    def objective_table(self, arm: int, c: npt.ArrayLike) -> Floats:
+        """How much one test of an arm's objective tells against its mean being any of the numbers c."""
+        return information(self.noises[0], float(self.means[arm, 0]), c, self.spreads[0][arm])
 
 
 def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     """The truth about a problem; with `sub_gaussian`, for somebody who knows only the streams' scales."""
     form, means = problem.normal_form(), problem.true_means()
     noises = problem.noises
+    spreads: list[list[Any]] = [[None] * len(means) for _ in noises]
     if sub_gaussian:
         noises = tuple(Gaussian(noise.scale) for noise in noises)
+    else:
+        spreads = problem.true_spreads()
     # Divergences are taken in the user's terms: a rate below 0 has none, and the direction does not matter to them.
     thresholds = [constraint.limit for constraint in problem.constraints]
-    columns = [divergence(noises[k], means[:, k], tau) for k, tau in enumerate(thresholds, start=1)]
+    columns = [_margins(noises[k], means[:, k], tau, spreads[k]) for k, tau in enumerate(thresholds, start=1)]
     margin = np.column_stack(columns) if columns else np.zeros((len(means), 0))
     excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]
     score = means[:, 0] * form.sign[0]
@@ -78,4 +101,30 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
         margin=margin,
         violated=excess > 0.0,
         noises=noises,
+        spreads=spreads,
+        uncomputed=_uncomputed(problem, noises, means, margin, spreads),
+    )
+
+
+def _margins(noise: NoiseModel, means: Floats, threshold: float, spreads: list[Any]) -> Floats:
+    """By arm: how much a test tells against the mean being on the other side of the threshold."""
+    if noise.is_family and not any(spread is not None for spread in spreads):
+        return divergence(noise, means, threshold)
+    rows = zip(means.tolist(), spreads, strict=True)
+    return np.array([information(noise, mean, threshold, spread)[0] for mean, spread in rows])
+
+
+def _uncomputed(
+    problem: Problem, noises: tuple[NoiseModel, ...], means: Floats, margin: Floats, spreads: list[list[Any]]
+) -> str:
+    # Whether it can be computed does not depend on the mean that it is computed against.
+    rows = enumerate(zip(means[:, 0].tolist(), spreads[0], strict=True))
+    objective = [bool(np.isnan(information(noises[0], mean, mean, spread)[0])) for _, (mean, spread) in rows]
+    unknown = np.column_stack([objective, np.isnan(margin)])
+    if not unknown.any():
+        return ""
+    arm, metric = np.argwhere(unknown)[0].tolist()
+    return (
+        f"there is no formula here for how much a test of {problem.metrics[metric]!r} tells, if its results scatter as "
+        f"the spreads of {problem.arm_names[arm]!r} say"
     )

@@ -6,6 +6,8 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.theory.allocation import oracle
@@ -43,9 +45,11 @@ class Theory:
     arms: tuple[ArmTheory, ...]
     allocation: Floats
     metrics: tuple[str, ...]
+    not_computed: tuple[str, ...] = ()
+    """Sentences on what is not known, and why: figures that are NaN."""
 
     def summary(self) -> dict[str, Any]:
-        """Plain data for JSON; what is infinite, or undefined because of it, is None."""
+        """Plain data for JSON; what is infinite, or undefined because of it, or not computed, is None."""
         return {
             "answer": "none" if self.answer is None else self.answer,
             "H": _finite(self.H),
@@ -58,6 +62,7 @@ class Theory:
                 arm.name: {metric: _finite(float(share)) for metric, share in zip(self.metrics, row, strict=True)}
                 for arm, row in zip(self.arms, self.allocation, strict=True)
             },
+            "not_computed": list(self.not_computed),
         }
 
 
@@ -76,14 +81,28 @@ def analyze(problem: Problem, delta: float) -> Theory:
     """
     delta = dataclasses.replace(Plan.of(problem), delta=delta).delta
     facts = truth(problem)
-    sizes, best, ceiling = complexity(facts), oracle(problem), upper_bound(problem, delta)
-    names = problem.arm_names
+    sizes, best = complexity(facts), oracle(problem)
+    if facts.uncomputed:
+        nothing = np.full(len(problem.arms), np.nan)
+        sizes = sizes._replace(theta=nothing, phi=nothing, arms=nothing)
+    names, notes = problem.arm_names, []
+    if facts.uncomputed:
+        notes.append(f"Not computed: H, Theorem 1, T* and the oracle's tests, because {facts.uncomputed}.")
+    tests = epochs = math.nan
+    if unscaled := [part.metric for part in problem.parts if part.noise.needs_spread]:
+        notes.append(
+            "Not computed: Theorem 2, because Algorithm 1 has to know how much results scatter at most, and nothing is "
+            f"stated of {unscaled[0]!r}."
+        )
+    else:
+        ceiling = upper_bound(problem, delta)
+        tests, epochs = ceiling.tests, ceiling.epochs
     return Theory(
         answer=None if facts.best is None else names[facts.best],
         H=sizes.total,
         lower_bound=lower_bound(sizes.total, delta),
-        upper_bound=ceiling.tests,
-        upper_bound_epochs=ceiling.epochs,
+        upper_bound=tests,
+        upper_bound_epochs=epochs,
         characteristic_time=best.characteristic_time,
         kl_bound=divergence_bound(best.characteristic_time, delta),
         arms=tuple(
@@ -92,4 +111,5 @@ def analyze(problem: Problem, delta: float) -> Theory:
         ),
         allocation=best.allocation,
         metrics=problem.metrics,
+        not_computed=tuple(notes),
     )

@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bestarm.analysis.words import question
+from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
@@ -214,7 +213,7 @@ class SharedStudy(Study):
             "results": {
                 part.metric: {"hint": part.noise.value_hint(), "sentence": part.noise.sentence()} for part in plan.parts
             },
-            "about_intervals": find_policy(plan.policy).note_on_intervals(plan, brief=True),
+            "about_intervals": about_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,
             **frame,

@@ -24,13 +24,18 @@ export function number(x, significant = 4, spread = 0) {
 }
 
 /** The ends of an interval, as finely as its width deserves. */
-export function range(low, high) {
+function range(low, high) {
   const ends = [low, high];
   if (low !== null && high !== null && high > low) {
     const step = 10 ** (Math.floor(Math.log10(high - low)) - 2);
     ends.forEach((end, k) => { ends[k] = Math.round(end / step) * step; });
   }
   return ends.map((end) => (end === null ? "no limit" : number(end, 4, (high ?? end) - (low ?? end))));
+}
+
+/** An interval in words, its ends joined by `word`. */
+export function interval(low, high, word) {
+  return low === null && high === null ? "no interval yet" : range(low, high).join(` ${word} `);
 }
 
 /** A number exactly as the user gave it. */

@@ -2,7 +2,7 @@
 
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
-import { count, number, plural, range, requirement, shareWords } from "../library/words.js";
+import { count, interval, number, plural, requirement, shareWords } from "../library/words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
@@ -76,7 +76,7 @@ export function armsPanel(context) {
     const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
     return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean, 4, metric.high - metric.low)),
       side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
-      h("span", { class: "range" }, parts[k].noise === "exact" ? "certain" : range(metric.low, metric.high).join(" to ")),
+      h("span", { class: "range" }, parts[k].noise === "exact" ? "certain" : interval(metric.low, metric.high, "to")),
       metric.share ? h("span", { class: "range" }, shareWords(parts[k], metric.share)) : null);
   }
 

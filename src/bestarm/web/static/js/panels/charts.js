@@ -6,7 +6,7 @@
 import { h, isolated, named, replace, s } from "../library/dom.js";
 import { marker } from "../library/markers.js";
 import { extent, linear, ticks } from "../library/scale.js";
-import { number, plural, range, requirement, shareWords, VERDICT_WORDS, VERDICTS } from "../library/words.js";
+import { interval, number, plural, requirement, shareWords, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -131,7 +131,7 @@ function chart(context, index, scrolled) {
 
   function spoken(arm) {
     const m = arm.metrics[index];
-    const measured = m.tests ? `${number(m.mean, 4, m.high - m.low)}, between ${range(m.low, m.high).join(" and ")}, ${plural(m.tests, "test")}` : "no result yet";
+    const measured = m.tests ? `${number(m.mean, 4, m.high - m.low)}, ${m.low === null && m.high === null ? "" : "between "}${interval(m.low, m.high, "and")}, ${plural(m.tests, "test")}` : "no result yet";
     const share = m.share && m.tests ? `; ${shareWords(part(), m.share)}` : "";
     return `${isolated(arm.name)}: ${measured}${share}; ${arm.verdict}${m.verdict ? `; this constraint ${m.verdict === "open" ? "is open" : m.verdict === "holds" ? "holds" : "is violated"}` : ""}`;
   }
