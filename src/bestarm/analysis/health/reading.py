@@ -124,8 +124,8 @@ class _Reading:
         for metric, side, arm in self._found(self._seen.drift):
             words = (
                 f"later results are {('larger', 'smaller')[side]} than earlier ones. {_LOST}: there is no one mean to "
-                "find, and arms tested at different times are compared unfairly. Find what changed over time; results "
-                "from before the change do not belong in the study."
+                "find, and arms tested at different times are compared unfairly. Find out what changes over time, and "
+                "start a new study when it has stopped."
             )
             yield self._note("drift", "broken", metric, arm, words)
 
