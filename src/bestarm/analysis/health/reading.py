@@ -167,6 +167,11 @@ class _Reading:
                 continue
             if times == 0.0:
                 words = 'every arm gives the same value each time. The noise "exact" takes one test of each.'
+            elif times < 1e-3:
+                words = (
+                    f"the stated standard deviation of {noise.stated_scatter:.6g} is over 1,000 times what is seen. "
+                    "The answer is safe, but takes very many more tests than it needs."
+                )
             else:
                 words = (
                     f"the stated standard deviation of {noise.stated_scatter:.6g} is about {1 / times:.2g} times what "
