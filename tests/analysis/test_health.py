@@ -70,7 +70,7 @@ def test_skewness_where_symmetry_is_stated(sign: float, where: str) -> None:
 
 @pytest.mark.parametrize(("sign", "how"), [(1.0, "larger"), (-1.0, "smaller")])
 def test_a_drift_of_one_standard_deviation(sign: float, how: str) -> None:
-    """Five arms of 250 results: found in 993 of 1,000. With 0.99, fewer than 36 of 40 have a probability of
+    """Five arms of 250 results: found in 199 of 200. With 0.99, fewer than 36 of 40 have a probability of
     5e-5."""
     rng = np.random.default_rng(6)
     arms, time = in_turn(5, 250)
