@@ -107,7 +107,7 @@ def played(plan: ba.Plan, scatter: float, seed: int) -> tuple[list[int], list[in
 
 
 def test_a_sigma_three_times_too_small_is_found_before_the_study_ends() -> None:
-    """`certify` on exp1-a. It is found in 1,000 of 1,000 (`benchmarks/health.py`). With 0.99, fewer than 10 of 12 have
+    """`certify` on exp1-a. It is found in 100 of 100 (`benchmarks/health.py`). With 0.99, fewer than 10 of 12 have
     a probability of 2e-4."""
     plan = instance("exp1-a")
     found = 0

@@ -6,8 +6,10 @@ import random
 from typing import Any
 
 import httpx
-from tests.web.browser import Server, Visit, new_study
+import pytest
+from tests.web.browser import PHONE, Scheme, Server, Visit, new_study, no_sideways_scrolling
 from tests.web.service import new_study as make
+from tests.web.test_dashboard_looks import AXE
 
 import bestarm as ba
 from bestarm.client import Client
@@ -56,4 +58,32 @@ def test_the_page_has_a_line_or_a_list(visit: Visit, server: Server) -> None:
     item = health.get_by_role("listitem").filter(has_text="results scatter by about")
     item.wait_for()
     assert item.inner_text().removeprefix("✗").strip().startswith("Broken: yield")
+    visitor.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_findings_can_be_read_by_everybody(visit: Visit, server: Server, scheme: Scheme) -> None:
+    """A broken assumption, a doubtful result and a hint, in both themes, on a narrow screen."""
+    plan = ba.Plan(
+        arms=["old", "<b>new</b>"],
+        objective=ba.maximize("yield", noise=ba.Gaussian(1.0)),
+        constraints=[
+            ba.at_most(name, 0.0, noise=ba.Gaussian(sigma)) for name, sigma in (("typo", 1.0), ("wide", 30.0))
+        ],
+    )
+    study, path = new_study(server, f"findings, {scheme}", plan)
+    rng = random.Random(2)
+    for k in range(60):
+        arm = plan.arm_names[k % 2]
+        study.add([(arm, "yield", rng.gauss(0.0, 4.0)), (arm, "typo", 40.0 if k == 50 else rng.gauss(0.0, 1.0))])
+        study.add([(arm, "wide", rng.gauss(0.0, 1.0))])
+    visitor = visit(viewport=PHONE, scheme=scheme)
+    page = visitor.go(path)
+    items = page.get_by_role("region", name="Health of the data").get_by_role("listitem")
+    items.first.wait_for()
+    assert [text.split("\n")[-1].split(":")[0] for text in items.all_inner_texts()] == ["Broken", "Doubtful", "Hint"]
+    assert page.locator("main b").count() == 0
+    no_sideways_scrolling(page)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    assert page.evaluate("axe.run('.health').then((result) => result.violations.map((one) => one.id))") == []
     visitor.check()

@@ -41,11 +41,10 @@ KEPT = 0.2
 def pooled(log_peaks: Floats) -> Floats:
     """The log-evidence of all arms together. The last axis of `log_peaks` is the arms."""
     arms = log_peaks.shape[-1]
-    adjusted = math.log(KEPT) + (1.0 - KEPT) * log_peaks
+    # Evidence beyond all numbers is cut off: it suffices anyway.
+    gain = np.expm1(np.minimum(math.log(KEPT) + (1.0 - KEPT) * log_peaks, 600.0))
     shares = sorted({1.0 / (arms + 1.0), 0.5, 0.9})
-    return log_mean(
-        np.array([np.logaddexp(math.log1p(-w), math.log(w) + adjusted).sum(axis=-1) for w in shares]),
-    )
+    return log_mean(np.array([np.log1p(w * gain).sum(axis=-1) for w in shares]))
 
 
 def log_mean(logs: Floats) -> Floats:

@@ -124,8 +124,8 @@ class _Reading:
         for metric, side, arm in self._found(self._seen.drift):
             words = (
                 f"later results are {('larger', 'smaller')[side]} than earlier ones. {_LOST}: there is no one mean to "
-                "find, and arms tested at different times are compared unfairly. Find what changed over time; results "
-                "from before the change do not belong in the study."
+                "find, and arms tested at different times are compared unfairly. Find out what changes over time, and "
+                "start a new study when it has stopped."
             )
             yield self._note("drift", "broken", metric, arm, words)
 
@@ -167,6 +167,11 @@ class _Reading:
                 continue
             if times == 0.0:
                 words = 'every arm gives the same value each time. The noise "exact" takes one test of each.'
+            elif times < 1e-3:
+                words = (
+                    f"the stated standard deviation of {noise.stated_scatter:.6g} is over 1,000 times what is seen. "
+                    "The answer is safe, but takes very many more tests than it needs."
+                )
             else:
                 words = (
                     f"the stated standard deviation of {noise.stated_scatter:.6g} is about {1 / times:.2g} times what "

@@ -18,6 +18,9 @@ from bestarm.problem import Problem
 FALSE_ALARMS = 0.001
 """In how many studies, at most, the checks find something although everything is as stated."""
 
+MOST_PARTS = 256
+"""So many small pieces of the record are kept at most until somebody looks: each takes more room than its results."""
+
 _PROCESS = re.compile(r"/\d+-\d+$")
 
 
@@ -34,17 +37,19 @@ class Watch:
         self._streams: dict[tuple[int, int], Stream] = {}
         self._workers: dict[str, int] = {}
         self._new: list[tuple[Ints, Ints, Ints, Floats, list[int]]] = []
-        self._health = Health(self._seen.checks)
+        self._health: Health | None = None
         # The same numbers every time, so that a study that is opened again is seen as before.
         self._luck = random.Random(17).random
 
     def extend(self, tests: Ints, arms: Ints, metrics: Ints, values: Floats, holders: Sequence[Any] = ()) -> None:
         """Further results: the test's number, its arm and metric by number, its value and who measured it, if known.
 
-        They are only kept here: those who ask and tell do not wait for the checks. A result without a value (NaN) does
-        not count.
+        They are only kept until somebody looks: those who ask and tell do not wait for the checks. A result without a
+        value (NaN) does not count.
         """
         self._new.append((tests, arms, metrics, values, [self._worker(holder) for holder in holders]))
+        if len(self._new) > MOST_PARTS:
+            self._catch_up()
 
     def _worker(self, holder: object) -> int:
         name = str(holder)
@@ -56,12 +61,16 @@ class Watch:
 
     def health(self) -> Health:
         """What the results say."""
-        if self._new:
-            new, self._new = self._new, []
-            for part in new:
-                self._take_in(*part)
+        self._catch_up()
+        if self._health is None:
             self._health = Health(self._seen.checks, notes_of(self._problem, self._seen))
         return self._health
+
+    def _catch_up(self) -> None:
+        new, self._new = self._new, []
+        for part in new:
+            self._health = None
+            self._take_in(*part)
 
     def _take_in(self, tests: Ints, arms: Ints, metrics: Ints, values: Floats, workers: list[int]) -> None:
         columns = (tests.tolist(), arms.tolist(), metrics.tolist(), values.tolist())
