@@ -130,6 +130,8 @@ def test_a_status_as_plain_data() -> None:
     assert list(data) == list(vars(status))
     assert data["arms"][0]["metrics"][0] == {
         "metric": "gain",
+        "statistic": "mean",
+        "share": None,
         "tests": 0,
         "mean": None,
         "low": None,

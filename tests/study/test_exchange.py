@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import tracemalloc
@@ -236,6 +237,13 @@ def test_an_export_of_nothing_is_sound(study: ba.Study) -> None:
 MEANS = {"low": (0.0, 6.0), "high": (2.0, 7.0), "hot": (9.0, 0.0), "warm": (1.5, 5.0)}
 
 
+def same_answer(one: ba.Study, other: ba.Study) -> bool:
+    """Also in what is doubtful about the results, but for the numbers of tests, which a copy counts anew."""
+    found = [study.answer for study in (one, other)]
+    plain = [answer and dataclasses.replace(answer, warnings=()) for answer in found]
+    return plain[0] == plain[1] and len({len(answer.warnings) for answer in found if answer}) == 1
+
+
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb", "tf-lucb"])
 @pytest.mark.parametrize("seed", [*lengths(0, 1), pytest.param(2, marks=pytest.mark.torture)])
 def test_an_export_read_into_a_new_study_gives_the_same_answer(policy: str, seed: int) -> None:
@@ -267,12 +275,12 @@ def test_an_export_read_into_a_new_study_gives_the_same_answer(policy: str, seed
     copy = ba.Study.create(problem, policy=policy, storage=":memory:")
     recorded = import_results(copy, exported(study).encode(), "e.csv")
     assert recorded.results + recorded.skipped == study.storage.issued(study.record.key)
-    assert copy.answer == study.answer
+    assert same_answer(copy, study)
     assert copy.state == study.state
     # And once more: a copy of a copy.
     again = ba.Study.create(problem, policy=policy, storage=":memory:")
     import_results(again, exported(copy).encode(), "e.csv")
-    assert again.answer == study.answer
+    assert same_answer(again, study)
 
 
 class _Nowhere(io.StringIO):
