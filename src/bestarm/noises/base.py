@@ -95,7 +95,7 @@ class Nature(NamedTuple):
     shape: Ints
     """[arm, metric]: `OWN`, or the kind of the stream's `Shape`, where the study's `spreads` say how it scatters."""
     figures: Floats
-    """[arm, metric, k]: the numbers of the `Shape`."""
+    """[arm, metric, k]: the numbers of the `Shape`, and the least and the largest value."""
     ziggurat: Ziggurat
 
 

@@ -119,7 +119,9 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
         return draw_own(nature, generator, arm, metric)
     base, gain = nature.figures[arm, metric, 0], nature.figures[arm, metric, 1]
     first, second = nature.figures[arm, metric, 2], nature.figures[arm, metric, 3]
-    return draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
+    value = draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
+    # A result beyond the range of its metric is cut off there, as by a timeout.
+    return min(max(value, nature.figures[arm, metric, 4]), nature.figures[arm, metric, 5])
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 A draw is base + gain * g, where g is drawn from the shape. For most shapes g has mean 0 and the gain is the standard
 deviation. In a range, results are drawn from a Kumaraswamy distribution, which looks like a Beta distribution and is
-drawn with two powers.
+drawn with two powers. A draw of another shape that lies beyond the range is cut off at its end.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
     signs = problem.normal_form().sign
     reference = np.zeros(len(signs)) if reference is None else reference
     shifts, gains = np.zeros(len(signs)), np.zeros(len(signs))
-    shapes, figures = np.full(means.shape, OWN), np.zeros((*means.shape, 4))
+    shapes, figures = np.full(means.shape, OWN), np.zeros((*means.shape, 6))
     for metric, part in enumerate(problem.parts):
         sign, relative_to = float(signs[metric]), float(reference[metric])
         world = part.noise.nature(truth[:, metric], sign, relative_to)
@@ -31,7 +31,8 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
         for arm, spread in enumerate(spreads[metric]):
             if spread is not None:
                 shape = shape_of(spread, float(truth[arm, metric]), part.noise.range, sign, relative_to)
-                shapes[arm, metric], figures[arm, metric] = shape.kind, shape[1:]
+                ends = sorted(sign * end - relative_to for end in part.noise.value_range)
+                shapes[arm, metric], figures[arm, metric] = shape.kind, (*shape[1:], *ends)
     kinds = np.array([kind_of(type(noise)) for noise in problem.noises])
     return Nature(kinds, means, shifts, gains, shapes, figures, ZIGGURAT)
 
