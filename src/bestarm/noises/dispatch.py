@@ -119,9 +119,10 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
         return draw_own(nature, generator, arm, metric)
     base, gain = nature.figures[arm, metric, 0], nature.figures[arm, metric, 1]
     first, second = nature.figures[arm, metric, 2], nature.figures[arm, metric, 3]
-    value = draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
+    value: float = draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
     # A result beyond the range of its metric is cut off there, as by a timeout.
-    return min(max(value, nature.figures[arm, metric, 4]), nature.figures[arm, metric, 5])
+    value = min(max(value, nature.figures[arm, metric, 4]), nature.figures[arm, metric, 5])
+    return value
 
 
 @kernel
