@@ -121,8 +121,9 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
     first, second = nature.figures[arm, metric, 2], nature.figures[arm, metric, 3]
     value: float = draw_from(kind, base, gain, first, second, generator, nature.ziggurat)
     # A result beyond the range of its metric is cut off there, as by a timeout.
-    value = min(max(value, nature.figures[arm, metric, 4]), nature.figures[arm, metric, 5])
-    return value
+    least: float = nature.figures[arm, metric, 4]
+    most: float = nature.figures[arm, metric, 5]
+    return min(max(value, least), most)
 
 
 @kernel
