@@ -21,7 +21,6 @@ from bestarm.kernel.state import Floats, Ints
 from bestarm.noises.bernoulli import rate_evidence
 from bestarm.noises.dispatch import half_width
 from bestarm.policies.base import Policy
-from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import COMPILE_STREAMS
 from bestarm.policies.setting import shares
 from bestarm.problem import Constraint, Problem
@@ -118,17 +117,12 @@ def _around(number: float) -> range:
 
 def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, int]:
     """How many results beyond v leave v out of the interval, on either side, with the intervals of this policy."""
-    n, setting = int(policy.streams.counts[arm, metric]), policy.setting
+    n = int(policy.streams.counts[arm, metric])
     is_large = policy.streams.counts.size >= COMPILE_STREAMS
-    kind = type(policy)
-    if isinstance(policy, Certify):
-        level = float(setting.level[arm])
-        return _by_evidence(n, limit, level - float(setting.log_weight[metric]), level, is_large)
-    if kind.bounds is Policy.bounds and kind.lower is Policy.lower and kind.upper is Policy.upper:
-        return _by_width(n, limit, float(half_width(setting, policy.streams, arm, metric)))
-    # Whatever such a policy decides by, delta shared by all streams and both sides is a level that holds.
-    level = math.log(2.0 * policy.streams.counts.size / setting.delta)
-    return _by_evidence(n, limit, level, level, is_large)
+    levels = policy.interval_levels(arm, metric)
+    if levels is None:
+        return _by_width(n, limit, float(half_width(policy.setting, policy.streams, arm, metric)))
+    return _by_evidence(n, limit, *levels, is_large)
 
 
 def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, raw: RawValues) -> Quantile:

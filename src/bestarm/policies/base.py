@@ -234,6 +234,18 @@ class Policy(abc.ABC):
                 low[arm, metric], high[arm, metric] = self.lower(arm, metric), self.upper(arm, metric)
         return low, high
 
+    def interval_levels(self, arm: int, metric: int) -> tuple[float, float] | None:
+        """The log-evidence at which the lower and the upper end of a stream's interval lie; None for a policy whose
+        intervals are the mean plus or minus a half-width.
+
+        By default, delta is shared by all streams and both sides, which holds whatever a policy decides by.
+        """
+        kind = type(self)
+        if kind.bounds is Policy.bounds and kind.lower is Policy.lower and kind.upper is Policy.upper:
+            return None
+        level = math.log(2.0 * self.streams.counts.size / self.setting.delta)
+        return level, level
+
     def mean(self, arm: int, metric: int) -> float:
         return float(self.streams.means[arm, metric])
 

@@ -394,6 +394,10 @@ class Certify(KernelPolicy):
             findings.excluded[leader] = False
         return judged(self.setting, streams.counts, findings)
 
+    def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
+        level = float(self.setting.level[arm])
+        return level - float(self.setting.log_weight[metric]), level
+
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
         return float(lower_end_of(self.setting, self.streams, arm, metric))
