@@ -80,7 +80,14 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 SIDES = {"maximize": "at_most", "minimize": "at_least"}
 KINDS = ("gaussian", "symmetric", "bounded")
-CASES = [(policy, goal, kind) for policy in sorted(all_policies()) for goal in SIDES for kind in KINDS]
+CASES = [
+    (policy, goal, kind)
+    for policy in sorted(all_policies())
+    for goal in SIDES
+    for kind in KINDS
+    # Interpreted, the paper's algorithms search every interval of a symmetric metric anew after each test.
+    if kind != "symmetric" or policy == "certify"
+]
 
 
 def is_long(policy: str, goal: str, kind: str, engine: str) -> bool:
