@@ -19,10 +19,10 @@ from bestarm.evidence.ceilings import (
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW
+from bestarm.noises.base import ABOVE, BELOW, stream_of
 from bestarm.noises.bernoulli import rate_ceiling, rate_evidence
 from bestarm.noises.bets import BETS, STAKE
-from bestarm.noises.dispatch import ceiling, evidence, stream_of
+from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
 

@@ -17,8 +17,8 @@ import bestarm as ba
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel
-from bestarm.noises.dispatch import ceiling, evidence, most_kept, record, stream_of
+from bestarm.noises.base import ABOVE, BELOW, NoiseModel, stream_of
+from bestarm.noises.dispatch import ceiling, evidence, most_kept, record
 from bestarm.policies.setting import new_setting
 
 ALPHAS = (0.2, 0.05, 0.01)
@@ -54,7 +54,7 @@ CASES: list[tuple[str, NoiseModel, Draw, float]] = [
 
 
 @kernel
-def ever_reaches(setting: Setting, streams: Streams, values: Floats, c: float, levels: Floats, ever: Floats) -> None:
+def ever_reaches(setting: Setting, streams: Streams, values: Floats, c: float, ever: Floats) -> None:
     """[path, side]: the largest evidence that a path of results ever gives."""
     for path in range(values.shape[0]):
         streams.counts[0, 0] = 0
@@ -83,7 +83,7 @@ def test_crossing_rates(noise: NoiseModel, draw: Draw, c: float, paths: int, ste
     setting = one_metric(noise)
     ever = np.full((paths, 2), NOTHING)
     values = draw(random, (paths, steps))
-    compiled(ever_reaches)(setting, new_streams(2, 1, most_kept(setting)), values, c, np.zeros(1), ever)
+    compiled(ever_reaches)(setting, new_streams(2, 1, most_kept(setting)), values, c, ever)
     for alpha in ALPHAS:
         most = stats.binom.isf(1e-6 / 6.0, paths, alpha)
         for crossed in (ever >= math.log(1.0 / alpha)).sum(axis=0).tolist():

@@ -11,8 +11,8 @@ import math
 from bestarm.evidence.combine import LOG_BOTH, LOG_INFEASIBLE, LOG_WORSE
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW
-from bestarm.noises.dispatch import ceiling, stream_of
+from bestarm.noises.base import ABOVE, BELOW, stream_of
+from bestarm.noises.dispatch import ceiling
 from bestarm.noises.mixture import ROUNDING
 
 _LOG_2 = math.log(2.0)

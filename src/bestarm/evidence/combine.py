@@ -11,7 +11,8 @@ import math
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.dispatch import evidence_above, stream_of
+from bestarm.noises.base import stream_of
+from bestarm.noises.dispatch import evidence_above
 
 LOG_INFEASIBLE = math.log(0.45)
 LOG_WORSE = math.log(0.45)

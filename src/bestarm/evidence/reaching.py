@@ -14,8 +14,8 @@ from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffic
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import BELOW, Stream
-from bestarm.noises.dispatch import ceiling, evidence_below, stream_of
+from bestarm.noises.base import BELOW, Stream, stream_of
+from bestarm.noises.dispatch import ceiling, evidence_below
 from bestarm.noises.mixture import ROUNDING
 
 

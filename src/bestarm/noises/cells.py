@@ -12,7 +12,8 @@ import math
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import blur
 from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.mixture import RHO, ROOT_2_PI
+from bestarm.noises.gaussian import gaussian_evidence_and_slope
+from bestarm.noises.mixture import RHO
 from bestarm.noises.self_normalized import (
     FIRST,
     LOG_FLAT,
@@ -23,7 +24,6 @@ from bestarm.noises.self_normalized import (
     deviations_from,
     evidence,
     log_signs,
-    self_normalized,
     squares_around,
 )
 
@@ -37,19 +37,10 @@ _MOST_CELLS = 300
 def value_and_slope(s: Stream, side: int, x: float, squares: float, rise: float) -> tuple[float, float]:
     """The log-evidence at x without the bets on signs, and its derivative where the squares grow by `rise`."""
     deviations = deviations_from(s, side, x)
-    scale = squares + RHO
-    root = math.sqrt(scale)
-    y = deviations / root
-    log_sn = self_normalized(deviations, squares)
+    log_sn, growth = gaussian_evidence_and_slope(squares, deviations)
     value = add_flat(log_sn, LOG_FLAT)
-    if y < -35.0:
-        # y + phi(y) / Phi(y) for far negative y, where the two nearly cancel.
-        growth = -(1.0 - 2.0 / (y * y)) / y
-    else:
-        scaled_phi = log_sn - 0.5 * math.log(4.0 * RHO / scale)
-        growth = y + math.exp(-scaled_phi) / ROOT_2_PI
     weight: float = s.kept[s.arm, s.metric, WEIGHT]
-    slope = -0.5 * rise / scale - growth * (side * weight / root + 0.5 * y * rise / scale)
+    slope = -side * weight * growth - 0.5 * rise * (1.0 + deviations * growth) / (squares + RHO)
     return value, math.exp(LOG_SN + log_sn - value) * slope
 
 

@@ -11,22 +11,9 @@ from typing import Any
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Setting, Streams, blur, count_result
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope, stream_of
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope
 from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
-
-__all__ = [
-    "ceiling",
-    "draw",
-    "evidence",
-    "evidence_and_slope",
-    "guess",
-    "keep",
-    "radius",
-    "record",
-    "scatter",
-    "stream_of",
-]
 
 
 def _kernels(kind: int) -> NoiseKernels:

@@ -15,6 +15,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.gaussian import scatter
 from bestarm.validation import value
 
 CERTAIN = 1e6
@@ -60,12 +61,6 @@ def end(s: Stream, side: int, level: float) -> float:
 @kernel
 def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     return 0.0
-
-
-@kernel
-def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: float) -> float:
-    width: float = setting.width[metric]
-    return width
 
 
 @kernel

@@ -36,14 +36,14 @@ _NO_SIGMA = (
 
 @large
 @kernel
-def gaussian_evidence(n: int, deviation: float) -> float:
+def gaussian_evidence(n: float, deviation: float) -> float:
     """Log-evidence that the mean is above c, from n deviations that add up to `deviation` sigmas."""
     return log_mixture_factor(n) + log_scaled_phi(deviation / math.sqrt(n + RHO))
 
 
 @large
 @kernel
-def gaussian_evidence_and_slope(n: int, deviation: float) -> tuple[float, float]:
+def gaussian_evidence_and_slope(n: float, deviation: float) -> tuple[float, float]:
     """The log-evidence, and its derivative in `deviation`, which is positive and increasing."""
     root = math.sqrt(n + RHO)
     x = deviation / root

@@ -40,7 +40,7 @@ def log_scaled_phi(x: float) -> float:
 
 
 @kernel
-def log_mixture_factor(n: int) -> float:
+def log_mixture_factor(n: float) -> float:
     """log of 2 sqrt(RHO / (n + RHO)), the cost of the mixture."""
     return 0.5 * math.log(4.0 * RHO / (n + RHO))
 

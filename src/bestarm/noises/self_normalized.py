@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import math
 
-from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, Stream
-from bestarm.noises.mixture import RHO, log_scaled_phi
+from bestarm.noises.gaussian import gaussian_evidence
 
 FIRST, TOTAL, SQUARES, LEAST, MOST, WEIGHT, WX, WW, WWX, WWXX = range(10)
 """What a stream keeps: its first value, and relative to that the sum of all values, their squared deviations from
@@ -39,7 +39,6 @@ LOG_SN = math.log(0.9)
 LOG_FLAT = math.log(0.05)
 """The logarithms of the weights: of SN, and of each of the other two."""
 LOG_2 = math.log(2.0)
-_LOG_4_RHO = math.log(4.0 * RHO)
 
 
 @kernel
@@ -92,14 +91,6 @@ def add_flat(log_sn: float, log_rest: float) -> float:
     return max(a, log_rest) + math.log1p(math.exp(-abs(a - log_rest)))
 
 
-@large
-@kernel
-def self_normalized(deviations: float, squares: float) -> float:
-    """log SN"""
-    scale = squares + RHO
-    return 0.5 * (_LOG_4_RHO - math.log(scale)) + log_scaled_phi(deviations / math.sqrt(scale))
-
-
 @kernel
 def beyond(s: Stream, side: int) -> float:
     """Where the values end on the far side: for c farther out, every one speaks for the mean lying on this side."""
@@ -117,7 +108,7 @@ def log_signs(n: int) -> float:
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
     x = c - s.kept[s.arm, s.metric, FIRST]
-    log_sn = self_normalized(deviations_from(s, side, x), squares_around(s, x))
+    log_sn = gaussian_evidence(squares_around(s, x), deviations_from(s, side, x))
     is_beyond = side * (beyond(s, side) - x) > 0.0
     return add_flat(log_sn, log_signs(s.n) if is_beyond else LOG_FLAT)
 
@@ -139,7 +130,7 @@ def end(s: Stream, side: int, level: float) -> float:
         there = reached + step
         at_there = squares_around(s, there)
         # Deviations are least, and squares largest, at one of the two ends of the step.
-        if add_flat(self_normalized(deviations_from(s, side, there), max(squares, at_there)), LOG_FLAT) >= level:
+        if add_flat(gaussian_evidence(max(squares, at_there), deviations_from(s, side, there)), LOG_FLAT) >= level:
             reached, squares = there, at_there
             step = 2.0 * step
         else:

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.random import Generator, normal
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, stream_of
+from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, stream_of
 from bestarm.noises.cells import by_cells
+from bestarm.noises.gaussian import draw
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep
 from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import value
@@ -45,13 +45,6 @@ def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: flo
     usual = streams.kept[0, metric, ALL_SQUARES] / free
     spread: float = math.sqrt((streams.kept[arm, metric, SQUARES] + _USUAL * usual) / (own + _USUAL))
     return spread
-
-
-@kernel
-def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
-    mean: float = nature.mean[arm, metric]
-    gain: float = nature.gain[metric]
-    return mean + gain * normal(generator, nature.ziggurat)
 
 
 @value

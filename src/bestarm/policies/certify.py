@@ -28,8 +28,8 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, new_tournament
 from bestarm.kernel.words import whole
-from bestarm.noises.base import BELOW
-from bestarm.noises.dispatch import ceiling, scatter, stream_of
+from bestarm.noises.base import BELOW, stream_of
+from bestarm.noises.dispatch import ceiling, scatter
 from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (

@@ -16,8 +16,8 @@ from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel, one_of
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess, stream_of
+from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
+from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess
 
 COMPILE_STREAMS = 100
 """With this many streams or more, loading compiled code (a second, once) costs less than interpreting."""

@@ -10,8 +10,8 @@ from bestarm.evidence.pairs import GAP, common_range, pair_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.dispatch import evidence_and_slope, stream_of
+from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
+from bestarm.noises.dispatch import evidence_and_slope
 from bestarm.policies.confidence import Intervals, refresh_intervals, violation
 
 

@@ -97,11 +97,12 @@ def simulate_continuations(
         raise InvalidInput("runs", runs, "must be a whole number from 1 to 1,000,000", shown=quoted(runs))
     before, so_far = policy.spent
     left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
+    scatters = [estimated_scatters(policy.setting, policy.streams, metric) for metric in range(policy.metrics)]
     answers, tests, cost = [], [], []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
-        means = _drawn_means(plan, policy, np.random.default_rng((seed, world)))
+        means = _drawn_means(plan, policy, scatters, np.random.default_rng((seed, world)))
         job = _Continued(
-            problem=plan.with_means(means).with_spreads(_learned_spreads(plan, policy, means)),
+            problem=plan.with_means(means).with_spreads(_learned_spreads(plan, scatters, means)),
             policy=type(policy),
             delta=plan.delta,
             bound=plan.bound,
@@ -132,28 +133,30 @@ def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Float
     return np.array([scatter(setting, streams, arm, metric, mean) for arm, mean in enumerate(means)])
 
 
-def _learned_spreads(plan: Plan, policy: Policy, means: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+def _learned_spreads(
+    plan: Plan, scatters: list[Floats], means: dict[str, dict[str, float]]
+) -> dict[str, dict[str, float]]:
     """How results scatter, by arm and metric, where that is not stated but learned."""
     spreads: dict[str, dict[str, float]] = {name: {} for name in plan.arm_names}
     for metric, part in enumerate(plan.parts):
         if part.noise.learns_scatter:
             low, high = part.noise.range
-            found = estimated_scatters(policy.setting, policy.streams, metric).tolist()
-            for name, spread in zip(plan.arm_names, found, strict=True):
+            for name, spread in zip(plan.arm_names, scatters[metric].tolist(), strict=True):
                 mean = means[name][part.metric]
                 spreads[name][part.metric] = largest_within(min(spread, MOST), mean, low, high)
     return spreads
 
 
-def _drawn_means(plan: Plan, policy: Policy, random: np.random.Generator) -> dict[str, dict[str, float]]:
+def _drawn_means(
+    plan: Plan, policy: Policy, scatters: list[Floats], random: np.random.Generator
+) -> dict[str, dict[str, float]]:
     """Possible means: near those measured, within the range of the values."""
     streams, setting = policy.streams, policy.setting
     known = laws(plan, setting.reference)
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
         counts, measured = streams.counts[:, metric], streams.means[:, metric]
-        scatters = estimated_scatters(setting, streams, metric)
-        drawn = noise.drawn_means(known[metric], counts, measured, scatters, SPREAD, random)
+        drawn = noise.drawn_means(known[metric], counts, measured, scatters[metric], SPREAD, random)
         # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
         low, high = noise.range
         user = np.nan_to_num(to_user(plan, setting, metric, drawn))

@@ -21,8 +21,8 @@ from bestarm.evidence.pairs import common_range, pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, Stream
-from bestarm.noises.dispatch import ceiling, draw, evidence, evidence_and_slope, most_kept, record, stream_of
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, Stream, stream_of
+from bestarm.noises.dispatch import ceiling, draw, evidence, evidence_and_slope, most_kept, record
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.confidence import PRECISION, interval_end

@@ -185,7 +185,7 @@ class _Reading:
         for metric, noise in enumerate(seen.noises):
             if not has_wide_range(noise) or seen.results[metric] < _ENOUGH_FOR_RANGE:
                 continue
-            (low, high), spread = noise.range, seen.high[metric] - seen.low[metric]
+            (low, high), spread = noise.value_range, seen.high[metric] - seen.low[metric]
             if spread * WIDE_RANGE >= high - low:
                 continue
             times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"

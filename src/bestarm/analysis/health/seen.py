@@ -83,5 +83,5 @@ def _others_of(noise: NoiseModel) -> int:
 
 def has_wide_range(noise: NoiseModel) -> bool:
     """Whether the user stated a range that could be narrower."""
-    low, high = noise.range
+    low, high = noise.value_range
     return math.isfinite(high - low) and not noise.is_whole
