@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from bestarm.analysis import plot
     from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
+    from bestarm.measurements import Measurement, measurement
     from bestarm.noises.bernoulli import Bernoulli
     from bestarm.noises.bounded import Bounded
     from bestarm.noises.exact import Exact
@@ -48,6 +49,7 @@ _HOME = {
     "HealthNote": "analysis.health.notes",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
+    "Measurement": "measurements",
     "MeasurementFailed": "study.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
@@ -73,6 +75,7 @@ _HOME = {
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
+    "measurement": "measurements",
     "minimize": "problem",
     "plot": "analysis",
     "simulate": "simulation.simulate",
@@ -96,6 +99,7 @@ __all__ = [
     "InvalidInput",
     "KernelPolicy",
     "Kernels",
+    "Measurement",
     "MeasurementFailed",
     "Objective",
     "OutcomeUnknown",
@@ -120,6 +124,7 @@ __all__ = [
     "instance",
     "instance_names",
     "maximize",
+    "measurement",
     "minimize",
     "plot",
     "simulate",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bestarm.measurements import Measurement, written
 from bestarm.parsing import read_json, read_toml
 from bestarm.problem import Arm, Constraint, Objective, Problem
 from bestarm.validation import MOST_TESTS, InvalidInput, Name, Positive, Probability, dump, parse, value
@@ -67,6 +68,11 @@ class Plan(Problem):
             bound: str = DEFAULT_BOUND,
             budget: Budget | None = None,
             order: Order = "issue",
+            *,
+            measurements: Iterable[Measurement] = (),
+            items: int | Iterable[str] | None = None,
+            repeats: bool = False,
+            item_spreads: Mapping[str, float] | None = None,
         ) -> None: ...
 
     @property
@@ -93,7 +99,8 @@ class Plan(Problem):
         if isinstance(problem, Plan):
             plan = problem
         else:
-            plan = cls(arms=problem.arms, objective=problem.objective, constraints=problem.constraints)
+            fields = (field.name for field in dataclasses.fields(Problem))  # type: ignore[arg-type]
+            plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
@@ -133,7 +140,13 @@ class Plan(Problem):
         if self.order == "issue":
             # As it is in all studies unless somebody says otherwise, and in those made before anybody could.
             del data["order"]
-        first = ("name", "delta", "policy", "bound", "order", "budget", "objective", "constraints", "arms")
+        # What a study of single metrics does not say; those made before anybody could say it have the same file.
+        data["measurements"] = written(self.measurements)
+        for field in ("measurements", "repeats"):
+            if not data[field]:
+                del data[field]
+        first = ("name", "delta", "policy", "bound", "order", "items", "repeats", "item_spreads", "budget")
+        first += ("objective", "constraints", "measurements", "arms")
         return {key: data[key] for key in first if key in data}
 
     def to_toml(self) -> str:

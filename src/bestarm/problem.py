@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool
 
+from bestarm.items import ItemList, check_items, count_of
+from bestarm.measurements import Measurement, check_measurements, name_of
 from bestarm.noises import Noise
 from bestarm.noises.shapes import Spread, shape_of
 from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Number, Positive, exact, value
@@ -123,6 +125,12 @@ class Constraint:
             )
 
     @property
+    def label(self) -> str:
+        """What it says, in a few words."""
+        side = "at most" if self.at_least is None else "at least"
+        return f"{self.metric} {side} {exact(self.threshold)}"
+
+    @property
     def threshold(self) -> float:
         # Exactly one of the two is there.
         return next(side for side in (self.at_most, self.at_least) if side is not None)
@@ -231,16 +239,37 @@ class Problem:
     ... )
     >>> problem.metrics
     ('latency', 'crash rate')
+
+    Each metric is measured on its own, unless `measurements` says that one test yields several. The same metric may
+    have several limits, or be the objective and have limits: its one value then counts for all of them.
+
+    With `items`, how many there are or their names, each measurement of an arm is made on an item, and all arms meet
+    the items in the same random order. The question is then about the means over these items. With `repeats`, an item
+    can be measured again and gives a fresh value; items are then drawn at random, again and again, and the question is
+    about the mean over all items and over the scatter of each. `item_spreads` says by metric how much items differ
+    (their standard deviation), for simulation.
     """
 
     arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
     objective: Objective
     constraints: tuple[Constraint, ...] = ()
+    measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
+    items: ItemList | None = Field(default=None, kw_only=True)
+    repeats: StrictBool = Field(default=False, kw_only=True)
+    item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
         def __init__(
-            self, arms: Iterable[Arm | str], objective: Objective, constraints: Iterable[Constraint] = ()
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            *,
+            measurements: Iterable[Measurement] = (),
+            items: int | Iterable[str] | None = None,
+            repeats: bool = False,
+            item_spreads: Mapping[str, float] | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -255,20 +284,40 @@ class Problem:
             if arm.name in seen:
                 raise InvalidInput(f"arms[{index}].name", arm.name, "another arm has this name already")
             seen.add(arm.name)
-        seen = {self.objective.metric}
-        for index, constraint in enumerate(self.constraints):
-            if constraint.metric in seen:
+        for index, label in enumerate(self.metrics):
+            if label in self.metrics[:index]:
                 raise InvalidInput(
-                    f"constraints[{index}].metric",
-                    constraint.metric,
-                    "this metric is used already; a metric is the objective or has one constraint",
+                    f"constraints[{index - 1}].metric",
+                    self.parts[index].metric,
+                    f"another constraint says the same already: {label}",
                 )
-            seen.add(constraint.metric)
+        costs: dict[str, float] = {}
+        for part in self.parts:
+            if costs.setdefault(part.metric, part.cost) != part.cost:
+                reason = f"of {part.metric!r}: the same metric costs {exact(costs[part.metric])} elsewhere"
+                raise InvalidInput("cost", part.cost, reason)
+        check_measurements(self.measurements, self.measured, costs)
+        check_items(self.items, self.repeats)
+        self._check_items()
         self._check_means()
         self._check_spreads()
 
+    def _check_items(self) -> None:
+        for metric, spread in (self.item_spreads or {}).items():
+            field = f"item_spreads[{metric!r}]"
+            if metric not in self.metrics:
+                listed = ", ".join(map(repr, self.metrics))
+                raise InvalidInput(field, spread, f"no such metric; the metrics are {listed}", self.metrics)
+            if self.items is None:
+                raise InvalidInput(field, spread, "can only be stated of items; state items, how many or their names")
+        if self.items is None:
+            return
+        for part in self.parts:
+            if reason := part.noise.refuses_items(repeats=self.repeats):
+                raise InvalidInput("items", count_of(self.items), f"{part.metric}: {reason}")
+
     def _check_spreads(self) -> None:
-        parts = {part.metric: part for part in self.parts}
+        parts = dict(zip(self.metrics, self.parts, strict=True))
         for index, arm in enumerate(self.arms):
             for metric, spread in (arm.spreads or {}).items():
                 field = f"arms[{index}].spreads[{metric!r}]"
@@ -286,7 +335,7 @@ class Problem:
                         raise InvalidInput(field, spread, str(error)) from None
 
     def _check_means(self) -> None:
-        parts = {part.metric: part for part in self.parts}
+        parts = dict(zip(self.metrics, self.parts, strict=True))
         for index, arm in enumerate(self.arms):
             for metric, mean in (arm.means or {}).items():
                 field = f"arms[{index}].means[{metric!r}]"
@@ -315,8 +364,51 @@ class Problem:
 
     @functools.cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics, the objective first."""
-        return tuple(part.metric for part in self.parts)
+        """The names of the objective and the constraints, in this order: those of their metrics.
+
+        A constraint whose metric has been named before is called by what it says, such as "latency at most 200".
+        """
+        seen: set[str] = set()
+        labels = []
+        for part in self.parts:
+            labels.append(part.label if part.metric in seen and isinstance(part, Constraint) else part.metric)
+            seen.add(part.metric)
+        return tuple(labels)
+
+    @functools.cached_property
+    def measured(self) -> tuple[str, ...]:
+        """What is measured: the names of the metrics, each once."""
+        return tuple(dict.fromkeys(part.metric for part in self.parts))
+
+    @functools.cached_property
+    def bundles(self) -> tuple[tuple[int, ...], ...]:
+        """What tests there are of an arm: for each, the parts whose metrics it measures, by number.
+
+        The first part of a bundle stands for all of it wherever a test is written as (arm, metric).
+        """
+        group = {metric: k for k, one in enumerate(self.measurements) for metric in one.metrics}
+        found: dict[object, list[int]] = {}
+        for k, part in enumerate(self.parts):
+            found.setdefault(group.get(part.metric, part.metric), []).append(k)
+        return tuple(map(tuple, found.values()))
+
+    @functools.cached_property
+    def leads(self) -> tuple[int, ...]:
+        """By part: the first part of its bundle."""
+        leads = {part: bundle[0] for bundle in self.bundles for part in bundle}
+        return tuple(leads[part] for part in range(len(self.parts)))
+
+    @functools.cached_property
+    def yields(self) -> dict[int, tuple[str, ...]]:
+        """By the first part of each bundle: the metrics whose values a test tells, in the order of the record."""
+        return {
+            bundle[0]: tuple(dict.fromkeys(self.parts[part].metric for part in bundle)) for bundle in self.bundles
+        }
+
+    @functools.cached_property
+    def test_names(self) -> dict[int, str]:
+        """By the first part of each bundle: what a test of it is called."""
+        return {lead: name_of(metrics) for lead, metrics in self.yields.items()}
 
     @functools.cached_property
     def noises(self) -> tuple[Noise, ...]:
@@ -329,8 +421,9 @@ class Problem:
 
     @functools.cached_property
     def costs(self) -> tuple[float, ...]:
-        """The cost of one test, by metric."""
-        return tuple(part.cost for part in self.parts)
+        """The cost of a test that measures it, by metric."""
+        together = {metric: one.cost for one in self.measurements for metric in one.metrics}
+        return tuple(together.get(part.metric, part.cost) for part in self.parts)
 
     def normal_form(self) -> NormalForm:
         signs = [1.0 if self.objective.goal == "maximize" else -1.0]
@@ -342,15 +435,28 @@ class Problem:
         slacks = [0.0, *(constraint.slack for constraint in self.constraints)]
         return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
 
+    def means_of(self, index: int, needed: str) -> list[float | tuple[float, float]]:
+        """The means of an arm by part, as far as the user gave them; `lacks_means` if one is not there.
+
+        A constraint on a metric that has another part too has the same mean, unless a share counts.
+        """
+        arm = self.arms[index]
+        given = arm.means or {}
+        found = [
+            given.get(label, None if part.noise.is_share else given.get(part.metric))
+            for label, part in zip(self.metrics, self.parts, strict=True)
+        ]
+        missing = [label for label, mean in zip(self.metrics, found, strict=True) if mean is None]
+        if missing:
+            raise lacks_means(index, arm, missing, needed)
+        return [mean for mean in found if mean is not None]
+
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
         rows = []
         for index, arm in enumerate(self.arms):
-            missing = [metric for metric in self.metrics if metric not in (arm.means or {})]
-            if missing:
-                needed = "simulation and theory need the true mean of every metric"
-                raise lacks_means(index, arm, missing, needed)
-            row = [(arm.means or {})[metric] for metric in self.metrics]
+            needed = "simulation and theory need the true mean of every metric"
+            row = self.means_of(index, needed)
             for metric, mean in zip(self.metrics, row, strict=True):
                 if isinstance(mean, tuple):
                     raise InvalidInput(

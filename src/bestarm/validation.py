@@ -123,7 +123,7 @@ def value(cls: type[T]) -> type[T]:
     config = ConfigDict(extra="forbid")
     checked: Any = _pydantic_dataclass(frozen=True, config=config)(cls)
     make = checked.__init__
-    names = [field.name for field in dataclasses.fields(checked)]
+    names = [field.name for field in dataclasses.fields(checked) if not field.kw_only]
 
     @functools.wraps(make)
     def init(self: T, *args: Any, **fields: Any) -> None:
@@ -214,7 +214,8 @@ def _probability(number: float) -> float:
     return number
 
 
-def _name(data: object) -> str:
+def parse_name(data: object) -> str:
+    """A name as people give it to arms, metrics and items."""
     if not isinstance(data, str):
         raise ValueError("must be text")
     if not data.strip():
@@ -250,4 +251,4 @@ Number = Annotated[float, _after(moderate)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
 NonNegative = Annotated[float, _after(_non_negative)]
 Probability = Annotated[float, _after(_probability)]
-Name = Annotated[str, BeforeValidator(_name)]
+Name = Annotated[str, BeforeValidator(parse_name)]

@@ -266,6 +266,12 @@ class NoiseModel(abc.ABC):
             return self.name
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
+    # ------------------------------------------------------------------------------------------------------ items
+
+    def refuses_items(self, *, repeats: bool) -> str | None:
+        """Why a study with items cannot use this noise; None if it can."""
+        return None
+
     # -------------------------------------------------------------------------------------- in a study's normal form
 
     def compared_with(self, threshold: float, is_upper: bool) -> float:

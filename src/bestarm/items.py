@@ -1,0 +1,134 @@
+"""Items: what arms are measured on, such as questions or inputs, in one random order that is the same for all arms.
+
+The n-th measurement of every arm is of the same item, so arms can be compared item by item. The order follows from the
+study's seed alone. Unless items can be measured again, it is a random permutation of them; if they can (`repeats`), each
+place of the order has an item drawn at random from all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BeforeValidator
+
+from bestarm.validation import InvalidInput, parse_name
+
+MOST_ITEMS = 1_000_000
+"""Of a set that is measured without repeats: their order is kept in memory."""
+MOST_REPEATED = 10**12
+
+Words = npt.NDArray[np.uint64]
+
+
+def _read_items(data: object) -> object:
+    """The number of items, or their names."""
+    if isinstance(data, bool) or not isinstance(data, int | list | tuple):
+        raise ValueError('must be the number of items, or a list of their names such as ["first", "second"]')
+    if isinstance(data, int):
+        if data < 1:
+            raise ValueError("must be at least 1")
+        return data
+    if not data:
+        raise ValueError("must name at least one item")
+    seen: set[str] = set()
+    for place, name in enumerate(data):
+        try:
+            name = parse_name(name)
+        except ValueError as error:
+            raise InvalidInput(f"[{place}]", name, str(error)) from None
+        if name in seen:
+            raise InvalidInput(f"[{place}]", name, "another item has this name already")
+        seen.add(name)
+    return tuple(data)
+
+
+ItemList = Annotated[int | tuple[str, ...], BeforeValidator(_read_items)]
+"""How many items there are, or their names."""
+
+
+def check_items(items: int | tuple[str, ...] | None, repeats: bool) -> None:
+    """Raise `InvalidInput` if there are too many, or none that could be repeated."""
+    if items is None:
+        if repeats:
+            raise InvalidInput("repeats", repeats, "can only be stated of items; state items, how many or their names")
+        return
+    most = MOST_REPEATED if repeats else MOST_ITEMS
+    if count_of(items) > most:
+        advice = "" if repeats else "; with repeats = true there can be more"
+        raise InvalidInput("items", count_of(items), f"there can be at most {most:,}{advice}")
+
+
+def count_of(items: int | tuple[str, ...]) -> int:
+    return items if isinstance(items, int) else len(items)
+
+
+def _mixed(words: Words) -> Words:
+    """The finalizer of splitmix64, for many words."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def _keys(seed: int, places: Any) -> Words:
+    """A random word for each place. It depends on the seed and the place alone, in every version and on every machine."""
+    with np.errstate(over="ignore"):
+        start = _mixed(np.asarray(seed, np.uint64) + np.uint64(0xD1B54A32D192ED03))
+        return _mixed(start ^ _mixed(np.asarray(places, np.uint64) + np.uint64(0x9E3779B97F4A7C15)))
+
+
+class ItemOrder:
+    """In which order the arms of a study meet the items."""
+
+    def __init__(self, items: int | Sequence[str], repeats: bool, seed: int) -> None:
+        self._names = None if isinstance(items, int) else tuple(items)
+        self.count = items if isinstance(items, int) else len(items)
+        self.repeats = repeats
+        self._seed = seed
+
+    @property
+    def places(self) -> int | None:
+        """How many measurements of an arm there can be; None if there is no limit."""
+        return None if self.repeats else self.count
+
+    @functools.cached_property
+    def _order(self) -> npt.NDArray[np.int64]:
+        return np.argsort(_keys(self._seed, np.arange(self.count)), kind="stable")
+
+    @functools.cached_property
+    def _places(self) -> npt.NDArray[np.int64]:
+        return np.argsort(self._order, kind="stable")
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self._names or ())}
+
+    def item(self, place: int) -> int:
+        """The number of the item at a place of the order, both from 0."""
+        if self.repeats:
+            return int(_keys(self._seed, place)) % self.count
+        return int(self._order[place])
+
+    def name(self, place: int) -> str:
+        """The name of the item at a place of the order. Items without names are numbered from 1."""
+        number = self.item(place)
+        return str(number + 1) if self._names is None else self._names[number]
+
+    def place(self, name: str) -> int:
+        """Where in the order an item stands, of a set without repeats."""
+        return int(self._places[self.number(name)])
+
+    def number(self, name: str) -> int:
+        """The number of the item of that name."""
+        if self._names is not None:
+            if name not in self._numbers:
+                some = ", ".join(map(repr, self._names[:10]))
+                more = f" and {self.count - 10:,} more" if self.count > 10 else ""
+                raise InvalidInput("item", name, f"no such item; there are {some}{more}")
+            return self._numbers[name]
+        if not (name.isascii() and name.isdecimal() and len(name) <= 15 and 1 <= int(name) <= self.count):
+            raise InvalidInput("item", name, f"no such item; items are numbered from 1 to {self.count:,}")
+        return int(name) - 1
