@@ -1,8 +1,8 @@
 """Items: what arms are measured on, such as questions or inputs, in one random order that is the same for all arms.
 
 The n-th measurement of every arm is of the same item, so arms can be compared item by item. The order follows from the
-study's seed alone. Unless items can be measured again, it is a random permutation of them; if they can (`repeats`), each
-place of the order has an item drawn at random from all of them.
+study's seed alone. Unless items can be measured again, it is a random permutation of them. If they can (`repeats`),
+each place of the order has an item drawn at random from all of them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _mixed(words: Words) -> Words:
 
 
 def _keys(seed: int, places: Any) -> Words:
-    """A random word for each place. It depends on the seed and the place alone, in every version and on every machine."""
+    """A random word for each place, which depends on nothing but the seed and the place, on every machine."""
     with np.errstate(over="ignore"):
         start = _mixed(np.asarray(seed, np.uint64) + np.uint64(0xD1B54A32D192ED03))
         return _mixed(start ^ _mixed(np.asarray(places, np.uint64) + np.uint64(0x9E3779B97F4A7C15)))

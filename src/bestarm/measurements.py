@@ -42,10 +42,8 @@ def measurement(*metrics: str, cost: float = 1.0) -> Measurement:
     return Measurement(metrics, cost)
 
 
-def check_measurements(
-    measurements: Sequence[Measurement], metrics: Sequence[str], costs: Mapping[str, float]
-) -> None:
-    """Raise `InvalidInput` if a metric is unknown, measured twice, or has a cost of its own beside its measurement's."""
+def check_measurements(measurements: Sequence[Measurement], metrics: Sequence[str], costs: Mapping[str, float]) -> None:
+    """Raise `InvalidInput` if a metric is unknown, is measured twice, or has a cost besides its measurement's."""
     seen: dict[str, int] = {}
     for place, group in enumerate(measurements):
         for k, metric in enumerate(group.metrics):

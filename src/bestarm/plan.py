@@ -99,7 +99,7 @@ class Plan(Problem):
         if isinstance(problem, Plan):
             plan = problem
         else:
-            fields = (field.name for field in dataclasses.fields(Problem))  # type: ignore[arg-type]
+            fields = (field.name for field in dataclasses.fields(Problem))
             plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         given = {name: choice for name, choice in changes.items() if choice is not None}
@@ -145,9 +145,9 @@ class Plan(Problem):
         for field in ("measurements", "repeats"):
             if not data[field]:
                 del data[field]
-        first = ("name", "delta", "policy", "bound", "order", "items", "repeats", "item_spreads", "budget")
-        first += ("objective", "constraints", "measurements", "arms")
-        return {key: data[key] for key in first if key in data}
+        how = ("name", "delta", "policy", "bound", "order", "budget")
+        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "arms")
+        return {key: data[key] for key in (*how, *what) if key in data}
 
     def to_toml(self) -> str:
         import tomli_w

@@ -401,9 +401,7 @@ class Problem:
     @functools.cached_property
     def yields(self) -> dict[int, tuple[str, ...]]:
         """By the first part of each bundle: the metrics whose values a test tells, in the order of the record."""
-        return {
-            bundle[0]: tuple(dict.fromkeys(self.parts[part].metric for part in bundle)) for bundle in self.bundles
-        }
+        return {bundle[0]: tuple(dict.fromkeys(self.parts[part].metric for part in bundle)) for bundle in self.bundles}
 
     @functools.cached_property
     def test_names(self) -> dict[int, str]:
@@ -454,8 +452,8 @@ class Problem:
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
         rows = []
-        for index, arm in enumerate(self.arms):
-            needed = "simulation and theory need the true mean of every metric"
+        needed = "simulation and theory need the true mean of every metric"
+        for index in range(len(self.arms)):
             row = self.means_of(index, needed)
             for metric, mean in zip(self.metrics, row, strict=True):
                 if isinstance(mean, tuple):

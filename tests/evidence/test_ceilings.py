@@ -65,7 +65,7 @@ def test_a_sum_with_nothing() -> None:
 def test_a_sum_with_all_there_can_be() -> None:
     assert add_logs_ceiling(math.inf, 1.5) == math.inf
     assert add_logs_ceiling(math.inf, math.inf) == math.inf
-    assert rival_ceiling(3, 1.5, math.inf) == math.inf
+    assert rival_ceiling(setting_of(ba.Gaussian(1.0), ba.Gaussian(1.0), 3), 1.5, math.inf) == math.inf
 
 
 def least_cost(divergence: float) -> float:
@@ -154,7 +154,7 @@ def test_of_arms_and_pairs(objective: ba.Noise, constraint: ba.Noise, constraint
         worse, worse_limit = pair_evidence(high, low, setting.tolerance), pair_ceiling(setting, streams, 0, 1)
         assert worse_limit >= worse
         ahead += worse > -math.inf
-        exact = rival_evidence(constraints, infeasible, worse)
-        assert rival_ceiling(constraints, infeasible_limit, worse_limit) >= exact
-        assert rival_ceiling(constraints, infeasible, worse) <= exact + 0.014
+        exact = rival_evidence(setting, infeasible, infeasible, worse)
+        assert rival_ceiling(setting, infeasible_limit, worse_limit) >= exact
+        assert rival_ceiling(setting, infeasible, worse) <= exact + 0.014
     assert 10 < ahead < 60

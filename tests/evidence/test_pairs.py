@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from bestarm.evidence.combine import add_logs, rival_evidence
+import bestarm as ba
+from bestarm.evidence.combine import (
+    add_logs,
+    apart_evidence,
+    infeasible_evidence,
+    rival_evidence,
+    violation_evidence,
+)
 from bestarm.evidence.pairs import GAP, evidence_between, pair_evidence
+from bestarm.kernel.state import Setting, new_streams
 from bestarm.noises.base import NoiseModel, Stream
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.dispatch import evidence_above, evidence_below
 from bestarm.noises.gaussian import Gaussian
+from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import stream_of_values, summed_stream
 
 Kinds = tuple[type[NoiseModel], type[NoiseModel]]
@@ -62,7 +71,41 @@ def test_combination_is_a_weighted_mean() -> None:
     assert add_logs(math.log(2), math.log(3)) == pytest.approx(math.log(5))
     assert add_logs(-math.inf, 1.0) == 1.0
     exact = 0.45 * 7 + 0.45 * 11 + 0.1 * 77
-    assert rival_evidence(2, math.log(7), math.log(11)) == pytest.approx(math.log(exact))
-    assert rival_evidence(0, -math.inf, 1.3) == 1.3
+    setting, alone = setting_with(2), setting_with(0)
+    assert rival_evidence(setting, math.log(7), math.log(7), math.log(11)) == pytest.approx(math.log(exact))
+    assert rival_evidence(alone, -math.inf, -math.inf, 1.3) == 1.3
     # Half a proof and half a proof make a whole one.
-    assert rival_evidence(2, 4.0, 4.0) > 5.0
+    assert rival_evidence(setting, 4.0, 4.0, 4.0) > 5.0
+
+
+def setting_with(constraints: int, *together: str) -> Setting:
+    """Of a problem with so many constraints, of which some metrics are measured together."""
+    noise = ba.Gaussian(1.0)
+    problem = ba.Problem(
+        arms=["a", "b"],
+        objective=ba.maximize("gain", noise=noise),
+        constraints=[ba.at_most(f"risk {k}", 1.0, noise=noise) for k in range(constraints)],
+        measurements=[ba.measurement(*together)] if together else [],
+    )
+    return new_setting(problem, 0.1, "paper")
+
+
+def test_evidence_from_one_test_is_not_multiplied() -> None:
+    """Results of one test may depend on each other in any way."""
+    streams = new_streams(2, 3)
+    streams.counts[:] = 9
+    streams.sums[:] = 30.0
+    none, some, all_of_them = (
+        setting_with(2),
+        setting_with(2, "gain", "risk 0"),
+        setting_with(2, "gain", "risk 0", "risk 1"),
+    )
+    infeasible = infeasible_evidence(none, streams, 0)
+    assert infeasible == infeasible_evidence(some, streams, 0) == infeasible_evidence(all_of_them, streams, 0)
+    assert apart_evidence(none, streams, 0, infeasible) == infeasible
+    # The second constraint has half of the weight.
+    half = violation_evidence(some, streams, 0, 2) + math.log(0.5)
+    assert apart_evidence(some, streams, 0, infeasible) == pytest.approx(half)
+    assert apart_evidence(all_of_them, streams, 0, infeasible) == -math.inf
+    exact = math.log(0.5 * 7 + 0.5 * 11)
+    assert rival_evidence(all_of_them, math.log(7), -math.inf, math.log(11)) == pytest.approx(exact)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.combine import LOG_BOTH, LOG_INFEASIBLE, LOG_WORSE
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, stream_of
@@ -66,9 +65,9 @@ def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> f
 
 
 @kernel
-def rival_ceiling(constraints: int, infeasible: float, worse: float) -> float:
-    """A ceiling of `rival_evidence`, from ceilings of its parts."""
-    if constraints == 0:
+def rival_ceiling(setting: Setting, infeasible: float, worse: float) -> float:
+    """A ceiling of `rival_evidence`, from ceilings of its parts. What is `apart` is at most what is `infeasible`."""
+    if setting.threshold.shape[0] == 1:
         return worse
-    either = add_logs_ceiling(LOG_INFEASIBLE + infeasible, LOG_WORSE + worse)
-    return add_logs_ceiling(either, LOG_BOTH + infeasible + worse)
+    either = add_logs_ceiling(setting.log_infeasible + infeasible, setting.log_worse + worse)
+    return add_logs_ceiling(either, setting.log_both + infeasible + worse)

@@ -2,7 +2,9 @@
 
 Against "arm j is feasible": A_j, the weighted mean over its constraints of the evidence that each is violated.
 Against "j is feasible and at least as good as i": the weighted mean of A_j, of the evidence P that i is better than
-j, and of their product, which lets half a proof of one and half a proof of the other add up to a whole one.
+j, and of their product, which lets half a proof of one and half a proof of the other add up to a whole one. Results of
+one test may depend on each other in any way, so their evidence is added and never multiplied: constraints measured
+together with the objective are left out of the product.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_above
 
-LOG_INFEASIBLE = math.log(0.45)
-LOG_WORSE = math.log(0.45)
-LOG_BOTH = math.log(0.1)
+WEIGHTS = (0.45, 0.45, 0.1)
+"""Of the evidence that an arm is infeasible, that it is worse, and of their product."""
+JOINT_WEIGHTS = (0.5, 0.5, 0.0)
+"""Where every constraint is measured together with the objective: there is nothing to multiply."""
 
 
 @large
@@ -53,9 +56,24 @@ def infeasible_evidence(setting: Setting, streams: Streams, arm: int) -> float:
 
 
 @kernel
-def rival_evidence(constraints: int, infeasible: float, worse: float) -> float:
-    """Log-evidence that a rival is infeasible or worse, from the evidence for each."""
-    if constraints == 0:
+def apart_evidence(setting: Setting, streams: Streams, arm: int, infeasible: float) -> float:
+    """The part of `infeasible`, the log-evidence that the arm is infeasible, that may be multiplied with the evidence
+    that it is worse: that from constraints which are not measured together with the objective."""
+    if setting.is_joint == 0:
+        return infeasible
+    evidence = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if setting.lead[metric] != setting.lead[0] and streams.counts[arm, metric] > 0:
+            violated = setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric)
+            evidence = add_logs(evidence, violated)
+    return evidence
+
+
+@kernel
+def rival_evidence(setting: Setting, infeasible: float, apart: float, worse: float) -> float:
+    """Log-evidence that a rival is infeasible or worse, from the evidence for each. Of the evidence that it is
+    infeasible, `apart` does not rest on the tests of its performance."""
+    if setting.threshold.shape[0] == 1:
         return worse
-    both = LOG_BOTH + infeasible + worse
-    return add_logs(add_logs(LOG_INFEASIBLE + infeasible, LOG_WORSE + worse), both)
+    both = setting.log_both + apart + worse
+    return add_logs(add_logs(setting.log_infeasible + infeasible, setting.log_worse + worse), both)

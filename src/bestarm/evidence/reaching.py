@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence, suffices
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
@@ -52,15 +52,16 @@ def rival_reaches(
     setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
     """Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
-    constraints = streams.counts.shape[1] - 1
     worse_limit = pair_ceiling(setting, streams, leader, arm)
-    if not rival_ceiling(constraints, found.evidence, worse_limit) >= level:
+    if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
         return False
     infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
-    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
+    if not rival_ceiling(setting, infeasible, worse_limit) >= level:
         return False
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
-    if not rival_ceiling(constraints, infeasible, worse_limit) >= level:
+    if not rival_ceiling(setting, infeasible, worse_limit) >= level:
         return False
-    return suffices(rival_evidence(constraints, infeasible, pair_evidence(ahead, behind, setting.tolerance)), level)
+    apart = apart_evidence(setting, streams, arm, infeasible)
+    worse = pair_evidence(ahead, behind, setting.tolerance)
+    return suffices(rival_evidence(setting, infeasible, apart, worse), level)

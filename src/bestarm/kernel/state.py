@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.words import whole
 
 NONE = -1
 """The answer "no arm is feasible"."""
@@ -48,7 +49,15 @@ class Setting(NamedTuple):
     sigma: Floats
     inverse_sigma: Floats
     cost: Floats
+    """The cost of a test, at the first metric of its bundle; 0 at the others, so that costs of results add up."""
     inverse_cost: Floats
+    """1 / the cost of a test that measures it."""
+    lead: Ints
+    """The first metric of its bundle: metrics that one test measures together. It stands for the bundle in a batch."""
+    following: Ints
+    """The next metric of its bundle, or -1."""
+    is_bundled: int
+    """Whether any bundle has more than one metric."""
     kind: Ints
     low: Floats
     high: Floats
@@ -57,6 +66,12 @@ class Setting(NamedTuple):
     """The noise of each metric, as a `bestarm.noises.base.Stream` has it; `numbers` is [metric, k]."""
     level: Floats
     """By arm: the log of what evidence must reach, which is 1 / (delta times the arm's prior weight)."""
+    log_infeasible: float
+    log_worse: float
+    log_both: float
+    """The logs of the weights of the three ways to show that an arm is not the answer; they add up to 1."""
+    is_joint: int
+    """Whether any constraint is measured together with the objective."""
     tolerance: float
     delta: float
     radius: Floats
@@ -97,6 +112,17 @@ def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
 
 
 @kernel
+def count_tests(setting: Setting, streams: Streams) -> int:
+    """How many tests there have been. One test gives a result to every metric of its bundle."""
+    tests = 0
+    for metric in range(streams.counts.shape[1]):
+        if setting.lead[metric] == metric:
+            for arm in range(streams.counts.shape[0]):
+                tests += streams.counts[arm, metric]
+    return tests
+
+
+@kernel
 def total_cost(setting: Setting, streams: Streams) -> float:
     """What all tests so far have cost."""
     cost = 0.0
@@ -121,6 +147,37 @@ def add_test(batch: Batch, size: int, arm: int, metric: int) -> int:
     batch[size, 0] = arm
     batch[size, 1] = metric
     return size + 1
+
+
+@kernel
+def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
+    """Turn what a policy wants to know into tests; returns how many there are.
+
+    A policy asks for metrics. A test is of a bundle, written as its first metric, and what it covers need not be asked
+    for again. `covered` [arm, metric] is all zeros before and after.
+    """
+    if setting.is_bundled == 0:
+        return size
+    tests = 0
+    for row in range(size):
+        arm = whole(batch[row, 0])
+        metric = whole(batch[row, 1])
+        if covered[arm, metric] > 0:
+            covered[arm, metric] -= 1
+        else:
+            part = setting.lead[metric]
+            tests = add_test(batch, tests, arm, part)
+            while part >= 0:
+                if part != metric:
+                    covered[arm, part] += 1
+                part = setting.following[part]
+    for row in range(tests):
+        arm = whole(batch[row, 0])
+        part = whole(batch[row, 1])
+        while part >= 0:
+            covered[arm, part] = 0
+            part = setting.following[part]
+    return tests
 
 
 @kernel

@@ -96,6 +96,11 @@ class Nature(NamedTuple):
     """[arm, metric]: `OWN`, or the kind of the stream's `Shape`, where the study's `spreads` say how it scatters."""
     figures: Floats
     """[arm, metric, k]: the numbers of the `Shape`, and the least and the largest value."""
+    source: Ints
+    """The metric itself, or an earlier one of its bundle whose draw gives its value, too."""
+    turn: Floats
+    offset: Floats
+    """A value that follows from the draw x of another metric is offset[arm, metric] + turn[metric] * x."""
     ziggurat: Ziggurat
 
 

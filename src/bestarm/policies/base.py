@@ -21,6 +21,7 @@ from bestarm.kernel.state import (
     Setting,
     blur,
     concluded,
+    gather,
     new_streams,
 )
 from bestarm.kernel.tables import slot
@@ -124,11 +125,32 @@ class Policy(abc.ABC):
         """The tests to make next, or the answer. Asked twice, it must say the same."""
 
     def decide(self) -> list[tuple[int, int]] | Stop:
-        """What `propose` says. Raises `EmptyProposal` if that is neither a test nor an answer."""
+        """What `propose` says, as tests: a test measures all metrics of a bundle and is named by the first.
+
+        Raises `EmptyProposal` if there is neither a test nor an answer.
+        """
         decision = self.propose()
-        if not isinstance(decision, Stop) and not decision:
+        if isinstance(decision, Stop):
+            return decision
+        if not decision:
             raise EmptyProposal(self.name)
-        return decision
+        return self._gathered(decision)
+
+    def _gathered(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The tests that tell what is wanted."""
+        if not self.setting.is_bundled:
+            return [*wanted]
+        batch = np.array(wanted, np.uint32)
+        covered = np.zeros((self.arms, self.metrics), np.int64)
+        size = gather(self.setting, covered, batch, len(batch))  # type: ignore[arg-type]
+        return [(arm, metric) for arm, metric in batch[:size].tolist()]
+
+    def results_of(self, arm: int, metric: int) -> list[tuple[int, int]]:
+        """The streams that get a result from a test: those of all metrics of its bundle."""
+        parts = [metric]
+        while (part := int(self.setting.following[parts[-1]])) >= 0:
+            parts.append(part)
+        return [(arm, part) for part in parts]
 
     def update(self, arm: int, metric: int) -> None:
         """Called after a result has entered `streams`, for policies that keep more than that."""
@@ -140,6 +162,14 @@ class Policy(abc.ABC):
             record(self.setting, self.streams, arm, metric, value)
         self.update(arm, metric)
 
+    def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
+        """Take in all the results (arm, metric, value) of one test."""
+        with _wrapping():
+            for arm, metric, value in results:
+                record(self.setting, self.streams, arm, metric, value)
+        for arm, metric, _ in results:
+            self.update(arm, metric)
+
     @property
     def untested(self) -> int:
         """How many streams have no result yet."""
@@ -147,9 +177,10 @@ class Policy(abc.ABC):
 
     @property
     def spent(self) -> tuple[int, float]:
-        """How many results there are, and what they cost."""
+        """How many tests there have been, and what they cost."""
         counts = self.streams.counts.sum(axis=0)
-        return int(counts.sum()), float(counts @ self.setting.cost)
+        tests = counts[self.setting.lead == np.arange(self.metrics)].sum()
+        return int(tests), float(counts @ self.setting.cost)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
@@ -337,7 +368,7 @@ class KernelPolicy(Policy):
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
         """What the kernel `propose` returned and put into the batch, as Python objects."""
         if size > 0:
-            return [(arm, metric) for arm, metric in self._batch[:size].tolist()]
+            return self._gathered([(arm, metric) for arm, metric in self._batch[:size].tolist()])
         answer = concluded(size)
         if answer == EMPTY:
             raise EmptyProposal(self.name)

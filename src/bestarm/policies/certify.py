@@ -230,6 +230,10 @@ def stream_to_test(
         promise = excess * excess * setting.inverse_cost[chosen]
     if lead > 0.0:
         share = n_leader / (n + n_leader)
+        if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
+            # One test of the arm tells of both.
+            both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
+            return 0 if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[0] else LEADER
         gain = lead * lead * setting.inverse_cost[0] * max(share, 1.0 - share) ** 2
         if gain > promise:
             return 0 if n <= n_leader else LEADER

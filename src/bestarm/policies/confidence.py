@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.combine import infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence, suffices
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel, one_of
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
@@ -99,7 +99,7 @@ def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeas
     if streams.counts[arm, 0] > 0:
         ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
         worse = pair_evidence(ahead, behind, setting.tolerance)
-    return rival_evidence(streams.counts.shape[1] - 1, infeasible, worse)
+    return rival_evidence(setting, infeasible, apart_evidence(setting, streams, arm, infeasible), worse)
 
 
 @kernel

@@ -27,7 +27,8 @@ def rounds_ahead(
     _imagine(imagined, waiting)
     if imagined.untested:
         # There is nothing to plan with yet: test each stream once more.
-        again = [(arm, metric) for arm in range(policy.arms) for metric in range(policy.metrics)]
+        leads = np.unique(policy.setting.lead).tolist()
+        again = [(arm, metric) for arm in range(policy.arms) for metric in leads]
         return [again] * -(-count // len(again))
     now = imagined.propose()
     if isinstance(now, Stop):
@@ -45,7 +46,8 @@ def rounds_ahead(
 
 
 def _at_their_means(policy: KernelPolicy, tests: Sequence[tuple[int, int]]) -> list[Result]:
-    return [(arm, metric, policy.mean(arm, metric)) for arm, metric in tests]
+    """What the tests would give if each result came out at its stream's mean."""
+    return [(arm, part, policy.mean(arm, part)) for test in tests for arm, part in policy.results_of(*test)]
 
 
 def _imagine(policy: KernelPolicy, results: Sequence[Result]) -> None:

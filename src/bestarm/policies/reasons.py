@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.combine import rival_evidence, suffices, violation_evidence
+from bestarm.evidence.combine import apart_evidence, rival_evidence, suffices, violation_evidence
 from bestarm.evidence.pairs import GAP, common_range, pair_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
@@ -131,4 +131,6 @@ def survey(
             else:
                 infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan
-                reasons.evidence[arm] = rival_evidence(streams.counts.shape[1] - 1, infeasible, worse)
+                reasons.evidence[arm] = rival_evidence(
+                    setting, infeasible, apart_evidence(setting, streams, arm, infeasible), worse
+                )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bestarm.evidence.bounds import find_bound
-from bestarm.kernel.state import Floats, Setting
+from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
+from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import Law
 from bestarm.noises.mixture import mixture_table
@@ -69,6 +70,16 @@ def laws(problem: Problem, reference: Floats) -> list[Law]:
     return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
 
 
+def _following(problem: Problem) -> Ints:
+    """By part: the next part of its bundle, or -1. Parts with the same metric follow each other."""
+    following = np.full(len(problem.parts), -1)
+    for bundle in problem.bundles:
+        first = {problem.parts[part].metric: part for part in reversed(bundle)}
+        chain = sorted(bundle, key=lambda part: (first[problem.parts[part].metric], part))
+        following[chain[:-1]] = chain[1:]
+    return following
+
+
 def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
     """The setting in which `problem` is decided.
 
@@ -87,6 +98,11 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
+    leads = np.array(problem.leads)
+    first, joint = leads == np.arange(len(leads)), leads[1:] == 0
+    ways = JOINT_WEIGHTS if joint.all() else WEIGHTS
+    with np.errstate(divide="ignore"):
+        log_infeasible, log_worse, log_both = np.log(ways).tolist()
     return Setting(
         reference=reference,
         threshold=threshold,
@@ -94,14 +110,21 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         log_weight=np.log(constraint_weights),
         sigma=form.sigma,
         inverse_sigma=1.0 / form.sigma,
-        cost=form.cost,
+        cost=np.where(first, form.cost, 0.0),
         inverse_cost=1.0 / form.cost,
+        lead=leads,
+        following=_following(problem),
+        is_bundled=int(not first.all()),
         kind=np.array([kind_of(type(noise)) for noise in problem.noises]),
         low=np.array([law.low for law in noises]),
         high=np.array([law.high for law in noises]),
         width=np.array([law.width for law in noises]),
         numbers=np.array([(*law.numbers, *[0.0] * (most_numbers - len(law.numbers))) for law in noises]),
         level=-np.log(delta * arm_weights / arm_weights.sum()),
+        log_infeasible=log_infeasible,
+        log_worse=log_worse,
+        log_both=log_both,
+        is_joint=int(joint.any()),
         tolerance=problem.objective.tolerance,
         delta=delta,
         radius=_radius_table(bound, delta / streams),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,23 +23,25 @@ from bestarm.kernel.state import (
     NONE,
     UNFINISHED,
     Batch,
+    Flags,
     Floats,
     Ints,
     Setting,
     Streams,
     concluded,
+    gather,
     new_streams,
     total_cost,
 )
 from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
-from bestarm.noises.dispatch import draw, most_kept, record
+from bestarm.noises.dispatch import most_kept, record
 from bestarm.plan import Plan
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.setting import new_setting, true_references
 from bestarm.problem import Problem
-from bestarm.simulation.nature import draw_batch, new_nature
+from bestarm.simulation.nature import draw_batch, draw_part, new_nature
 
 
 class Workspace(NamedTuple):
@@ -46,6 +50,7 @@ class Workspace(NamedTuple):
     streams: Streams
     memory: Any
     batch: Batch
+    covered: Flags
     generator: Generator
     block: Ints
     fresh: Ints
@@ -62,10 +67,15 @@ class Outcomes(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The tests of a run in order, or empty if not wanted."""
+    """The results of a run in order, or empty if not wanted."""
 
     streams: Batch
     values: Floats
+
+    def filled(self) -> Trace:
+        """Without the room that was not needed."""
+        results = int((~np.isnan(self.values)).sum())
+        return Trace(self.streams[:results], self.values[:results])
 
 
 @kernel
@@ -99,7 +109,7 @@ def simulate_runs(
     stop: Ints,
 ) -> None:
     """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
-    streams, memory, batch, generator, block, fresh = workspace
+    streams, memory, batch, covered, generator, block, fresh = workspace
     for k in range(outcomes.answers.shape[0]):
         seed_generator(generator, seed, first_run + k, NOISE)
         for word in range(block.shape[0]):
@@ -107,28 +117,46 @@ def simulate_runs(
         start(memory, seed, first_run + k)
         answer = UNFINISHED
         tests = 0
+        results = 0
         cost = 0.0
         while tests < max_tests and cost < max_cost and stop[0] == 0:
             size = propose(setting, streams, memory, batch)
             if size <= 0:
                 answer = concluded(size)
                 break
-            size = min(size, max_tests - tests)
+            size = min(gather(setting, covered, batch, size), max_tests - tests)
             for row in range(size):
                 arm = whole(batch[row, 0])
                 metric = whole(batch[row, 1])
-                value = draw(nature, generator, arm, metric)
-                if tests < trace.values.shape[0]:
-                    trace.streams[tests, 0] = arm
-                    trace.streams[tests, 1] = metric
-                    trace.values[tests] = value
-                record(setting, streams, arm, metric, value)
-                update(setting, streams, memory, arm, metric)
+                part = metric
+                drawn = 0.0
+                while part >= 0:
+                    value = draw_part(nature, generator, arm, part, drawn)
+                    if nature.source[part] == part:
+                        drawn = value
+                    if results < trace.values.shape[0]:
+                        trace.streams[results, 0] = arm
+                        trace.streams[results, 1] = part
+                        trace.values[results] = value
+                    results += 1
+                    record(setting, streams, arm, part, value)
+                    part = setting.following[part]
+                part = metric
+                while part >= 0:
+                    update(setting, streams, memory, arm, part)
+                    part = setting.following[part]
                 tests += 1
                 cost += setting.cost[metric]
                 if cost >= max_cost:
                     break
         note(outcomes, k, answer, tests, setting, streams)
+
+
+def in_workspace(streams: Streams, memory: Any, block: Ints) -> Workspace:
+    """The workspace of runs whose state is `streams` and `memory`, which lie in a block."""
+    shape = streams.counts.shape
+    covered = np.zeros(shape, np.int8)
+    return Workspace(streams, memory, new_batch(*shape), covered, np.zeros(4, np.uint64), block, block.copy())
 
 
 class RunState(NamedTuple):
@@ -204,16 +232,19 @@ class Job:
 
     def trace(self, run: int) -> tuple[Chunk, Trace]:
         """One run with all its tests in order. Values are in normal form."""
-        tests = int(self.simulate(run, 1).outcomes.tests[0])
-        trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
+        trace = self._new_trace(self.simulate(run, 1).outcomes)
         simulate = self._compiled if self.is_compiled else self._interpret
-        return self._measured(simulate, run, 1, None, trace), trace
+        return self._measured(simulate, run, 1, None, trace), trace.filled()
 
     def interpreted_trace(self, run: int) -> tuple[Chunk, Trace]:
         """The same as `trace`, with the same source run as plain Python."""
-        tests = int(self._interpret(run, 1, None).tests[0])
-        trace = Trace(np.zeros((tests, 2), np.uint32), np.zeros(tests))
-        return self._measured(self._interpret, run, 1, None, trace), trace
+        trace = self._new_trace(self._interpret(run, 1, None))
+        return self._measured(self._interpret, run, 1, None, trace), trace.filled()
+
+    def _new_trace(self, outcomes: Outcomes) -> Trace:
+        """Room for all results of one run."""
+        most = int(outcomes.tests[0]) * max(map(len, self.problem.bundles))
+        return Trace(np.zeros((most, 2), np.uint32), np.full(most, np.nan))
 
     def _measured(self, simulate: Any, *arguments: Any) -> Chunk:
         start = time.perf_counter()
@@ -226,6 +257,19 @@ class Job:
             raise EmptyProposal(self.policy.name)
         return outcomes
 
+    def measured(
+        self, generator: Generator, tests: Sequence[tuple[int, int]]
+    ) -> Iterator[list[tuple[int, int, float]]]:
+        """Make tests in the simulated world: for each, its results (arm, metric, value)."""
+        batch = np.array(tests, np.uint32)
+        most = len(tests) * max(map(len, self.problem.bundles))
+        rows, values = np.zeros((most, 2), np.uint32), np.zeros(most)
+        compiled(draw_batch)(self.setting, self.nature, generator, batch, len(batch), rows, values)
+        results = zip(*rows.T.tolist(), values.tolist(), strict=True)
+        sizes = {bundle[0]: len(bundle) for bundle in self.problem.bundles}
+        for _, lead in tests:
+            yield list(itertools.islice(results, sizes[lead]))
+
     def _new_outcomes(self, runs: int) -> Outcomes:
         counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
         return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts)
@@ -234,7 +278,7 @@ class Job:
         assert issubclass(self.policy, KernelPolicy)
         state = RunState(new_streams(*self.shape, most_kept(self.setting)), self.policy.kernels.new_memory(*self.shape))
         (streams, memory), block = in_one_block(state)
-        return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
+        return in_workspace(streams, memory, block)
 
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
         assert issubclass(self.policy, KernelPolicy)
@@ -261,32 +305,27 @@ class Job:
         return outcomes
 
     def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
-        seed, measure = compiled(seed_generator), compiled(draw_batch)
+        seed = compiled(seed_generator)
         outcomes = self._new_outcomes(runs)
         generator = np.zeros(4, np.uint64)
-        batch = new_batch(*self.shape)
-        values = np.zeros(len(batch))
         for k in range(runs):
             policy = self.policy(self.setting, *self.shape, seed=self.seed, run=first_run + k)
             seed(generator, self.seed, first_run + k, NOISE)
-            tests, cost = 0, 0.0
+            tests, results, cost = 0, 0, 0.0
             while tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
                 proposal = policy.decide()
                 if isinstance(proposal, Stop):
                     outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
                     break
-                size = min(len(proposal), self.max_tests - tests)
-                if len(batch) < size:
-                    batch, values = np.zeros((size, 2), np.uint32), np.zeros(size)
-                batch[:size] = proposal[:size]
-                measure(self.nature, generator, batch, size, values)
-                for row in range(size):
+                for made in self.measured(generator, proposal[: self.max_tests - tests]):
                     if trace is not None:
-                        trace.streams[tests] = batch[row]
-                        trace.values[tests] = values[row]
-                    policy.tell(*proposal[row], values[row])
+                        end = results + len(made)
+                        trace.streams[results:end] = [(arm, metric) for arm, metric, _ in made]
+                        trace.values[results:end] = [value for _, _, value in made]
+                        results = end
+                    policy.tell_together(made)
                     tests += 1
-                    cost += self.setting.cost[proposal[row][1]]
+                    cost += float(self.setting.cost[made[0][1]])
                     if cost >= self.max_cost:
                         break
             outcomes.tests[k] = tests

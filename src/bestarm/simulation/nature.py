@@ -6,7 +6,8 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import ZIGGURAT, Generator
-from bestarm.kernel.state import Batch, Floats
+from bestarm.kernel.state import Batch, Floats, Ints, Setting, add_test
+from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import kind_of
@@ -34,11 +35,48 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
                 ends = sorted(sign * end - relative_to for end in part.noise.value_range)
                 shapes[arm, metric], figures[arm, metric] = shape.kind, (*shape[1:], *ends)
     kinds = np.array([kind_of(type(noise)) for noise in problem.noises])
-    return Nature(kinds, means, shifts, gains, shapes, figures, ZIGGURAT)
+    sources = _sources(problem)
+    # In the user's terms, parts with the same metric have the same value.
+    turns = signs * signs[sources]
+    offsets = np.tile(turns * reference[sources] - reference, (len(truth), 1))
+    return Nature(kinds, means, shifts, gains, shapes, figures, sources, turns, offsets, ZIGGURAT)
+
+
+def _sources(problem: Problem) -> Ints:
+    """By part: the first part with the same metric, if its value is that of this part, too. Of a quantile, only the
+    share beyond the threshold is known, so it is drawn by itself."""
+    first: dict[str, int] = {}
+    sources = []
+    for place, part in enumerate(problem.parts):
+        sources.append(place if part.noise.is_share else first.setdefault(part.metric, place))
+    return np.array(sources)
 
 
 @kernel
-def draw_batch(nature: Nature, generator: Generator, batch: Batch, size: int, values: Floats) -> None:
-    """Measure the first `size` tests of a batch, in order."""
+def draw_part(nature: Nature, generator: Generator, arm: int, part: int, drawn: float) -> float:
+    """Measure a part of a bundle once; `drawn` is what was last drawn for a part that is its own source."""
+    if nature.source[part] == part:
+        return draw(nature, generator, arm, part)
+    value: float = nature.offset[arm, part] + nature.turn[part] * drawn
+    return value
+
+
+@kernel
+def draw_batch(
+    setting: Setting, nature: Nature, generator: Generator, batch: Batch, size: int, rows: Batch, values: Floats
+) -> int:
+    """Make the first `size` tests of a batch, in order. Fills `rows` (arm, metric) and `values` with their results;
+    returns how many there are."""
+    count = 0
     for k in range(size):
-        values[k] = draw(nature, generator, batch[k, 0], batch[k, 1])
+        arm = whole(batch[k, 0])
+        part = whole(batch[k, 1])
+        drawn = 0.0
+        while part >= 0:
+            value = draw_part(nature, generator, arm, part, drawn)
+            if nature.source[part] == part:
+                drawn = value
+            values[count] = value
+            count = add_test(rows, count, arm, part)
+            part = setting.following[part]
+    return count

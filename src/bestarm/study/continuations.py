@@ -18,10 +18,9 @@ from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting, Stream
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.shapes import largest_within
 from bestarm.plan import Plan
-from bestarm.policies.base import KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import laws, to_user
-from bestarm.simulation.engine import Job, RunState, Workspace
-from bestarm.simulation.nature import draw_batch
+from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
 from bestarm.texts import quoted
 from bestarm.validation import MOST, InvalidInput
 
@@ -77,7 +76,7 @@ class _Continued(Job):
         assert isinstance(self.start, KernelPolicy)
         state = RunState(self.start.streams, self.start.memory)
         (streams, memory), block = in_one_block(state)
-        return Workspace(streams, memory, new_batch(*self.shape), np.zeros(4, np.uint64), block, block.copy())
+        return in_workspace(streams, memory, block)
 
 
 class NotWanted(Exception):
@@ -180,13 +179,10 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
         proposal = policy.decide()
         if isinstance(proposal, Stop):
             return (NONE if proposal.arm is None else proposal.arm), tests, cost
-        proposal = proposal[: most - tests]
-        batch, values = np.array(proposal, np.uint32), np.zeros(len(proposal))
-        compiled(draw_batch)(job.nature, generator, batch, len(batch), values)
-        for (arm, metric), value in zip(proposal, values.tolist(), strict=True):
+        for made in job.measured(generator, proposal[: most - tests]):
             if cost < job.max_cost:
-                policy.tell(arm, metric, value)
-                cost += float(job.setting.cost[metric])
+                policy.tell_together(made)
+                cost += float(job.setting.cost[made[0][1]])
                 tests += 1
     return UNFINISHED, tests, cost
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import Flags, Floats, Ints
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.simulation.engine import Job
-from bestarm.simulation.nature import draw_batch
 
 _SEED = 5
 PIECES = (10**9, 1, 7)
@@ -21,7 +21,7 @@ Decision = list[tuple[int, int]] | Stop | None
 
 
 class Recorded(NamedTuple):
-    """The tests of a study in order, with their values (in normal form), the ends of rounds, and the decision."""
+    """The results of a study in order, (arm, metric) and value in normal form, the ends of rounds, and the decision."""
 
     tests: Ints
     values: Floats
@@ -42,15 +42,17 @@ def record_study(job: Job, *, lost: int = 0) -> Recorded:
     values: list[float] = []
     ends: list[int] = []
     decision: Decision = policy.decide()
-    while isinstance(decision, list) and len(tests) < job.max_tests:
-        batch, drawn = np.array(decision, np.uint32), np.zeros(len(decision))
-        compiled(draw_batch)(job.nature, generator, batch, len(batch), drawn)
-        if policy.untested == 0 and lost:
-            drawn[np.arange(len(tests), len(tests) + len(batch)) % lost == 0] = np.nan
-        tests += decision
-        values += drawn.tolist()
-        ends += [0] * (len(batch) - 1) + [1]
-        decision = policy.advance(np.array(decision), drawn, np.array(ends[-len(batch) :], np.int8))
+    made = 0
+    while isinstance(decision, list) and made < job.max_tests:
+        first, may_lose = len(tests), policy.untested == 0 and lost
+        for results in job.measured(generator, decision):
+            is_lost = may_lose and made % lost == 0
+            tests += [(arm, metric) for arm, metric, _ in results]
+            values += [math.nan if is_lost else value for _, _, value in results]
+            made += 1
+        ends += [0] * (len(tests) - first - 1) + [1]
+        columns = np.array(tests[first:]), np.array(values[first:]), np.array(ends[first:], np.int8)
+        decision = policy.advance(*columns)
     return Recorded(np.array(tests), np.array(values), np.array(ends, np.int8), decision)
 
 

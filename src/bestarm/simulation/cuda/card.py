@@ -15,7 +15,7 @@ import numpy as np
 from numba import cuda
 
 from bestarm.kernel.compile import generation
-from bestarm.kernel.state import EMPTY, Setting, new_streams
+from bestarm.kernel.state import EMPTY, Flags, Setting, new_streams
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
@@ -109,9 +109,14 @@ def new_fresh(job: Job) -> Fresh:
     assert issubclass(job.policy, KernelPolicy)
     fresh = Fresh(
         job.policy.kernels.new_memory(*job.shape),
-        Far(new_streams(*job.shape, most_kept(job.setting)), new_batch(*job.shape)),
+        Far(new_streams(*job.shape, most_kept(job.setting)), new_batch(*job.shape), _new_covered(job)),
     )
     return narrowed(fresh) if job.max_tests < 2**31 else fresh
+
+
+def _new_covered(job: Job) -> Flags:
+    """What `gather` needs, which is nothing if metrics are measured one by one."""
+    return np.zeros(job.shape if job.setting.is_bundled else (1, 1), np.int8)
 
 
 def narrowed(state: Any) -> Any:

@@ -9,12 +9,13 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Floats, Ints, Setting, Streams, concluded
+from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather
 from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
-from bestarm.noises.dispatch import draw, record
+from bestarm.noises.dispatch import record
 from bestarm.policies.advance import propose, update
 from bestarm.simulation.engine import Outcomes, note, start
+from bestarm.simulation.nature import draw_part
 
 IDLE = -1
 """The run number of a thread that should take a run from the queue."""
@@ -28,6 +29,7 @@ class Far(NamedTuple):
 
     streams: Streams
     batch: Batch
+    covered: Flags
 
 
 class Fresh(NamedTuple):
@@ -171,7 +173,7 @@ def continue_runs(
     block, place = opened(threads.near, words)
     memory = near_of(fresh.near, block, place)
     far = far_of(fresh.far, threads.far, thread)
-    streams, batch = far
+    streams, batch, covered = far
     runs = outcomes.answers.shape[0]
     for _ in range(rounds):
         if not any_goes_on(run < runs):
@@ -198,6 +200,8 @@ def continue_runs(
                 answer = concluded(size)
                 ended = True
                 size = 0
+            else:
+                size = gather(setting, covered, batch, size)
             size = min(size, max_tests - tests)
         pause()
         if runs_on:
@@ -205,8 +209,18 @@ def continue_runs(
             while row < last:
                 arm = whole(batch[row, 0])
                 metric = whole(batch[row, 1])
-                record(setting, streams, arm, metric, draw(nature, generator, arm, metric))
-                update(setting, streams, memory, arm, metric)
+                part = metric
+                drawn = 0.0
+                while part >= 0:
+                    value = draw_part(nature, generator, arm, part, drawn)
+                    if nature.source[part] == part:
+                        drawn = value
+                    record(setting, streams, arm, part, value)
+                    part = setting.following[part]
+                part = metric
+                while part >= 0:
+                    update(setting, streams, memory, arm, part)
+                    part = setting.following[part]
                 row += 1
                 tests += 1
                 cost += setting.cost[metric]
