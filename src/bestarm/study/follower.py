@@ -15,11 +15,12 @@ from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.answer import Answer
-from bestarm.storage.base import Entries, Pending, Rounds, Storage, StudyRecord
+from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
+from bestarm.study.names import Test, item_order
 from bestarm.validation import InvalidInput
 
 
@@ -30,6 +31,7 @@ class Follower:
         self._storage = storage
         self._record = record
         self.plan = read_plan(record)
+        self._order = item_order(self.plan, record.seed)
         self._lock = threading.RLock()
         self._start_afresh()
 
@@ -142,8 +144,17 @@ class Follower:
         return self._as_awaited(first[0]) if first else None
 
     def _as_awaited(self, row: Pending) -> Awaited:
-        arm, metric = self.plan.arm_names[row.arm], self.plan.metrics[row.metric]
-        return Awaited.of(row, arm, metric, study=self.name, url=self._address)
+        test = self._test(row)
+        return Awaited.of(
+            row, test.arm, test.metric, study=self.name, url=self._address, metrics=test.metrics, item=test.item
+        )
+
+    def _test(self, issued: Issued | Pending) -> Test:
+        """A test of the record, by name."""
+        lead = issued.metric
+        item = None if self._order is None or issued.item is None else self._order.name(issued.item)
+        arm, plan = self.plan.arm_names[issued.arm], self.plan
+        return Test(issued.id, arm, plan.test_names[lead], plan.yields[lead], item)
 
     @property
     def _address(self) -> str:
