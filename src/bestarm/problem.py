@@ -392,6 +392,11 @@ class Problem:
             found.setdefault(group.get(part.metric, part.metric), []).append(k)
         return tuple(map(tuple, found.values()))
 
+    def in_order(self, bundle: tuple[int, ...]) -> list[int]:
+        """The parts of a bundle in the order in which their results enter: those with the same metric side by side."""
+        first = {self.parts[part].metric: part for part in reversed(bundle)}
+        return sorted(bundle, key=lambda part: (first[self.parts[part].metric], part))
+
     @functools.cached_property
     def leads(self) -> tuple[int, ...]:
         """By part: the first part of its bundle."""

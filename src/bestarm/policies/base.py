@@ -134,9 +134,9 @@ class Policy(abc.ABC):
             return decision
         if not decision:
             raise EmptyProposal(self.name)
-        return self._gathered(decision)
+        return self.tests_of(decision)
 
-    def _gathered(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    def tests_of(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """The tests that tell what is wanted."""
         if not self.setting.is_bundled:
             return [*wanted]
@@ -164,6 +164,9 @@ class Policy(abc.ABC):
 
     def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
         """Take in all the results (arm, metric, value) of one test."""
+        if len(results) == 1:
+            self.tell(*results[0])
+            return
         with _wrapping():
             for arm, metric, value in results:
                 record(self.setting, self.streams, arm, metric, value)
@@ -185,18 +188,27 @@ class Policy(abc.ABC):
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
 
+        The results of one test follow each other.
+
         Returns the decision after the last one, or None if it did not end a round. NaN means a test without a result.
         While any stream is untested, nothing is decided.
         """
         decision: list[tuple[int, int]] | Stop | None = None
         untested = self.untested
-        for (arm, metric), value, end in zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True):
+        rows = zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True)
+        together: list[tuple[int, int, float]] = []
+        for (arm, metric), value, end in rows:
             if value == value:
                 untested -= int(self.streams.counts[arm, metric] == 0)
-                self.tell(arm, metric, value)
+                together.append((arm, metric, value))
+            if self.setting.following[metric] < 0:
+                self.tell_together(together)
+                together = []
             decision = self.decide() if end and untested == 0 else None
             if isinstance(decision, Stop):
                 break
+        # The rest of a test may be in the next piece.
+        self.tell_together(together)
         return decision
 
     def propose_ahead(
@@ -368,7 +380,7 @@ class KernelPolicy(Policy):
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
         """What the kernel `propose` returned and put into the batch, as Python objects."""
         if size > 0:
-            return self._gathered([(arm, metric) for arm, metric in self._batch[:size].tolist()])
+            return self.tests_of([(arm, metric) for arm, metric in self._batch[:size].tolist()])
         answer = concluded(size)
         if answer == EMPTY:
             raise EmptyProposal(self.name)

@@ -71,11 +71,10 @@ def laws(problem: Problem, reference: Floats) -> list[Law]:
 
 
 def _following(problem: Problem) -> Ints:
-    """By part: the next part of its bundle, or -1. Parts with the same metric follow each other."""
+    """By part: the next part of its bundle, or -1."""
     following = np.full(len(problem.parts), -1)
     for bundle in problem.bundles:
-        first = {problem.parts[part].metric: part for part in reversed(bundle)}
-        chain = sorted(bundle, key=lambda part: (first[problem.parts[part].metric], part))
+        chain = problem.in_order(bundle)
         following[chain[:-1]] = chain[1:]
     return following
 

@@ -50,7 +50,8 @@ class Decider:
         return 0 if self._by_arrival else self.entered
 
     def enter(self, entries: Entries) -> None:
-        """Take in the outcomes that follow number `entered`, in order."""
+        """Take in the outcomes that follow number `entered`, in order: the results of a test after each other, as
+        `Results` spreads them."""
         self.entered = int((entries.arrivals if self._by_arrival else entries.ids)[-1])
         if self.stop is not None:
             return
@@ -60,8 +61,8 @@ class Decider:
             self._compile()
         self._check(entries)
         tests = np.column_stack((entries.arms, entries.metrics))
-        ends = np.ones_like(entries.ends) if self._by_arrival else entries.ends
-        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends))
+        ends = self.policy.setting.following[entries.metrics] < 0 if self._by_arrival else entries.ends
+        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends.astype(np.int8)))
 
     def _check(self, entries: Entries) -> None:
         """Compiled code would write out of bounds if a number were out of range."""
@@ -104,7 +105,8 @@ class Decider:
         Until every stream has a result, they are tests of the streams without one. Policies rely on that.
         """
         if self.policy.untested:
-            return [(arm, metric) for arm, metric in np.argwhere(self.policy.streams.counts == 0).tolist()]
+            streams = np.argwhere(self.policy.streams.counts == 0).tolist()
+            return self.policy.tests_of([(arm, metric) for arm, metric in streams])
         return self._next or []
 
     def rounds_ahead(
