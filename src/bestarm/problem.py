@@ -468,7 +468,12 @@ class Problem:
                         "must be one number here; only a forecast takes a range",
                     )
             rows.append(row)
-        return np.array(rows)
+        means = np.array(rows)
+        if self.items is not None and not self.repeats:
+            # Over so many items, a rate is a whole number of them.
+            rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
+            means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
+        return means
 
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
         """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""

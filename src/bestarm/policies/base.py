@@ -33,7 +33,9 @@ from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
+from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
+from bestarm.validation import InvalidInput
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -120,6 +122,18 @@ class Policy(abc.ABC):
         self.streams = new_streams(arms, metrics, most_kept(setting))
         self._seed = (seed, run)
 
+    @classmethod
+    def on_items(cls) -> type[Policy]:
+        """The policy to use where arms are measured on items. Raises `InvalidInput` if there is none."""
+        raise InvalidInput(
+            "policy", cls.name, "does not compare arms item by item; choose certify, or leave out items", ("certify",)
+        )
+
+    @classmethod
+    def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
+        """The setting in which this policy decides `problem`, with values relative to `reference`."""
+        return new_setting(problem, delta, bound, reference)
+
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
         """The tests to make next, or the answer. Asked twice, it must say the same."""
@@ -172,6 +186,12 @@ class Policy(abc.ABC):
                 record(self.setting, self.streams, arm, metric, value)
         for arm, metric, _ in results:
             self.update(arm, metric)
+
+    def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
+        """Take in results (arm, metric, value) that are only supposed, without deciding anything."""
+        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
+        values = np.array([value for _, _, value in results], np.float64)
+        self.advance(tests, values, np.zeros(len(results), np.int8))
 
     @property
     def untested(self) -> int:
