@@ -178,13 +178,13 @@ def specialized(function: F, suffix: str, **replaced: Callable[..., Any]) -> F:
 
     def visit(current: Any) -> Any:
         if current not in done:
+            # A name may also be that of an attribute, so that a kernel seems to call itself.
+            done[current] = current
             called = {
                 name: value for name in current.__code__.co_names if is_kernel(value := current.__globals__.get(name))
             }
             bindings = {name: replaced[name] if name in replaced else visit(value) for name, value in called.items()}
-            if all(bindings[name] is value for name, value in called.items()):
-                done[current] = current
-            else:
+            if any(bindings[name] is not value for name, value in called.items()):
                 copy = clone(current, bindings, f"{current.__qualname__}_{suffix}")
                 copy.__dict__.update(current.__dict__)
                 copy.__doc__ = current.__doc__

@@ -85,6 +85,7 @@ class CertifyOnItems(Certify):
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
+        self._places: int = setting.places
         self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
 
     @classmethod
@@ -109,7 +110,7 @@ class CertifyOnItems(Certify):
     def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
         """Suppose results on the next items of their streams, as far as there are any."""
         for arm, metric, value in results:
-            if self.streams.counts[arm, metric] < self.setting.places:
+            if self.streams.counts[arm, metric] < self._places:
                 self.tell(arm, metric, value)
 
     def compile(self) -> None:

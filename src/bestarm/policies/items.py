@@ -30,10 +30,11 @@ FIRST_ROOM = 64
 DIFFERENCE = 1
 """The metric of a stream of differences, which counts as a constraint: its threshold is minus the tolerance."""
 
-PairedSetting: Any = namedtuple("PairedSetting", (*Setting._fields, "differences", "places"))
+_tuple: Any = namedtuple
+PairedSetting = _tuple("PairedSetting", (*Setting._fields, "differences", "places"))
 """A `Setting`, with that of the differences and the number of places: how often an arm can be measured at most."""
 
-PairedStreams: Any = namedtuple("PairedStreams", (*Streams._fields, "values", "differences", "against"))
+PairedStreams = _tuple("PairedStreams", (*Streams._fields, "values", "differences", "against"))
 """`Streams`, with values [arm, metric, place], which are NaN where there is none; the differences between the leader
 and each arm, in the row after the arm's number; and, by arm, the leader that they are about."""
 
@@ -122,7 +123,8 @@ def worse_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
 @kernel
 def shown_lead_on_items(setting: Any, streams: Any, leader: int, arm: int, level: float, worse: float) -> float:
     """By how much, at least, the leader is better."""
-    return max(interval_end(lead_of(setting, streams, leader, arm), ABOVE, level), -setting.tolerance)
+    least: float = max(interval_end(lead_of(setting, streams, leader, arm), ABOVE, level), -setting.tolerance)
+    return least
 
 
 @kernel

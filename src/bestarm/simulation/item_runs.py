@@ -146,6 +146,6 @@ class ItemRuns:
         """Where a run starts."""
         assert issubclass(self._job.policy, KernelPolicy)
         shape = self._job.shape
-        streams = new_paired_streams(self._job.setting, *shape, room)
+        streams = new_paired_streams(self._job.setting, shape[0], shape[1], room)
         memory = self._job.policy.kernels.new_memory(*shape)
         return Bench(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(3))

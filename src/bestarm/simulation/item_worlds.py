@@ -150,7 +150,8 @@ def _normals(seed: int, run: int, purpose: int, shape: tuple[int, int]) -> Float
 def shifted(values: Floats, mean: float, low: float, high: float) -> Floats:
     """The values shifted, and cut off at the ends of their range, so that their mean is `mean`."""
     if not math.isfinite(high - low):
-        return values + (mean - values.mean())
+        moved: Floats = values + (mean - values.mean())
+        return moved
     least, most = low - values.max(), high - values.min()
     for _ in range(100):
         middle = 0.5 * (least + most)
@@ -158,4 +159,5 @@ def shifted(values: Floats, mean: float, low: float, high: float) -> Floats:
             least = middle
         else:
             most = middle
-    return np.clip(values + most, low, high)
+    within: Floats = np.clip(values + most, low, high)
+    return within

@@ -20,6 +20,7 @@ from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
+from bestarm.study.places import Places
 from bestarm.study.results import Results
 from bestarm.validation import InvalidInput
 
@@ -41,6 +42,7 @@ class Follower:
         self._timeline = Timeline(self.plan.costs)
         self._watch = Watch(self.plan)
         self._raw = RawValues(self.plan)
+        self._places = None if self.plan.items is None else Places(self.plan, self._record.seed)
 
     @property
     def name(self) -> str:
@@ -202,6 +204,8 @@ class Follower:
     def _enter(self, entries: Entries) -> None:
         results = self._results.of(entries)
         self._decider.enter(results)
+        if self._places is not None:
+            self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         self._watch.extend(results.ids, results.arms, results.metrics, results.values, results.holders.tolist())
         self._raw.extend(results.arms, results.metrics, results.values)
@@ -230,25 +234,29 @@ class Follower:
                 self._enter(entries)
             if self._is_done:
                 return []
-            out = [(test.arm, test.metric) for test in self._storage.pending(self._record.key)]
+            pending = self._storage.pending(self._record.key)
             late = self._recorded_late()
+        out = [(test.arm, test.metric) for test in pending]
         waiting = [result for part in late for result in self._results.of_tests(part)]
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
+        if self._places is not None:
+            places = [((test.arm, test.metric), test.item) for test in pending]
+            rounds = self._places.planned(rounds, self._places.taken(places, late))
         return self._within_budget(rounds, [*out, *_tests(late)])
 
     def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
         """The rounds, cut where the budget ends, counting what has entered and what is out."""
         tests, cost = self._decider.policy.spent
         tests, cost = tests + len(issued), cost + sum(self.plan.costs[metric] for _, metric in issued)
-        kept: list[list[tuple[int, int]]] = []
+        kept: list[list[tuple[int, int] | tuple[int, int, int]]] = []
         for tests_of_round in rounds:
             kept.append([])
-            for arm, metric in tests_of_round:
+            for test in tests_of_round:
                 if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
                     break
-                kept[-1].append((arm, metric))
+                kept[-1].append(test)
                 tests += 1
-                cost += self.plan.costs[metric]
+                cost += self.plan.costs[test[1]]
         return [part for part in kept if part]
 
 
