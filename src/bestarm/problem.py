@@ -392,6 +392,11 @@ class Problem:
             found.setdefault(group.get(part.metric, part.metric), []).append(k)
         return tuple(map(tuple, found.values()))
 
+    def in_order(self, bundle: tuple[int, ...]) -> list[int]:
+        """The parts of a bundle in the order in which their results enter: those with the same metric side by side."""
+        first = {self.parts[part].metric: part for part in reversed(bundle)}
+        return sorted(bundle, key=lambda part: (first[self.parts[part].metric], part))
+
     @functools.cached_property
     def leads(self) -> tuple[int, ...]:
         """By part: the first part of its bundle."""
@@ -463,7 +468,12 @@ class Problem:
                         "must be one number here; only a forecast takes a range",
                     )
             rows.append(row)
-        return np.array(rows)
+        means = np.array(rows)
+        if self.items is not None and not self.repeats:
+            # Over so many items, a rate is a whole number of them.
+            rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
+            means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
+        return means
 
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
         """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""

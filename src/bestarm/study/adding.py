@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from bestarm.items import ItemOrder
 from bestarm.plan import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.names import Numbering
-from bestarm.study.places import Places, check_item, item_name
+from bestarm.study.placing import Placing, check_item, item_name
 from bestarm.study.values import Result, Values, check_result
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
@@ -23,7 +22,9 @@ GivenResult = (
 """Arm, metric and value; or arm and values by metric, of one test that yields several. And the item, if there are any.
 """
 
-_FORMS = "must be (arm, metric, value), or (arm, {metric: value, …}) for a test of several metrics; then the item, if any"
+_FORMS = (
+    "must be (arm, metric, value), or (arm, {metric: value, …}) for a test of several metrics; then the item, if any"
+)
 
 
 class Row(NamedTuple):
@@ -35,12 +36,12 @@ class Row(NamedTuple):
     item: str | None
 
 
-def read_rows(plan: Plan, numbering: Numbering, order: ItemOrder | None, results: Iterable[GivenResult]) -> list[Row]:
+def read_rows(plan: Plan, numbering: Numbering, results: Iterable[GivenResult]) -> list[Row]:
     """The results, each one checked."""
     rows = []
     for result in results:
         arm, metric, values, item = _fields(result)
-        check_item(order, item)
+        check_item(plan.items is not None, item)
         where = numbering.arm(arm)
         lead = _lead(numbering, metric, values)
         checked = check_result(plan, lead, values)
@@ -68,14 +69,14 @@ def _lead(numbering: Numbering, metric: str | None, values: object) -> int:
     return numbering.measured_with(values)
 
 
-def placed(rows: Iterable[Row], open_places: Callable[[], Places] | None) -> Columns:
+def placed(rows: Iterable[Row], placing: Placing | None) -> Columns:
     """The results as a storage takes them. In a study with items each gets its place in their order."""
     rows, columns = list(rows), Columns()
-    if open_places is None:
+    if placing is None:
         for row in rows:
             columns.append(row.arm, row.lead, row.values[0], row.values[1:])
         return columns
-    found = open_places().assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows])
+    found = placing.assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows])
     for row, place in zip(rows, found, strict=True):
         if isinstance(place, InvalidInput):
             raise place

@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
 
-from bestarm.items import ItemOrder
 from bestarm.measurements import name_of
 from bestarm.plan import Plan
 from bestarm.texts import quoted
@@ -48,11 +47,6 @@ class Test:
     def is_same(self, other: Test) -> bool:
         """Whether it is the test that somebody means. Those who know of no items do not name them."""
         return (self.arm, self.metric) == (other.arm, other.metric) and other.item in (None, self.item)
-
-
-def item_order(plan: Plan, seed: int) -> ItemOrder | None:
-    """In which order the arms of a study meet its items, if it has any."""
-    return None if plan.items is None else ItemOrder(plan.items, plan.repeats, seed)
 
 
 def number_of(test: Test | int) -> int:

@@ -1,109 +1,76 @@
-"""On which items arms have been measured, and where in the order of items a result given by its item belongs.
-
-Each place of the order is measured once per arm and test. Of a set without repeats the item says which place it is.
-With repeats an item comes again and again. Results must then be of the items that come next in the order, since whoever
-could choose among items could choose the answer.
-"""
+"""Which items an arm is measured on next: the first places of the order that no test of it has."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Sequence
-
-import numpy as np
+from collections.abc import Iterable
 
 from bestarm.items import ItemOrder
 from bestarm.plan import Plan
-from bestarm.storage.base import Storage
-from bestarm.texts import quoted
-from bestarm.validation import UNSTATED, InvalidInput
+from bestarm.storage.base import Entries, Rounds
 
-Stream = tuple[int, int]
-"""An arm and a test of it, by number."""
+Test = tuple[int, int]
+"""Arm and metric."""
 
 
-def item_name(item: object) -> str:
-    """The name of an item, which may be given as its number."""
-    if isinstance(item, int) and not isinstance(item, bool):
-        return str(item)
-    if not isinstance(item, str):
-        raise InvalidInput("item", item, "must be the name or the number of an item", shown=quoted(item))
-    return item
+class Taken:
+    """The places that the tests of one arm and metric have. Nearly always they are the first ones."""
 
+    def __init__(self) -> None:
+        self.first_free = 0
+        self._beyond: set[int] = set()
 
-def check_item(order: ItemOrder | None, item: object) -> None:
-    """Complain of an item where there are none, and of none where results are of items."""
-    if order is None and item is not None:
-        raise InvalidInput("item", item, "this study has no items", shown=quoted(item))
-    if order is not None and item is None:
-        raise InvalidInput("item", UNSTATED, "is missing; results of this study are of an item each")
+    def add(self, place: int) -> None:
+        if place >= self.first_free:
+            self._beyond.add(place)
+            while self.first_free in self._beyond:
+                self._beyond.remove(self.first_free)
+                self.first_free += 1
 
+    def __contains__(self, place: int) -> bool:
+        return place < self.first_free or place in self._beyond
 
-def taken_places(storage: Storage, key: int) -> dict[Stream, set[int]]:
-    """By arm and test: the places that have been measured, or are out. A test that was given up leaves its place."""
-    taken: dict[Stream, set[int]] = {}
-    with storage.snapshot():
-        for part in storage.entries(key, 0, gaps=True):
-            if not part.items.size:
-                continue
-            kept = (part.items >= 0) & ~np.isnan(part.values)
-            columns = (column[kept].tolist() for column in (part.arms, part.metrics, part.items))
-            for arm, metric, place in zip(*columns, strict=True):
-                taken.setdefault((arm, metric), set()).add(place)
-        for row in storage.pending(key):
-            if row.item is not None:
-                taken.setdefault((row.arm, row.metric), set()).add(row.item)
-    return taken
+    def copy(self) -> Taken:
+        other = Taken()
+        other.first_free, other._beyond = self.first_free, set(self._beyond)
+        return other
 
 
 class Places:
-    """The places of a study's order of items, as results are put in."""
+    """The places of all tests of a study that have entered. A test that ended without a result leaves its place."""
 
-    def __init__(self, plan: Plan, order: ItemOrder, taken: dict[Stream, set[int]]) -> None:
-        self._plan = plan
-        self._order = order
-        self._taken = taken
+    def __init__(self, plan: Plan, seed: int) -> None:
+        assert plan.items is not None
+        self.order = ItemOrder(plan.items, plan.repeats, seed)
+        self._taken: dict[Test, Taken] = {}
 
-    def assign(
-        self, streams: Sequence[Stream], items: Sequence[str], skipped: Counter[Stream] | None = None
-    ) -> list[int | InvalidInput]:
-        """The place of each result, or what is wrong with it. `skipped` counts tests among them without a result."""
-        next_ones: dict[Stream, list[int]] = {}
-        if self._order.repeats:
-            counts = Counter(streams) + (skipped or Counter())
-            next_ones = {stream: self._next(stream, count) for stream, count in counts.items()}
-        found: list[int | InvalidInput] = []
-        for stream, item in zip(streams, items, strict=True):
-            try:
-                place = self._place(stream, item, next_ones.get(stream, []))
-            except InvalidInput as error:
-                found.append(error)
-                continue
-            self._taken.setdefault(stream, set()).add(place)
-            found.append(place)
+    def enter(self, entries: Entries) -> None:
+        """Take in tests with their outcomes."""
+        for test, place in _measured(entries):
+            self._taken.setdefault(test, Taken()).add(place)
+
+    def taken(self, out: Iterable[tuple[Test, int | None]], late: Iterable[Entries]) -> dict[Test, Taken]:
+        """The places that are measured or being measured, where `out` are tests without a result, and `late` have one
+        that has not entered."""
+        found = {test: taken.copy() for test, taken in self._taken.items()}
+        for test, place in [*out, *(pair for part in late for pair in _measured(part))]:
+            if place is not None:
+                found.setdefault(test, Taken()).add(place)
         return found
 
-    def _next(self, stream: Stream, count: int) -> list[int]:
-        """The next places of a stream."""
-        taken = self._taken.get(stream, set())
-        return list(itertools.islice((place for place in itertools.count() if place not in taken), count))
+    def planned(self, rounds: Rounds, taken: dict[Test, Taken]) -> Rounds:
+        """The same rounds, each test with its place. Where all items are taken, there is nothing more to measure."""
+        placed: list[list[tuple[int, int] | tuple[int, int, int]]] = []
+        for tests in rounds:
+            placed.append([])
+            for arm, metric, *_ in tests:
+                of_test = taken.setdefault((arm, metric), Taken())
+                if self.order.places is None or of_test.first_free < self.order.places:
+                    placed[-1].append((arm, metric, of_test.first_free))
+                    of_test.add(of_test.first_free)
+        return [tests for tests in placed if tests]
 
-    def _place(self, stream: Stream, item: str, next_ones: list[int]) -> int:
-        what = f"{self._plan.test_names[stream[1]]!r} of {self._plan.arm_names[stream[0]]!r}"
-        self._order.number(item)
-        if not self._order.repeats:
-            place = self._order.place(item)
-            if place in self._taken.get(stream, ()):
-                raise InvalidInput("item", item, f"{what} has been measured on it already, or is being measured")
-            return place
-        for k, place in enumerate(next_ones):
-            if self._order.name(place) == item:
-                del next_ones[k]
-                return place
-        if not next_ones:
-            raise InvalidInput("item", item, f"is not next for {what}")
-        coming = self._order.name(next_ones[0])
-        raise InvalidInput(
-            "item", item, f"is not next for {what}: items come in the study's own order, and the next is {coming!r}"
-        )
+
+def _measured(entries: Entries) -> list[tuple[Test, int]]:
+    """The tests that have a result, and their places."""
+    columns = (entries.arms.tolist(), entries.metrics.tolist(), entries.items.tolist(), entries.values.tolist())
+    return [((arm, metric), place) for arm, metric, place, value in zip(*columns, strict=True) if value == value]

@@ -11,7 +11,7 @@ from typing import Any
 from bestarm.analysis.notebook import html_view
 from bestarm.plan import Plan
 from bestarm.problem import Problem
-from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord
+from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
@@ -33,7 +33,6 @@ from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
-from bestarm.study.places import Places, taken_places
 from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
 from bestarm.validation import InvalidInput, NotFound
 
@@ -192,17 +191,20 @@ class Study(Follower):
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none."""
-        results, checked = list(results), []
+        results = list(results)
+        checked: list[Telling] = []
         self._recall([number_of(test) for test, _ in results])
         for test, value in results:
             issued = self._issued(test)
-            checked.append((issued.id, *check_result(self.plan, issued.metric, value)))
+            values = check_result(self.plan, issued.metric, value)
+            row: tuple[int, float, *tuple[float, ...]] = (issued.id, values[0], *values[1:])
+            checked.append(row)
         with _repeatable():
             try:
                 refused = self._storage.tell_many(self._record.key, checked, self.holder)
             except HandedOn as error:
                 raise self._handed_on(error) from None
-        self._let_go(test for test, *_ in checked)
+        self._let_go(row[0] for row in checked)
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
@@ -226,13 +228,8 @@ class Study(Follower):
         The same results under the same `key` are recorded once, and a repeat returns the same ids. Without a key, one
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
-        rows = read_rows(self.plan, self._numbering, self._order, results)
-        return list(self._add(placed(rows, self._places if self._order else None), source, ends, key))
-
-    def _places(self) -> Places:
-        """Where results may be put in the order of items."""
-        assert self._order is not None
-        return Places(self.plan, self._order, taken_places(self._storage, self._record.key))
+        rows = read_rows(self.plan, self._numbering, results)
+        return list(self._add(placed(rows, self._placing()), source, ends, key))
 
     def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
         """As `add`, for results by number that have been checked."""
@@ -338,6 +335,7 @@ class Study(Follower):
         return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:
+        """The number of a metric; of a test that yields several, that of the first."""
         return self._numbering.metric(name)
 
     # ------------------------------------------------------------------------------------------------ inside
