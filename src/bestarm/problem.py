@@ -344,6 +344,8 @@ class Problem:
                     listed = ", ".join(map(repr, parts))
                     raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", parts)
                 part = parts[metric]
+                if metric != part.metric and not part.noise.is_share:
+                    raise InvalidInput(field, mean, f"is the mean of {part.metric!r}; state it there")
                 low, high = part.noise.range
                 if not low <= ends[0] <= ends[1] <= high:
                     what = "the range of its values"
@@ -453,6 +455,12 @@ class Problem:
         if missing:
             raise lacks_means(index, arm, missing, needed)
         return [mean for mean in found if mean is not None]
+
+    def by_part(self, means: Iterable[float]) -> dict[str, float]:
+        """Means by part as an arm states them. A part that shares its metric with an earlier one shares the mean, too,
+        unless a share counts."""
+        rows = zip(self.metrics, self.parts, means, strict=True)
+        return {label: mean for label, part, mean in rows if label == part.metric or part.noise.is_share}
 
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
