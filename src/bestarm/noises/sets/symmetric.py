@@ -5,7 +5,7 @@ If the mean of the M values is c and the first t - 1 add up to S, the next is no
     c_t = (M c - S) / (M - t + 1).
 
 So z = w (x - c_t) is symmetric, whatever the weight w that is known before x, and all of
-`bestarm.noises.self_normalized` holds for it. With y = x + S / (M - t + 1) and h = M / (M - t + 1) it is w y - w h c, so
+`bestarm.noises.self_normalized` holds for it. With y = x + S / (M - t + 1) and h = M / (M - t + 1) it is w y - w h c;
 a stream keeps the same sums, with w y for w x and w h for w. And x > c_t if c < y / h: these numbers take the place of
 the values in the bets on signs.
 """
@@ -55,7 +55,7 @@ _ROUNDED = KEPT
 """Where a stream keeps what its sum has rounded."""
 
 _LAST = 3.0
-"""Late items tell more, in proportion to h, and get more weight; but not the last ones, which would outweigh all others:
+"""Late items tell more, in proportion to h, and get more weight; but not the last ones, which would outweigh others:
 with k items left, the weight is at most the square root of k / 3. Of all that was tried this needs the fewest tests."""
 
 
