@@ -149,7 +149,8 @@ def long_record(folder: Path) -> tuple[float, float]:
         # Into the table at one go: a million tells are not what is measured here.
         with sqlite3.connect(folder / "long.db") as connection:
             connection.executemany(
-                "INSERT INTO bestarm_outcomes VALUES (?, ?, 0, ?, NULL, 'benchmark', 0)",
+                "INSERT INTO bestarm_outcomes (study, test, correction, value, holder, told) "
+                "VALUES (?, ?, 0, ?, 'benchmark', 0)",
                 [(key, test.id, value) for test, value in zip(tests, values, strict=True)],
             )
     ba.Study.open("long", storage=folder / "long.db").status()  # compiles, or loads what was compiled earlier

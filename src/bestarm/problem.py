@@ -344,6 +344,8 @@ class Problem:
                     listed = ", ".join(map(repr, parts))
                     raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", parts)
                 part = parts[metric]
+                if metric != part.metric and not part.noise.is_share:
+                    raise InvalidInput(field, mean, f"is the mean of {part.metric!r}; state it there")
                 low, high = part.noise.range
                 if not low <= ends[0] <= ends[1] <= high:
                     what = "the range of its values"
@@ -391,6 +393,11 @@ class Problem:
         for k, part in enumerate(self.parts):
             found.setdefault(group.get(part.metric, part.metric), []).append(k)
         return tuple(map(tuple, found.values()))
+
+    def in_order(self, bundle: tuple[int, ...]) -> list[int]:
+        """The parts of a bundle in the order in which their results enter: those with the same metric side by side."""
+        first = {self.parts[part].metric: part for part in reversed(bundle)}
+        return sorted(bundle, key=lambda part: (first[self.parts[part].metric], part))
 
     @functools.cached_property
     def leads(self) -> tuple[int, ...]:
@@ -449,6 +456,12 @@ class Problem:
             raise lacks_means(index, arm, missing, needed)
         return [mean for mean in found if mean is not None]
 
+    def by_part(self, means: Iterable[float]) -> dict[str, float]:
+        """Means by part as an arm states them. A part that shares its metric with an earlier one shares the mean, too,
+        unless a share counts."""
+        rows = zip(self.metrics, self.parts, means, strict=True)
+        return {label: mean for label, part, mean in rows if label == part.metric or part.noise.is_share}
+
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
         rows = []
@@ -463,7 +476,12 @@ class Problem:
                         "must be one number here; only a forecast takes a range",
                     )
             rows.append(row)
-        return np.array(rows)
+        means = np.array(rows)
+        if self.items is not None and not self.repeats:
+            # Over so many items, a rate is a whole number of them.
+            rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
+            means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
+        return means
 
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
         """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""

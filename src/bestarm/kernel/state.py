@@ -103,12 +103,11 @@ def new_streams(arms: int, metrics: int, kept: int = 0) -> Streams:
 @kernel
 def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
     """Add one observation to its stream's count and sum."""
-    counts, means, sums, _ = streams
-    n = counts[arm, metric] + 1
-    total = sums[arm, metric] + value
-    counts[arm, metric] = n
-    sums[arm, metric] = total
-    means[arm, metric] = total / n
+    n = streams.counts[arm, metric] + 1
+    total = streams.sums[arm, metric] + value
+    streams.counts[arm, metric] = n
+    streams.sums[arm, metric] = total
+    streams.means[arm, metric] = total / n
 
 
 @kernel

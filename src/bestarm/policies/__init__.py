@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bestarm.plugins import Plugin, Registry
 from bestarm.policies.base import Policy
+from bestarm.problem import Problem
 from bestarm.validation import InvalidInput
 
 _registry: Registry[Policy] = Registry(__name__, Policy, "bestarm.Policy")
@@ -18,6 +19,12 @@ def policy_plugins() -> dict[str, Plugin]:
 def all_policies() -> dict[str, type[Policy]]:
     """Every policy that can be chosen by name. Broken plug-ins are left out; `policy_plugins` has them."""
     return _registry.all()
+
+
+def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
+    """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
+    found = find_policy(policy)
+    return found if problem.items is None else found.on_items()
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

@@ -39,24 +39,33 @@ def advance(
 
     An empty batch, which would look the same, is returned as the conclusion `EMPTY`.
 
-    Row k of `tests` is (arm, metric). A value of NaN means that the test ended without a result. While `untested[0]`,
-    the number of streams without a result, is not 0, nothing is decided: policies rely on every stream having been
-    tested. Without any results, the policy just decides.
+    Row k of `tests` is (arm, metric) of a result; those of one test follow each other. A value of NaN means that the
+    test ended without a result. While `untested[0]`, the number of streams without a result, is not 0, nothing is
+    decided: policies rely on every stream having been tested. Without any results, the policy just decides.
     """
     if values.shape[0] == 0:
         size = propose(setting, streams, memory, batch)
         return size if size != 0 else conclude(EMPTY)
     size = UNDECIDED
-    for k in range(values.shape[0]):
-        arm = tests[k, 0]
+    first = 0
+    while first < values.shape[0]:
+        # The results of one test follow each other, and enter together.
+        k = first
         metric = tests[k, 1]
-        if values[k] == values[k]:
-            if streams.counts[arm, metric] == 0:
-                untested[0] -= 1
-            record(setting, streams, arm, metric, values[k])
-            update(setting, streams, memory, arm, metric)
+        while k < values.shape[0] and metric >= 0:
+            arm = tests[k, 0]
+            if values[k] == values[k]:
+                if streams.counts[arm, metric] == 0:
+                    untested[0] -= 1
+                record(setting, streams, arm, metric, values[k])
+            metric = setting.following[metric]
+            k += 1
+        for row in range(first, k):
+            if values[row] == values[row]:
+                update(setting, streams, memory, tests[row, 0], tests[row, 1])
+        first = k
         size = UNDECIDED
-        if ends[k] and untested[0] == 0:
+        if ends[k - 1] and untested[0] == 0:
             size = propose(setting, streams, memory, batch)
             if size <= 0:
                 return size if size < 0 else conclude(EMPTY)

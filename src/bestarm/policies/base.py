@@ -33,7 +33,9 @@ from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
+from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
+from bestarm.validation import InvalidInput
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -120,6 +122,18 @@ class Policy(abc.ABC):
         self.streams = new_streams(arms, metrics, most_kept(setting))
         self._seed = (seed, run)
 
+    @classmethod
+    def on_items(cls) -> type[Policy]:
+        """The policy to use where arms are measured on items. Raises `InvalidInput` if there is none."""
+        raise InvalidInput(
+            "policy", cls.name, "does not compare arms item by item; choose certify, or leave out items", ("certify",)
+        )
+
+    @classmethod
+    def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
+        """The setting in which this policy decides `problem`, with values relative to `reference`."""
+        return new_setting(problem, delta, bound, reference)
+
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
         """The tests to make next, or the answer. Asked twice, it must say the same."""
@@ -134,9 +148,9 @@ class Policy(abc.ABC):
             return decision
         if not decision:
             raise EmptyProposal(self.name)
-        return self._gathered(decision)
+        return self.tests_of(decision)
 
-    def _gathered(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    def tests_of(self, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         """The tests that tell what is wanted."""
         if not self.setting.is_bundled:
             return [*wanted]
@@ -164,11 +178,20 @@ class Policy(abc.ABC):
 
     def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
         """Take in all the results (arm, metric, value) of one test."""
+        if len(results) == 1:
+            self.tell(*results[0])
+            return
         with _wrapping():
             for arm, metric, value in results:
                 record(self.setting, self.streams, arm, metric, value)
         for arm, metric, _ in results:
             self.update(arm, metric)
+
+    def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
+        """Take in results (arm, metric, value) that are only supposed, without deciding anything."""
+        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
+        values = np.array([value for _, _, value in results], np.float64)
+        self.advance(tests, values, np.zeros(len(results), np.int8))
 
     @property
     def untested(self) -> int:
@@ -185,18 +208,27 @@ class Policy(abc.ABC):
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         """Take in recorded results [arm, metric] in order, deciding where a round ends, until the policy stops.
 
+        The results of one test follow each other.
+
         Returns the decision after the last one, or None if it did not end a round. NaN means a test without a result.
         While any stream is untested, nothing is decided.
         """
         decision: list[tuple[int, int]] | Stop | None = None
         untested = self.untested
-        for (arm, metric), value, end in zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True):
+        rows = zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True)
+        together: list[tuple[int, int, float]] = []
+        for (arm, metric), value, end in rows:
             if value == value:
                 untested -= int(self.streams.counts[arm, metric] == 0)
-                self.tell(arm, metric, value)
+                together.append((arm, metric, value))
+            if self.setting.following[metric] < 0:
+                self.tell_together(together)
+                together = []
             decision = self.decide() if end and untested == 0 else None
             if isinstance(decision, Stop):
                 break
+        # The rest of a test may be in the next piece.
+        self.tell_together(together)
         return decision
 
     def propose_ahead(
@@ -368,7 +400,7 @@ class KernelPolicy(Policy):
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
         """What the kernel `propose` returned and put into the batch, as Python objects."""
         if size > 0:
-            return self._gathered([(arm, metric) for arm, metric in self._batch[:size].tolist()])
+            return self.tests_of([(arm, metric) for arm, metric in self._batch[:size].tolist()])
         answer = concluded(size)
         if answer == EMPTY:
             raise EmptyProposal(self.name)

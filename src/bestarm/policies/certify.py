@@ -31,7 +31,7 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import BELOW, stream_of
 from bestarm.noises.dispatch import ceiling, scatter
 from bestarm.plan import Plan
-from bestarm.policies.base import KernelPolicy, Kernels, Stop
+from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
 from bestarm.policies.confidence import (
     Closed,
     Intervals,
@@ -42,6 +42,7 @@ from bestarm.policies.confidence import (
     lower_end_of,
     new_intervals,
     upper_end_of,
+    weigh,
 )
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.looking_ahead import rounds_ahead
@@ -200,6 +201,25 @@ def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
 
 
 @kernel
+def drawn_lead(setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int) -> float:
+    """A posterior draw of how far the leader's performance lies above the arm's, in standard deviations of a result."""
+    noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
+    root = setting.inverse_root[slot(streams.counts[arm, 0])]
+    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * root
+    lead: float = (drawn_leader + setting.tolerance - drawn) / noise
+    return lead
+
+
+@kernel
+def share_of_gain(streams: Streams, leader: int, arm: int) -> float:
+    """How much of what is learned about the lead comes from testing the arm, not the leader: the gain of evidence per
+    test is as the square of this share, or of the rest."""
+    n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
+    share: float = n_leader / (n + n_leader)
+    return share
+
+
+@kernel
 def stream_to_test(
     setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
 ) -> int:
@@ -219,17 +239,15 @@ def stream_to_test(
                 chosen = metric
     if leader == NOBODY:
         return chosen
-    noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
+    lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
-    drawn = streams.means[arm, 0] + noise * normal(memory.generator, memory.ziggurat) * setting.inverse_root[slot(n)]
-    lead = (drawn_leader + setting.tolerance - drawn) / noise
     if chosen > 0:
         # The largest of many draws is too optimistic: use the mean instead, shrunk toward the threshold.
         tests = streams.counts[arm, chosen]
         excess = max(excess_of(setting, streams, arm, chosen), 0.0) * tests / (tests + SHRINKAGE)
         promise = excess * excess * setting.inverse_cost[chosen]
     if lead > 0.0:
-        share = n_leader / (n + n_leader)
+        share = share_of_gain(streams, leader, arm)
         if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
             # One test of the arm tells of both.
             both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
@@ -329,6 +347,14 @@ class Certify(KernelPolicy):
     name = "certify"
     remark = "recommended"
     kernels = Kernels(new_memory, update, propose, start, large=True)
+    weigh = staticmethod(weigh)
+    survey = staticmethod(survey)
+
+    @classmethod
+    def on_items(cls) -> type[Policy]:
+        from bestarm.policies.certify_on_items import CertifyOnItems
+
+        return CertifyOnItems
 
     @functools.cached_property
     def intervals(self) -> Intervals:
@@ -358,7 +384,7 @@ class Certify(KernelPolicy):
             return super().present_answer()
         memory, leader = self.memory, self.leader
         closed = Closed(memory.certified, memory.rejected, memory.beaten)
-        sure = confidence_of(evidence_for(self.setting, self.streams, closed, leader))
+        sure = confidence_of(evidence_for(self.setting, self.streams, closed, leader, type(self).weigh))
         return PresentAnswer(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
 
     @classmethod
@@ -379,7 +405,7 @@ class Certify(KernelPolicy):
         memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
-        for_size(survey, streams)(self.setting, streams, *arguments)
+        for_size(type(self).survey, streams)(self.setting, streams, *arguments)
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),

@@ -93,12 +93,18 @@ def violation(setting: Setting, streams: Streams, arm: int) -> float:
 
 
 @kernel
+def worse_evidence(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    """Log-evidence that the leader performs better than the arm."""
+    if streams.counts[arm, 0] == 0:
+        return -math.inf
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+    return pair_evidence(ahead, behind, setting.tolerance)
+
+
+@kernel
 def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
     """Log-evidence that the arm is infeasible or worse than the leader; `infeasible` is that for the first alone."""
-    worse = -math.inf
-    if streams.counts[arm, 0] > 0:
-        ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-        worse = pair_evidence(ahead, behind, setting.tolerance)
+    worse = worse_evidence(setting, streams, leader, arm)
     return rival_evidence(setting, infeasible, apart_evidence(setting, streams, arm, infeasible), worse)
 
 
@@ -142,7 +148,9 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     return least
 
 
-def evidence_for(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
+def evidence_for(
+    setting: Setting, streams: Streams, closed: Closed, leader: int, weigh: Callable[..., float] = weigh
+) -> float:
     """`weigh`, compiled if there is much to weigh."""
     return float(for_size(weigh, streams)(setting, streams, closed, leader))
 

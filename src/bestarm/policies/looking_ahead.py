@@ -24,7 +24,7 @@ def rounds_ahead(
     imagined = copy.copy(policy)
     imagined.streams, imagined.memory = _copied(policy.streams), _copied(policy.memory)
     imagined._batch = policy._batch.copy()
-    _imagine(imagined, waiting)
+    imagined.imagine(waiting)
     if imagined.untested:
         # There is nothing to plan with yet: test each stream once more.
         leads = np.unique(policy.setting.lead).tolist()
@@ -33,7 +33,7 @@ def rounds_ahead(
     now = imagined.propose()
     if isinstance(now, Stop):
         return []
-    _imagine(imagined, _at_their_means(imagined, pending))
+    imagined.imagine(_at_their_means(imagined, pending))
     rounds: list[list[tuple[int, int]]] = []
     while sum(map(len, rounds)) < count:
         proposal = imagined.propose() if pending or rounds else now
@@ -41,19 +41,13 @@ def rounds_ahead(
             # The outstanding results would settle everything. Further tests go where they are most useful now.
             proposal = now
         rounds.append(proposal)
-        _imagine(imagined, _at_their_means(imagined, proposal))
+        imagined.imagine(_at_their_means(imagined, proposal))
     return rounds
 
 
 def _at_their_means(policy: KernelPolicy, tests: Sequence[tuple[int, int]]) -> list[Result]:
     """What the tests would give if each result came out at its stream's mean."""
     return [(arm, part, policy.mean(arm, part)) for test in tests for arm, part in policy.results_of(*test)]
-
-
-def _imagine(policy: KernelPolicy, results: Sequence[Result]) -> None:
-    tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
-    values = np.array([value for _, _, value in results], np.float64)
-    policy.advance(tests, values, np.zeros(len(results), np.int8))
 
 
 def _copied(memory: Any) -> Any:

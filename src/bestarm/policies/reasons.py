@@ -12,7 +12,7 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
 from bestarm.noises.dispatch import evidence_and_slope
-from bestarm.policies.confidence import Intervals, refresh_intervals, violation
+from bestarm.policies.confidence import Intervals, refresh_intervals, violation, worse_evidence
 
 
 class Reasons(NamedTuple):
@@ -102,6 +102,13 @@ def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, ev
 
 
 @kernel
+def shown_lead(setting: Setting, streams: Streams, leader: int, arm: int, level: float, worse: float) -> float:
+    """By how much, at least, the leader is better than the arm. `worse` is the evidence that it is better at all."""
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+    return least_lead(ahead, behind, setting.tolerance, level, worse)
+
+
+@kernel
 def survey(
     setting: Setting,
     streams: Streams,
@@ -123,11 +130,10 @@ def survey(
                     reasons.worst[arm] = metric
             reasons.evidence[arm] = violation(setting, streams, arm)
         elif leader != NOBODY and beaten[arm] == leader:
-            ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-            level, tolerance = setting.level[leader], setting.tolerance
-            worse = pair_evidence(ahead, behind, tolerance)
+            level = setting.level[leader]
+            worse = worse_evidence(setting, streams, leader, arm)
             if suffices(worse, level):
-                reasons.lead[arm] = least_lead(ahead, behind, tolerance, level, worse)
+                reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level, worse)
             else:
                 infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan

@@ -9,9 +9,10 @@ import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
+from bestarm.items import count_of
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noises.base import Law
+from bestarm.noises.base import Law, NoiseModel
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
 from bestarm.problem import Constraint, Problem
@@ -66,18 +67,24 @@ def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
 
 def laws(problem: Problem, reference: Floats) -> list[Law]:
     """The noise of every metric in normal form."""
-    rows = zip(problem.noises, problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
+    rows = zip(noises_of(problem), problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
     return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
 
 
 def _following(problem: Problem) -> Ints:
-    """By part: the next part of its bundle, or -1. Parts with the same metric follow each other."""
+    """By part: the next part of its bundle, or -1."""
     following = np.full(len(problem.parts), -1)
     for bundle in problem.bundles:
-        first = {problem.parts[part].metric: part for part in reversed(bundle)}
-        chain = sorted(bundle, key=lambda part: (first[problem.parts[part].metric], part))
+        chain = problem.in_order(bundle)
         following[chain[:-1]] = chain[1:]
     return following
+
+
+def noises_of(problem: Problem) -> list[NoiseModel]:
+    """By part: the noise whose evidence decides. Of a set of items, each measured once, it is another one."""
+    if problem.items is None or problem.repeats:
+        return [*problem.noises]
+    return [noise.of_set(count_of(problem.items)) for noise in problem.noises]
 
 
 def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -115,7 +122,7 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
         lead=leads,
         following=_following(problem),
         is_bundled=int(not first.all()),
-        kind=np.array([kind_of(type(noise)) for noise in problem.noises]),
+        kind=np.array([kind_of(type(noise)) for noise in noises_of(problem)]),
         low=np.array([law.low for law in noises]),
         high=np.array([law.high for law in noises]),
         width=np.array([law.width for law in noises]),

@@ -37,10 +37,12 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept, record
 from bestarm.plan import Plan
+from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
-from bestarm.policies.setting import new_setting, true_references
+from bestarm.policies.setting import true_references
 from bestarm.problem import Problem
+from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.nature import draw_batch, draw_part, new_nature
 
 
@@ -181,7 +183,7 @@ class Job:
 
     @functools.cached_property
     def setting(self) -> Setting:
-        return new_setting(self.problem, self.delta, self.bound, true_references(self.problem))
+        return self.policy.new_setting(self.problem, self.delta, self.bound, true_references(self.problem))
 
     @functools.cached_property
     def nature(self) -> Nature:
@@ -192,7 +194,7 @@ class Job:
         """The job of a plan, within its budget. Raises errors about the plan here, not in a worker."""
         job = cls(
             problem=plan,
-            policy=policy,
+            policy=policy_for(plan, policy),
             delta=plan.delta,
             bound=plan.bound,
             seed=seed,
@@ -280,8 +282,16 @@ class Job:
         (streams, memory), block = in_one_block(state)
         return in_workspace(streams, memory, block)
 
+    @functools.cached_property
+    def _on_items(self) -> ItemRuns:
+        return ItemRuns(self)
+
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
         assert issubclass(self.policy, KernelPolicy)
+        if self.problem.items is not None:
+            outcomes = self._new_outcomes(runs)
+            self._on_items.simulate(outcomes, first_run, _GO if stop is None else stop, trace or _NO_TRACE)
+            return outcomes
         loop = compiled(
             simulate_runs,
             self.policy.name.replace("-", "_"),
@@ -305,6 +315,11 @@ class Job:
         return outcomes
 
     def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
+        if self.problem.items is not None:
+            outcomes = self._new_outcomes(runs)
+            given = _GO if stop is None else stop
+            self._on_items.simulate(outcomes, first_run, given, trace or _NO_TRACE, is_compiled=False)
+            return outcomes
         seed = compiled(seed_generator)
         outcomes = self._new_outcomes(runs)
         generator = np.zeros(4, np.uint64)

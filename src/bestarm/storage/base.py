@@ -9,7 +9,9 @@ count twice takes a `request`, a text that the caller makes up. It is carried ou
 what the first call did. Changing a study that does not exist is `InvalidInput`, and changing an archived one is
 `StudyArchived`.
 
-In the record a test is (arm, metric) by number, and a value is as the user gave it.
+In the record a test is (arm, metric) by number, and a value is as the user gave it. A test can yield several values at
+once: its metric is then the first that it measures, and it has all its values or none. It can be made on an item, by
+the item's place in the study's order.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from bestarm.storage.columns import Given
+
+Telling = tuple[int, float] | tuple[int, float, *tuple[float, ...]]
+"""A test and its values."""
 
 
 class StudyRecord(NamedTuple):
@@ -45,6 +52,7 @@ class Issued(NamedTuple):
     id: int
     arm: int
     metric: int
+    item: int | None = None
 
 
 class Outcome(NamedTuple):
@@ -53,6 +61,8 @@ class Outcome(NamedTuple):
     value: float | None
     reason: str | None
     holder: str
+    more: tuple[float, ...] = ()
+    """The values after the first, if the test yields several."""
 
 
 Archived = Literal["false", "true", "only"]
@@ -82,9 +92,11 @@ class Pending(NamedTuple):
     """How its attempt ended, until somebody says what that counts as. Until then nobody is asked to make it."""
     reason: str = ""
     """What was said about that attempt."""
+    item: int | None = None
 
 
-_NOBODY: npt.NDArray[np.object_] = np.empty(0, object)
+_NONE: npt.NDArray[np.object_] = np.empty(0, object)
+_NO_ITEMS: npt.NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Entries(NamedTuple):
@@ -100,8 +112,12 @@ class Entries(NamedTuple):
     """When the outcome was told, in seconds since 1970."""
     arrivals: npt.NDArray[np.int64]
     """In a study by arrival: numbers that grow in the order in which outcomes were told; else 0."""
-    holders: npt.NDArray[np.object_] = _NOBODY
+    holders: npt.NDArray[np.object_] = _NONE
     """Who told the outcome; empty if the storage does not say."""
+    more: npt.NDArray[np.object_] = _NONE
+    """The values after the first, as tuples; empty if no test here has any."""
+    items: npt.NDArray[np.int64] = _NO_ITEMS
+    """The items' places, -1 where there is none; empty if no test here has one."""
 
     def before(self, row: int) -> Entries:
         """Those above a row."""
@@ -116,6 +132,7 @@ class Told(NamedTuple):
     reason: str | None
     holder: str
     time: float
+    more: tuple[float, ...] = ()
 
 
 class History(NamedTuple):
@@ -129,6 +146,7 @@ class History(NamedTuple):
     """Measured without asking."""
     issued: float
     outcomes: tuple[Told, ...]
+    item: int | None = None
 
 
 EventKind = Literal[
@@ -158,9 +176,12 @@ class Event(NamedTuple):
     arm: int | None = None
     metric: int | None = None
     value: float | None = None
+    more: tuple[float, ...] = ()
+    item: int | None = None
 
 
-Rounds = Sequence[Sequence[tuple[int, int]]]
+Rounds = Sequence[Sequence[tuple[int, int] | tuple[int, int, int]]]
+"""Rounds of tests (arm, metric) or (arm, metric, item)."""
 PlanRounds = Callable[[int], Rounds]
 """Called with the number of tests still wanted. Returns the next round or rounds, or none to wait. It may take long, so
 it is called outside the storage's lock. It may read the study, including what the same call has handed out."""
@@ -251,15 +272,16 @@ class Storage(abc.ABC):
     def give(
         self,
         key: int,
-        results: Sequence[tuple[int, int, float]],
+        results: Sequence[Given],
         holder: str,
         source: str,
         ends: Collection[int] = (),
         *,
         request: str = "",
     ) -> Sequence[int]:
-        """Record results (arm, metric, value) measured without asking: all or nothing. Returns the ids.
+        """Record results measured without asking: all or nothing. Returns the ids.
 
+        A result is (arm, metric, value), where (arm, metric, value, more, item) has the further values and the item.
         They form one round, or several: `ends` has the positions, from 0, of the results that end a round. The last
         result always does. What is planned but not handed out is withdrawn, so that these results need not wait for
         it. A `source` other than "" is accepted only once; again it is `SourceTaken`. The same results under the same
@@ -267,20 +289,22 @@ class Storage(abc.ABC):
         """
 
     @abc.abstractmethod
-    def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
-        """Record a test's value. If it has an outcome already, return that and change nothing.
+    def tell(self, key: int, test: int, value: float, holder: str, *, more: tuple[float, ...] = ()) -> Outcome | None:
+        """Record a test's value, or values. If it has an outcome already, return that and change nothing.
 
         Anybody may tell a test, except a former holder after it was handed to somebody else: which of the two attempts
         counts must not depend on which is quicker. That is `HandedOn`. `InvalidInput` if there is no such test.
         """
 
     @abc.abstractmethod
-    def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
+    def tell_many(self, key: int, results: Sequence[Telling], holder: str) -> dict[int, Outcome]:
         """Record the values of several tests, all or none: if some have a different outcome, return those outcomes."""
 
     @abc.abstractmethod
-    def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
-        """Replace the value of a test that has an outcome. The old one stays in the log and is returned."""
+    def correct(
+        self, key: int, test: int, value: float, holder: str, reason: str, *, more: tuple[float, ...] = ()
+    ) -> Outcome:
+        """Replace all values of a test that has an outcome. The old ones stay in the log and are returned."""
 
     @abc.abstractmethod
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:

@@ -16,11 +16,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bestarm.storage.base import EventKind, Issued, Rounds
 from bestarm.storage.bulk import insert_rows
 from bestarm.storage.columns import Columns
+from bestarm.storage.further import written
 from bestarm.storage.queries import has_outcome
 from bestarm.storage.schema import events, former, outcomes, queue, rounds, tests
 
-Planned = tuple[int, int, int]
-"""Arm, metric, and 1 if the test ends a round."""
+Planned = tuple[int, int, int] | tuple[int, int, int, int]
+"""Arm, metric, 1 if the test ends a round, and its item if it has one."""
 
 
 # Made once, since putting a statement together takes longer than running it.
@@ -34,7 +35,7 @@ _NOTICE_SILENCE = (
 # Leaves time for a heartbeat from a holder that was asleep, or cut off from the database, and is back.
 _IS_GONE = queue.c.silent + 0.5 * sa.func.coalesce(queue.c.lease, 0.0) <= sa.bindparam("now")
 _FREE = (
-    sa.select(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires)
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric, tests.c.item, queue.c.holder, queue.c.expires)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
     .where(_OF_STUDY, OVERDUE, sa.or_(queue.c.expires == 0.0, _IS_GONE), ~has_outcome)
     # The sum keeps SQLite from reading the whole queue in order, instead of the few that are overdue.
@@ -55,9 +56,11 @@ _ISSUE, _LEASE = sa.insert(tests), sa.insert(queue)
 
 
 def flat(rounds: Rounds) -> list[Planned]:
-    return [
-        (int(arm), int(metric), int(k == len(tests) - 1)) for tests in rounds for k, (arm, metric) in enumerate(tests)
-    ]
+    return [_planned(*test, ends=k == len(tests) - 1) for tests in rounds for k, test in enumerate(tests)]
+
+
+def _planned(arm: int, metric: int, item: int | None = None, *, ends: bool) -> Planned:
+    return (int(arm), int(metric), int(ends)) if item is None else (int(arm), int(metric), int(ends), int(item))
 
 
 def issue(
@@ -69,21 +72,23 @@ def issue(
     now: float,
 ) -> list[Issued]:
     """Put tests at the end of the record."""
+    new = [Issued(first + k, arm, metric, item[0] if item else None) for k, (arm, metric, _, *item) in enumerate(due)]
     rows = [
         {
             "study": key,
-            "test": first + k,
+            "test": test.id,
             "round": number,
-            "ends": ends,
-            "arm": arm,
-            "metric": metric,
+            "ends": planned[2],
+            "arm": test.arm,
+            "metric": test.metric,
             "given": 0,
             "issued": now,
+            "item": test.item,
         }
-        for k, (arm, metric, ends) in enumerate(due)
+        for test, planned in zip(new, due, strict=True)
     ]
     connection.execute(_ISSUE, rows)
-    return [Issued(first + k, arm, metric) for k, (arm, metric, _) in enumerate(due)]
+    return new
 
 
 def issue_given(
@@ -111,14 +116,16 @@ def issue_given(
         connection,
         tests,
         {"study": key, "round": number, "given": 1, "issued": now},
-        {"test": ids, "ends": marks, "arm": results.arms, "metric": results.metrics},
+        {"test": ids, "ends": marks, "arm": results.arms, "metric": results.metrics}
+        | ({"item": map(results.item, range(len(ids)))} if results.items else {}),
     )
     insert_rows(
         connection,
         outcomes,
         {"study": key, "correction": 0, "holder": holder, "told": now},
         {"test": ids, "value": results.values}
-        | ({} if arrival is None else {"arrival": range(arrival, arrival + len(ids))}),
+        | ({} if arrival is None else {"arrival": range(arrival, arrival + len(ids))})
+        | ({"more": (written(results.more(k)) for k in range(len(ids)))} if results.bounds else {}),
     )
     return ids
 
@@ -196,7 +203,7 @@ def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) ->
         if row.expires > 0.0:
             detail = f"{row.holder} has been silent; the test goes to {terms.holder}"
             note(connection, key, "handed on", row.holder, detail, terms.now, row.test)
-    return [Issued(row.test, row.arm, row.metric) for row in free]
+    return [Issued(row.test, row.arm, row.metric, row.item) for row in free]
 
 
 def forget_told(connection: sa.Connection, key: int, settled: int, *, by_arrival: bool) -> None:
@@ -240,7 +247,7 @@ class Plans:
         known = self._read.get(key)
         if known is None or known[:2] != (number, first):
             text = connection.execute(sa.select(rounds.c.tests).where(rounds.c.study == key)).scalar_one()
-            known = number, first, [(arm, metric, ends) for arm, metric, ends in json.loads(text)]
+            known = number, first, [tuple(row) for row in json.loads(text)]
             self._read[key] = known
         return known[2]
 

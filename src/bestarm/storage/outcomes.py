@@ -13,9 +13,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bestarm.storage.base import Outcome
+from bestarm.storage.base import Outcome, Telling
 from bestarm.storage.database import Database
 from bestarm.storage.errors import HandedOn, StudyArchived
+from bestarm.storage.further import written
 from bestarm.storage.leases import text
 from bestarm.storage.queries import present_outcomes
 from bestarm.storage.schema import arrivals, former, outcomes, queue, studies
@@ -78,9 +79,10 @@ class Outcomes:
         value: float | None,
         holder: str,
         reason: str | None = None,
+        more: Sequence[float] = (),
     ) -> Outcome | None:
         """Record an outcome. If the test has one, return that. `HandedOn` if the holder has lost the test."""
-        row = outcome_row(key, test, value, holder, self._database.clock(), reason)
+        row = outcome_row(key, test, value, holder, self._database.clock(), reason, more=more)
         positions = self._statement.positiontup
         values: Any = row if positions is None else tuple(row[name] for name in positions)
         try:
@@ -88,17 +90,17 @@ class Outcomes:
                 return None
         except sa.exc.IntegrityError:
             raise no_such_test(test) from None
-        present = present_outcomes(connection, key, [test]).get(test)
+        present = present_outcomes(self._database, connection, key, [test]).get(test)
         if present is None:
             raise why_refused(connection, key, test)
         return present
 
-    def settle_all(self, connection: sa.Connection, key: int, results: Sequence[tuple[int, float]], holder: str) -> int:
+    def settle_all(self, connection: sa.Connection, key: int, results: Sequence[Telling], holder: str) -> int:
         """Record values of tests that have no outcome yet; returns how many."""
         if not results:
             return 0
         now, positions = self._database.clock(), self._statement.positiontup
-        rows = (outcome_row(key, test, value, holder, now) for test, value in results)
+        rows = (outcome_row(key, test, value, holder, now, more=more) for test, value, *more in results)
         values: Any = [row if positions is None else tuple(row[name] for name in positions) for row in rows]
         return int(connection.exec_driver_sql(self._statement.string, values).rowcount)
 
@@ -130,6 +132,7 @@ def outcome_row(
     now: float,
     reason: str | None = None,
     correction: int = 0,
+    more: Sequence[float] = (),
 ) -> dict[str, Any]:
     return {
         "study": key,
@@ -140,6 +143,7 @@ def outcome_row(
         "holder": text(holder),
         "told": now,
         "arrival": None,
+        "more": written(more),
     }
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from bestarm.storage import further
 from bestarm.storage.base import Entries, Event, History, Issued, Outcome, Pending, Told
+from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.database import Database
 from bestarm.storage.errors import making_sense
 from bestarm.storage.schema import events, outcomes, queue, tests
@@ -38,9 +40,11 @@ _ORDER = {
 }
 
 
+_ISSUED = sa.select(tests.c.test, tests.c.arm, tests.c.metric, tests.c.item)
+
+
 def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None:
-    query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(tests.c.study == key, tests.c.test == test)
-    row = connection.execute(query).first()
+    row = connection.execute(_ISSUED.where(tests.c.study == key, tests.c.test == test)).first()
     return None if row is None else Issued(*row)
 
 
@@ -48,23 +52,22 @@ def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dic
     """Those of the tests that exist."""
     found: dict[int, Issued] = {}
     for start in range(0, len(ids), 500):
-        query = sa.select(tests.c.test, tests.c.arm, tests.c.metric).where(
-            tests.c.study == key, tests.c.test.in_(ids[start : start + 500])
-        )
+        query = _ISSUED.where(tests.c.study == key, tests.c.test.in_(ids[start : start + 500]))
         found |= {row.test: Issued(*row) for row in connection.execute(query)}
     return found
 
 
-def present_outcomes(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
+def present_outcomes(database: Database, connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
     """The outcomes, as last corrected, of those tests that have one."""
     found: dict[int, Outcome] = {}
     for start in range(0, len(ids), 500):
         rows = connection.execute(
-            sa.select(outcomes.c.test, outcomes.c.value, outcomes.c.reason, outcomes.c.holder)
+            sa.select(*(outcomes.c[name] for name in ("test", "value", "reason", "holder", "more")))
             .where(outcomes.c.study == key, outcomes.c.test.in_(ids[start : start + 500]))
             .order_by(outcomes.c.test, outcomes.c.correction)
         )
-        found |= {row.test: Outcome(row.value, row.reason, row.holder) for row in rows}
+        with making_sense(database.url):
+            found |= {row.test: Outcome(row.value, row.reason, row.holder, further.read(row.more)) for row in rows}
     return found
 
 
@@ -87,7 +90,7 @@ def read_pending(connection: sa.Connection, key: int, after: int, limit: int | N
 _PENDING = (
     sa.select(
         *(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts),
-        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, "")),
+        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, ""), tests.c.item),
     )
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
     .where(queue.c.study == sa.bindparam("key"), queue.c.test > sa.bindparam("after"), ~has_outcome)
@@ -139,6 +142,7 @@ _OUTCOMES = (
     sa.select(
         *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
         *(sa.func.coalesce(outcomes.c.arrival, 0), outcomes.c.holder),
+        *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM)),
     )
     .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
     .where(outcomes.c.study == sa.bindparam("key"))
@@ -164,7 +168,11 @@ def _columns(rows: Sequence[Any]) -> Entries:
     """Rows as arrays. For a corrected test the last row counts."""
     table = np.fromiter(rows, _ROW, count=len(rows))
     table = table[np.append(table["test"][1:] != table["test"][:-1], True)]
-    return Entries(*(np.ascontiguousarray(table[name]) for name in _COLUMNS))
+    columns: dict[str, Any] = {name: np.ascontiguousarray(table[name]) for name in _COLUMNS}
+    columns["more"] = further.read_all(columns["more"].tolist())
+    if not (columns["item"] != NO_ITEM).any():
+        columns["item"] = columns["item"][:0]
+    return Entries(*columns.values())
 
 
 _COLUMNS = {
@@ -176,6 +184,8 @@ _COLUMNS = {
     "told": "f8",
     "arrival": "i8",
     "holder": "O",
+    "more": "O",
+    "item": "i8",
 }
 _ROW = np.dtype(list(_COLUMNS.items()))
 
@@ -207,10 +217,14 @@ def _histories(database: Database, query: sa.Select[Any], names: dict[str, int])
         yield history
 
 
+def _told(value: float | None, reason: str | None, holder: str, time: float, more: str | None) -> Told:
+    return Told(value, reason, holder, time, further.read(more))
+
+
 def _history(recorded: Sequence[Any]) -> History:
-    test, arm, metric, ends, given, issued = recorded[0][:6]
+    test, arm, metric, ends, given, issued, item = recorded[0][:7]
     # Without an outcome there is one row, without a time.
-    told = tuple(Told(*row[6:]) for row in recorded if row[9] is not None)
+    told = tuple(_told(*row[7:]) for row in recorded if row[10] is not None)
     for outcome in told:
         # A damaged database can hold anything in place of a number or a text.
         if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
@@ -218,13 +232,15 @@ def _history(recorded: Sequence[Any]) -> History:
         outcome.time + 0.0
     if arm < 0 or metric < 0:
         raise ValueError(f"test {test} is of arm number {arm} and metric number {metric}")
-    return History(test, arm, metric, bool(ends), bool(given), issued + 0.0, told)
+    if item is not None and item < 0:
+        raise ValueError(f"test {test} is on item number {item}")
+    return History(test, arm, metric, bool(ends), bool(given), issued + 0.0, told, item)
 
 
 _HISTORY = (
     sa.select(
-        *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued),
-        *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told),
+        *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued, tests.c.item),
+        *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told, outcomes.c.more),
     )
     .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
     .where(tests.c.study == sa.bindparam("key"))
@@ -239,11 +255,11 @@ _NOT_ARRIVED = _HISTORY.where(outcomes.c.told.is_(None)).order_by(tests.c.test)
 
 
 def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:
-    asked = sa.select(tests.c.issued, tests.c.given, tests.c.test, tests.c.arm, tests.c.metric).where(
+    asked = sa.select(tests.c.issued, tests.c.test, tests.c.arm, tests.c.metric, tests.c.item).where(
         tests.c.study == key, tests.c.given == 0
     )
     told = (
-        sa.select(outcomes, tests.c.arm, tests.c.metric, tests.c.given)
+        sa.select(outcomes, tests.c.arm, tests.c.metric, tests.c.item, tests.c.given)
         .join(tests, sa.and_(tests.c.study == outcomes.c.study, tests.c.test == outcomes.c.test))
         .where(outcomes.c.study == key)
     )
@@ -254,7 +270,7 @@ def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Even
         noted.order_by(events.c.event.desc()),
     ]
     rows = [connection.execute(query if last is None else query.limit(last)).all() for query in queries]
-    found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric) for row in rows[0]]
+    found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric, item=row.item) for row in rows[0]]
     # Sorting keeps the order of events with the same time and kind.
     found += [_told_event(row) for row in reversed(rows[1])]
     found += [Event(row.time, row.kind, row.test, row.holder, row.detail) for row in reversed(rows[2])]
@@ -267,4 +283,5 @@ def _told_event(row: Any) -> Event:
     kind: Any = (
         "corrected" if row.correction else "given" if row.given else "told" if row.value is not None else "dropped"
     )
-    return Event(row.told, kind, row.test, row.holder, row.reason or "", row.arm, row.metric, row.value)
+    values = row.value, further.read(row.more)
+    return Event(row.told, kind, row.test, row.holder, row.reason or "", row.arm, row.metric, *values, row.item)

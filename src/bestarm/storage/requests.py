@@ -67,7 +67,7 @@ def note_done(connection: sa.Connection, key: int, request: str, done: Done, now
 
 # Made once, since putting a statement together takes longer than running it.
 _HANDED = (
-    sa.select(queue.c.test, tests.c.arm, tests.c.metric)
+    sa.select(queue.c.test, tests.c.arm, tests.c.metric, tests.c.item)
     .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
     .where(
         queue.c.study == sa.bindparam("key"),
@@ -91,4 +91,10 @@ def digest_of(results: Columns, ends: Collection[int]) -> str:
     for column in (results.arms, results.metrics, results.values):
         whole.update(column)
     whole.update(",".join(map(str, sorted(ends))).encode())
+    # What has neither keeps the digest that it had before there were any.
+    for name, columns in (("more", (results.bounds, results.further)), ("items", (results.items,))):
+        if columns[0]:
+            whole.update(name.encode())
+            for column in columns:
+                whole.update(column)
     return whole.hexdigest()

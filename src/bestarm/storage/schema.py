@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-VERSION = 2
+VERSION = 3
 """Of the tables below. A database of an older version is brought up to date when it is opened."""
 
 APPLICATION_ID = 0x6241726D
@@ -59,6 +59,8 @@ tests = _table(
     # 1 for a result measured without asking.
     sa.Column("given", sa.SmallInteger, nullable=False),
     sa.Column("issued", sa.Double, nullable=False),
+    # The place of its item in the study's order of items.
+    sa.Column("item", sa.BigInteger),
 )
 
 outcomes = _table(
@@ -74,6 +76,8 @@ outcomes = _table(
     sa.Column("told", sa.Double, nullable=False),
     # In studies by arrival: grows from one outcome to the next, not always by 1. A correction keeps the number.
     sa.Column("arrival", sa.BigInteger),
+    # The values after the first, as a JSON list, if the test yields several.
+    sa.Column("more", sa.Text),
     sa.ForeignKeyConstraint(["study", "test"], ["bestarm_tests.study", "bestarm_tests.test"]),
 )
 # For the end of a long log.
@@ -190,7 +194,13 @@ def _from_1(connection: sa.Connection) -> None:
     connection.execute(sa.update(queue).values(since=issued.scalar_subquery()))
 
 
-STEPS: dict[int, Step] = {1: _from_1}
+def _from_2(connection: sa.Connection) -> None:
+    """Several values of one test, and items."""
+    for column in (outcomes.c.more, tests.c.item):
+        _add_column(connection, column)
+
+
+STEPS: dict[int, Step] = {1: _from_1, 2: _from_2}
 """STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
 
 

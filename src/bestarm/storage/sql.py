@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Aside, Issued, Outcome, PlanRounds, StudyRecord
-from bestarm.storage.columns import Columns
+from bestarm.storage.base import Aside, Issued, Outcome, PlanRounds, StudyRecord, Telling
+from bestarm.storage.columns import Columns, Given
 from bestarm.storage.errors import ConnectionLost, NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.storage.handing_out import HandingOut, Wish
 from bestarm.storage.leases import FREED, Plans, free_tests, issue_given, not_lost, note, of_tests, text
@@ -164,7 +164,7 @@ class SQLStorage(SQLReader):
     def give(
         self,
         key: int,
-        results: Sequence[tuple[int, int, float]],
+        results: Sequence[Given],
         holder: str,
         source: str,
         ends: Collection[int] = (),
@@ -196,50 +196,65 @@ class SQLStorage(SQLReader):
             note_done(connection, key, request, Done("add", ids[0], len(ids), digest), locked.now)
             return ids
 
-    def tell(self, key: int, test: int, value: float, holder: str) -> Outcome | None:
-        return self._settle(key, test, value, holder, None)
+    def tell(self, key: int, test: int, value: float, holder: str, *, more: tuple[float, ...] = ()) -> Outcome | None:
+        return self._settle(key, test, value, holder, None, more)
 
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:
         return self._settle(key, test, None, holder, reason)
 
-    def _settle(self, key: int, test: int, value: float | None, holder: str, reason: str | None) -> Outcome | None:
+    def _settle(
+        self,
+        key: int,
+        test: int,
+        value: float | None,
+        holder: str,
+        reason: str | None,
+        more: tuple[float, ...] = (),
+    ) -> Outcome | None:
         def settle() -> Outcome | None:
             with self._database.writing() as connection:
-                return self._outcomes.settle(connection, key, test, value, holder, reason)
+                return self._outcomes.settle(connection, key, test, value, holder, reason, more)
 
         return self._safely(settle)
 
-    def tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
+    def tell_many(self, key: int, results: Sequence[Telling], holder: str) -> dict[int, Outcome]:
         return self._safely(lambda: self._tell_many(key, results, holder))
 
-    def _tell_many(self, key: int, results: Sequence[tuple[int, float]], holder: str) -> dict[int, Outcome]:
+    def _tell_many(self, key: int, results: Sequence[Telling], holder: str) -> dict[int, Outcome]:
+        ids = [result[0] for result in results]
         try:
             with self._database.transaction() as connection:
                 self._lock(connection, key)
                 if self._outcomes.settle_all(connection, key, results, holder) < len(results):
-                    found = present_outcomes(connection, key, [test for test, _ in results])
-                    for test, _ in results:
+                    found = present_outcomes(self._database, connection, key, ids)
+                    for test in ids:
                         if test not in found:
                             raise why_refused(connection, key, test)
-                    refused = {test: found[test] for test, value in results if found[test].value != value}
+                    refused = {
+                        test: found[test]
+                        for test, *values in results
+                        if [found[test].value, *found[test].more] != values
+                    }
                     if refused:
                         raise _Refused(refused)
         except _Refused as refusal:
             return refusal.outcomes
         except sa.exc.IntegrityError:
-            there = self.find_tests(key, [test for test, _ in results])
-            missing = [test for test, _ in results if test not in there]
+            there = self.find_tests(key, ids)
+            missing = [test for test in ids if test not in there]
             raise no_such_test(missing[0]) from None
         return {}
 
-    def correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
-        return self._safely(lambda: self._correct(key, test, value, holder, reason))
+    def correct(
+        self, key: int, test: int, value: float, holder: str, reason: str, *, more: tuple[float, ...] = ()
+    ) -> Outcome:
+        return self._safely(lambda: self._correct(key, test, (value, *more), holder, reason))
 
-    def _correct(self, key: int, test: int, value: float, holder: str, reason: str) -> Outcome:
+    def _correct(self, key: int, test: int, values: tuple[float, ...], holder: str, reason: str) -> Outcome:
         with self._database.transaction() as connection:
             locked = self._lock(connection, key)
-            old = present_outcomes(connection, key, [test]).get(test)
-            if old is not None and old.value == value:
+            old = present_outcomes(self._database, connection, key, [test]).get(test)
+            if old is not None and (old.value, *old.more) == values:
                 return old
             locked.check_open()
             if old is None:
@@ -250,8 +265,8 @@ class SQLStorage(SQLReader):
                 outcomes.c.study == key, outcomes.c.test == test
             )
             number, arrival = connection.execute(numbers).one()
-            row = outcome_row(key, test, value, holder, locked.now, reason, number) | {"arrival": arrival}
-            connection.execute(sa.insert(outcomes), row)
+            row = outcome_row(key, test, values[0], holder, locked.now, reason, number, values[1:])
+            connection.execute(sa.insert(outcomes), row | {"arrival": arrival})
             connection.execute(sa.update(studies).where(studies.c.study == key).values(revision=studies.c.revision + 1))
         return old
 

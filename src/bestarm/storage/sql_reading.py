@@ -125,11 +125,11 @@ class SQLReader(Storage):
             issued = issued_test(connection, key, test)
             if issued is None:
                 return None
-            return issued, present_outcomes(connection, key, [test]).get(test)
+            return issued, present_outcomes(self._database, connection, key, [test]).get(test)
 
     def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
         with self._database.connect() as connection:
-            told = present_outcomes(connection, key, tests)
+            told = present_outcomes(self._database, connection, key, tests)
             return {test: (issued, told.get(test)) for test, issued in issued_tests(connection, key, tests).items()}
 
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:

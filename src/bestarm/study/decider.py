@@ -14,10 +14,10 @@ import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
+from bestarm.policies import policy_for
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import COMPILE_STREAMS
-from bestarm.policies.setting import new_setting, references, to_normal
+from bestarm.policies.setting import references, to_normal
 from bestarm.storage.base import Entries
 from bestarm.validation import InvalidInput
 
@@ -31,10 +31,9 @@ class Decider:
     """A study's policy, what it has been told, and its decision."""
 
     def __init__(self, plan: Plan, seed: int, *, by_arrival: bool = False) -> None:
-        policy = find_policy(plan.policy)
-        self.policy: Policy = policy(
-            new_setting(plan, plan.delta, plan.bound, references(plan)), len(plan.arms), len(plan.metrics), seed=seed
-        )
+        policy = policy_for(plan, plan.policy)
+        setting = policy.new_setting(plan, plan.delta, plan.bound, references(plan))
+        self.policy: Policy = policy(setting, len(plan.arms), len(plan.metrics), seed=seed)
         self._by_arrival = by_arrival
         self.entered = 0
         """The number of the last test that has entered; in a study by arrival, of the last arrival."""
@@ -50,7 +49,8 @@ class Decider:
         return 0 if self._by_arrival else self.entered
 
     def enter(self, entries: Entries) -> None:
-        """Take in the outcomes that follow number `entered`, in order."""
+        """Take in the outcomes that follow number `entered`, in order: the results of a test after each other, as
+        `Results` spreads them."""
         self.entered = int((entries.arrivals if self._by_arrival else entries.ids)[-1])
         if self.stop is not None:
             return
@@ -59,9 +59,10 @@ class Decider:
         if is_long or self.policy.streams.counts.size >= COMPILE_STREAMS:
             self._compile()
         self._check(entries)
-        tests = np.column_stack((entries.arms, entries.metrics))
-        ends = np.ones_like(entries.ends) if self._by_arrival else entries.ends
-        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends))
+        columns = (entries.arms, entries.metrics)
+        tests = np.column_stack(columns if self._plan.items is None else (*columns, entries.items))
+        ends = self.policy.setting.following[entries.metrics] < 0 if self._by_arrival else entries.ends
+        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends.astype(np.int8)))
 
     def _check(self, entries: Entries) -> None:
         """Compiled code would write out of bounds if a number were out of range."""
@@ -104,7 +105,8 @@ class Decider:
         Until every stream has a result, they are tests of the streams without one. Policies rely on that.
         """
         if self.policy.untested:
-            return [(arm, metric) for arm, metric in np.argwhere(self.policy.streams.counts == 0).tolist()]
+            streams = np.argwhere(self.policy.streams.counts == 0).tolist()
+            return self.policy.tests_of([(arm, metric) for arm, metric in streams])
         return self._next or []
 
     def rounds_ahead(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.watch import Watch
@@ -20,6 +20,8 @@ from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
+from bestarm.study.places import Places
+from bestarm.study.results import Results
 from bestarm.validation import InvalidInput
 
 
@@ -30,6 +32,7 @@ class Follower:
         self._storage = storage
         self._record = record
         self.plan = read_plan(record)
+        self._results = Results(self.plan)
         self._lock = threading.RLock()
         self._start_afresh()
 
@@ -39,6 +42,7 @@ class Follower:
         self._timeline = Timeline(self.plan.costs)
         self._watch = Watch(self.plan)
         self._raw = RawValues(self.plan)
+        self._places = None if self.plan.items is None else Places(self.plan, self._record.seed)
 
     @property
     def name(self) -> str:
@@ -99,7 +103,7 @@ class Follower:
             stop = self._decider.stop
             leader, confidence = policy.present_answer(stop)
             found = findings_of(policy, stop)
-            late = self._recorded_late()
+            late = _tests(self._recorded_late())
             tests, cost = self._timeline.total
             state: StudyState = "running"
             if stop is not None:
@@ -114,7 +118,7 @@ class Follower:
                 leader=leading,
                 confidence=confidence,
                 tests=tests + len(late),
-                cost=cost + sum(self.plan.costs[metric] for _, metric, _ in late),
+                cost=cost + sum(self.plan.costs[metric] for _, metric in late),
                 pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
                 arms=tuple(standings_of(self.plan, policy, found, self._raw)),
@@ -198,10 +202,13 @@ class Follower:
         return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
 
     def _enter(self, entries: Entries) -> None:
-        self._decider.enter(entries)
+        results = self._results.of(entries)
+        self._decider.enter(results)
+        if self._places is not None:
+            self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
-        self._watch.extend(entries.ids, entries.arms, entries.metrics, entries.values, entries.holders.tolist())
-        self._raw.extend(entries.arms, entries.metrics, entries.values)
+        self._watch.extend(results.ids, results.arms, results.metrics, results.values, results.holders.tolist())
+        self._raw.extend(results.arms, results.metrics, results.values)
 
     @property
     def _is_done(self) -> bool:
@@ -212,16 +219,11 @@ class Follower:
         tests, cost = self._decider.policy.spent
         return tests >= self.plan.max_tests or cost >= self.plan.max_cost
 
-    def _recorded_late(self) -> list[tuple[int, int, float]]:
+    def _recorded_late(self) -> list[Entries]:
         """Results that came before those of earlier tests, or after the end. They are recorded but are not evidence."""
         if self._record.by_arrival:
             return []
-        return [
-            (arm, metric, value)
-            for part in self._storage.entries(self._record.key, self._decider.settled, gaps=True)
-            for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
-            if value == value
-        ]
+        return list(self._storage.entries(self._record.key, self._decider.settled, gaps=True))
 
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided on everything that has been told by now."""
@@ -232,24 +234,37 @@ class Follower:
                 self._enter(entries)
             if self._is_done:
                 return []
-            out = [(test.arm, test.metric) for test in self._storage.pending(self._record.key)]
-            waiting = self._recorded_late()
+            pending = self._storage.pending(self._record.key)
+            late = self._recorded_late()
+        out = [(test.arm, test.metric) for test in pending]
+        waiting = [result for part in late for result in self._results.of_tests(part)]
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
-        return self._within_budget(rounds, [*out, *((arm, metric) for arm, metric, _ in waiting)])
+        if self._places is not None:
+            places = [((test.arm, test.metric), test.item) for test in pending]
+            rounds = self._places.planned(rounds, self._places.taken(places, late))
+        return self._within_budget(rounds, [*out, *_tests(late)])
 
     def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
         """The rounds, cut where the budget ends, counting what has entered and what is out."""
-        counts = self._decider.policy.streams.counts.sum(axis=0)
-        for _, metric in issued:
-            counts[metric] += 1
-        tests, cost = int(counts.sum()), float(counts @ self._decider.policy.setting.cost)
-        kept: list[list[tuple[int, int]]] = []
+        tests, cost = self._decider.policy.spent
+        tests, cost = tests + len(issued), cost + sum(self.plan.costs[metric] for _, metric in issued)
+        kept: list[list[tuple[int, int] | tuple[int, int, int]]] = []
         for tests_of_round in rounds:
             kept.append([])
-            for arm, metric in tests_of_round:
+            for test in tests_of_round:
                 if tests >= self.plan.max_tests or cost >= self.plan.max_cost:
                     break
-                kept[-1].append((arm, metric))
+                kept[-1].append(test)
                 tests += 1
-                cost += self.plan.costs[metric]
+                cost += self.plan.costs[test[1]]
         return [part for part in kept if part]
+
+
+def _tests(parts: Iterable[Entries]) -> list[tuple[int, int]]:
+    """The tests (arm, metric) that have a result."""
+    return [
+        (arm, metric)
+        for part in parts
+        for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
+        if value == value
+    ]

@@ -1,0 +1,141 @@
+"""Items in policies: how every arm did on each item, and how much the leader was better than another arm there.
+
+All arms meet the items in one random order, so their results depend on each other, and no evidence about two arms may
+be multiplied. Instead, arms are compared by their differences on common items: one stream of its own for each arm,
+against the present leader. When the leader changes, that stream is made anew from the values, which are all kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from bestarm.evidence.ceilings import rival_ceiling
+from bestarm.evidence.combine import JOINT_WEIGHTS, infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.reaching import Infeasibility
+from bestarm.items import count_of
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Floats, Setting, Streams, new_streams
+from bestarm.noises.base import ABOVE, Stream, stream_of
+from bestarm.noises.dispatch import ceiling, evidence_above, most_kept, record
+from bestarm.policies.confidence import interval_end
+from bestarm.policies.setting import new_setting
+from bestarm.problem import Problem, at_most, maximize
+
+UNLIMITED = 2**62
+FIRST_ROOM = 64
+DIFFERENCE = 1
+"""The metric of a stream of differences, which counts as a constraint: its threshold is minus the tolerance."""
+
+_tuple: Any = namedtuple
+PairedSetting = _tuple("PairedSetting", (*Setting._fields, "differences", "places"))
+"""A `Setting`, with that of the differences and the number of places: how often an arm can be measured at most."""
+
+PairedStreams = _tuple("PairedStreams", (*Streams._fields, "values", "differences", "against"))
+"""`Streams`, with values [arm, metric, place], which are NaN where there is none; the differences between the leader
+and each arm, in the row after the arm's number; and, by arm, the leader that they are about."""
+
+
+def new_paired_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
+    """The setting of a problem with items."""
+    assert problem.items is not None
+    setting = new_setting(problem, delta, bound, reference)
+    with np.errstate(divide="ignore"):
+        weights = dict(zip(("log_infeasible", "log_worse", "log_both"), np.log(JOINT_WEIGHTS).tolist(), strict=True))
+    between = new_setting(_differences(problem), delta, bound)
+    places = UNLIMITED if problem.repeats else count_of(problem.items)
+    return PairedSetting(*setting._replace(**weights), between, places)
+
+
+def _differences(problem: Problem) -> Problem:
+    """A problem whose one constraint is how much the leader is better than an arm on the same item."""
+    noise = problem.objective.noise.differences()
+    return Problem(
+        arms=problem.arm_names,
+        objective=maximize("performance", noise=noise),
+        constraints=[at_most("lead", -problem.objective.tolerance, noise=noise)],
+        items=problem.items,
+        repeats=problem.repeats,
+    )
+
+
+def new_paired_streams(setting: Any, arms: int, metrics: int, room: int) -> Any:
+    """Streams without results, with room for so many items."""
+    own = new_streams(arms, metrics, most_kept(setting))
+    between = new_streams(arms + 1, 2, most_kept(setting.differences))
+    values = np.full((arms, metrics, room), np.nan)
+    return PairedStreams(*own, values, between, np.full(arms, -1))
+
+
+def with_room(streams: Any, places: int) -> Any:
+    """The same streams, with room for results at `places` places or more."""
+    have = streams.values.shape[2]
+    if places <= have:
+        return streams
+    room = np.full((*streams.values.shape[:2], max(places, 2 * have, FIRST_ROOM)), np.nan)
+    room[:, :, :have] = streams.values
+    return streams._replace(values=room)
+
+
+@kernel
+def record_at(setting: Setting, streams: Any, arm: int, metric: int, place: int, value: float) -> None:
+    """Take in a result on the item at a place. Results enter in the order of the places: one that comes before an
+    earlier place's waits for it."""
+    streams.values[arm, metric, place] = value
+    room = streams.values.shape[2]
+    after = streams.counts[arm, metric]
+    while after < room and streams.values[arm, metric, after] == streams.values[arm, metric, after]:
+        record(setting, streams, arm, metric, streams.values[arm, metric, after])
+        after += 1
+
+
+@kernel
+def lead_of(setting: Any, streams: Any, leader: int, arm: int) -> Stream:
+    """How much the leader was better than the arm, on all items on which both were measured."""
+    between = streams.differences
+    row = arm + 1
+    if streams.against[arm] != leader:
+        streams.against[arm] = leader
+        between.counts[row, DIFFERENCE] = 0
+        between.sums[row, DIFFERENCE] = 0.0
+        between.means[row, DIFFERENCE] = 0.0
+        for k in range(between.kept.shape[2]):
+            between.kept[row, DIFFERENCE, k] = 0.0
+    common = min(streams.counts[leader, 0], streams.counts[arm, 0])
+    for place in range(between.counts[row, DIFFERENCE], common):
+        difference = streams.values[leader, 0, place] - streams.values[arm, 0, place]
+        record(setting.differences, between, row, DIFFERENCE, difference)
+    return stream_of(setting.differences, between, row, DIFFERENCE)
+
+
+@kernel
+def worse_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
+    """Log-evidence that the leader performs better than the arm."""
+    lead = lead_of(setting, streams, leader, arm)
+    if lead.n == 0:
+        return -math.inf
+    return evidence_above(lead, -setting.tolerance)
+
+
+@kernel
+def shown_lead_on_items(setting: Any, streams: Any, leader: int, arm: int, level: float, worse: float) -> float:
+    """By how much, at least, the leader is better."""
+    least: float = max(interval_end(lead_of(setting, streams, leader, arm), ABOVE, level), -setting.tolerance)
+    return least
+
+
+@kernel
+def rival_reaches_on_items(
+    setting: Any, streams: Any, leader: int, arm: int, found: Infeasibility, level: float
+) -> bool:
+    """Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
+    lead = lead_of(setting, streams, leader, arm)
+    limit = ceiling(lead, ABOVE, -setting.tolerance) if lead.n > 0 else -math.inf
+    if not rival_ceiling(setting, found.evidence, limit) >= level:
+        return False
+    infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
+    worse = evidence_above(lead, -setting.tolerance) if lead.n > 0 else -math.inf
+    return suffices(rival_evidence(setting, infeasible, -math.inf, worse), level)

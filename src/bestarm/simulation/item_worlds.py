@@ -1,0 +1,163 @@
+"""The simulated world of a study with items: what every arm would give on every item, drawn anew for each run.
+
+A value is the arm's mean, plus what the item adds for all arms, plus what is particular to both. Of a set of items, the
+means over the set are exactly those that the problem states: the values of an arm are shifted until they are, and of
+rates, just so many items succeed. Otherwise each place of the order is an item drawn from a population.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from bestarm.items import count_of
+from bestarm.kernel.compile import compiled, kernel
+from bestarm.kernel.random import NOISE, ZIGGURAT, Generator, Ziggurat, normal, seed_generator
+from bestarm.kernel.state import Floats
+from bestarm.noises.base import Nature
+from bestarm.noises.dispatch import draw
+from bestarm.problem import Problem
+from bestarm.simulation.nature import new_nature
+
+_SALT = 0x2545F4914F6CDD1D
+"""Sets the seeds of what items add apart from those of the rest."""
+
+
+@kernel
+def fill_draws(nature: Nature, generator: Generator, values: Floats) -> None:
+    """Draw values [place, arm, metric] of every stream, place by place."""
+    for place in range(values.shape[0]):
+        for arm in range(values.shape[1]):
+            for metric in range(values.shape[2]):
+                values[place, arm, metric] = draw(nature, generator, arm, metric)
+
+
+@kernel
+def fill_normals(generator: Generator, ziggurat: Ziggurat, values: Floats) -> None:
+    for place in range(values.shape[0]):
+        for metric in range(values.shape[1]):
+            values[place, metric] = normal(generator, ziggurat)
+
+
+class ItemWorlds:
+    """The worlds of one problem, by run. Values are in normal form, relative to `reference`."""
+
+    def __init__(self, problem: Problem, reference: Floats) -> None:
+        assert problem.items is not None
+        self._problem = problem
+        self._reference = reference
+        self._is_set = not problem.repeats
+        self._count = count_of(problem.items)
+
+    def places(self, room: int) -> int:
+        """How many places a world has that needs room for so many."""
+        return self._count if self._is_set else room
+
+    @functools.cached_property
+    def _spreads(self) -> Floats:
+        """By part: how much items differ."""
+        given = self._problem.item_spreads or {}
+        rows = zip(self._problem.metrics, self._problem.parts, strict=True)
+        return np.array([given.get(label, given.get(part.metric, 0.0)) for label, part in rows])
+
+    @functools.cached_property
+    def _rates(self) -> list[bool]:
+        return [part.noise.is_whole or part.noise.is_share for part in self._problem.parts]
+
+    @functools.cached_property
+    def _truth(self) -> Floats:
+        """[arm, metric]: the true means in normal form."""
+        means = self._problem.true_means()
+        form = self._problem.normal_form()
+        shares = np.array([part.noise.is_share for part in self._problem.parts])
+        return np.where(shares, means, form.sign * means) - self._reference
+
+    @functools.cached_property
+    def _nature(self) -> Nature:
+        """What is particular to an arm and an item: what the noise says, less what the items take of it."""
+        rest: dict[str, dict[str, Any]] = {arm.name: {} for arm in self._problem.arms}
+        for label, part, spread in zip(self._problem.metrics, self._problem.parts, self._spreads.tolist(), strict=True):
+            stated = part.noise.stated_scatter
+            if spread > 0.0 and stated is not None:
+                for arm in self._problem.arms:
+                    if label not in (arm.spreads or {}):
+                        rest[arm.name][label] = math.sqrt(max(stated**2 - spread**2, 0.0))
+        return new_nature(self._problem.with_spreads(rest), self._reference)
+
+    def of(self, seed: int, run: int, room: int) -> Floats:
+        """What run number `run` would measure, [arm, metric, place], at so many places or, of a set, at all."""
+        places, (arms, metrics) = self.places(room), self._truth.shape
+        generator = np.zeros(4, np.uint64)
+        compiled(seed_generator)(generator, seed, run, NOISE)
+        values = np.zeros((places, arms, metrics))
+        compiled(fill_draws)(self._nature, generator, values)
+        common = _normals(seed, run, 0, (places, metrics))
+        luck = _normals(seed, run, 1, (places, arms * metrics)) if any(self._rates) else None
+        table = np.ascontiguousarray(values.transpose(1, 2, 0))
+        for metric in range(metrics):
+            effect = self._problem.normal_form().sign[metric] * self._spreads[metric] * common[:, metric]
+            for arm in range(arms):
+                if luck is not None and self._rates[metric]:
+                    table[arm, metric] = self._successes(arm, metric, luck[:, arm * metrics + metric] + effect)
+                else:
+                    table[arm, metric] = self._row(arm, metric, table[arm, metric], effect)
+        source = self._nature.source
+        for metric in np.flatnonzero(source != np.arange(metrics)).tolist():
+            table[:, metric] = self._nature.offset[:, [metric]] + self._nature.turn[metric] * table[:, source[metric]]
+        return table
+
+    def _row(self, arm: int, metric: int, drawn: Floats, effect: Floats) -> Floats:
+        """The values of one stream, place by place."""
+        noise, mean = self._problem.parts[metric].noise, float(self._truth[arm, metric])
+        if noise.is_exact:
+            return np.full(len(drawn), mean)
+        law = noise.law(float(self._problem.normal_form().sign[metric]), float(self._reference[metric]))
+        values = np.clip(drawn + effect, law.low, law.high)
+        return shifted(values, mean, law.low, law.high) if self._is_set else values
+
+    def _successes(self, arm: int, metric: int, score: Floats) -> Floats:
+        """Rates: an item succeeds if its score, its ease plus the arm's luck with it, exceeds a bound."""
+        low, high = sorted(self._ends(metric))
+        rate = (float(self._truth[arm, metric]) - low) / (high - low)
+        if self._is_set:
+            succeeds = np.zeros(len(score), bool)
+            succeeds[np.argsort(-score, kind="stable")[: round(rate * len(score))]] = True
+        else:
+            spread = math.sqrt(1.0 + float(self._spreads[metric]) ** 2)
+            bound = -math.inf if rate >= 1.0 else math.inf if rate <= 0.0 else -NormalDist().inv_cdf(rate) * spread
+            succeeds = score > bound
+        return np.where(succeeds, high, low)
+
+    def _ends(self, metric: int) -> tuple[float, float]:
+        """The two values that a rate's results can have, in normal form."""
+        part = self._problem.parts[metric]
+        sign = 1.0 if part.noise.is_share else float(self._problem.normal_form().sign[metric])
+        return tuple(sign * end - float(self._reference[metric]) for end in (0.0, 1.0))  # type: ignore[return-value]
+
+
+def _normals(seed: int, run: int, purpose: int, shape: tuple[int, int]) -> Floats:
+    """Normal numbers [place, k], drawn place by place, so that more places start in the same way."""
+    generator, values = np.zeros(4, np.uint64), np.zeros(shape)
+    compiled(seed_generator)(generator, seed ^ _SALT, run, purpose)
+    compiled(fill_normals)(generator, ZIGGURAT, values)
+    return values
+
+
+def shifted(values: Floats, mean: float, low: float, high: float) -> Floats:
+    """The values shifted, and cut off at the ends of their range, so that their mean is `mean`."""
+    if not math.isfinite(high - low):
+        moved: Floats = values + (mean - values.mean())
+        return moved
+    least, most = low - values.max(), high - values.min()
+    for _ in range(100):
+        middle = 0.5 * (least + most)
+        if np.clip(values + middle, low, high).mean() < mean:
+            least = middle
+        else:
+            most = middle
+    within: Floats = np.clip(values + most, low, high)
+    return within
