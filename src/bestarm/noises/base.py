@@ -173,10 +173,14 @@ class StatedNumber(NamedTuple):
     above: float | None = None
 
 
-def noise_of_file(file: str, name: str, *numbers: float) -> NoiseModel:
+def class_of_file(file: str, name: str) -> type[NoiseModel]:
     """A noise of another file. It is looked up when it is needed, because those files build on the one that asks."""
-    noise: NoiseModel = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)(*numbers)
-    return noise
+    found: type[NoiseModel] = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)
+    return found
+
+
+def noise_of_file(file: str, name: str, *numbers: float) -> NoiseModel:
+    return class_of_file(file, name)(*numbers)
 
 
 class NoiseModel(abc.ABC):
@@ -277,6 +281,11 @@ class NoiseModel(abc.ABC):
         if not numbers:
             return self.name
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
+
+    @classmethod
+    def known_together(cls) -> tuple[type[NoiseModel], ...]:
+        """The noises that kernels get to know when they first meet this one, itself included."""
+        return (cls,)
 
     # ------------------------------------------------------------------------------------------------------ items
 

@@ -70,6 +70,6 @@ def kind_of(noise: type[NoiseModel]) -> int:
     known = numbered()
     with _numbering:
         if noise not in known:
-            known.append(noise)
+            known.extend(one for one in noise.known_together() if one not in known)
             forget_alternatives()
     return known.index(noise)
