@@ -344,6 +344,8 @@ class Problem:
                     listed = ", ".join(map(repr, parts))
                     raise InvalidInput(field, mean, f"no such metric; the metrics are {listed}", parts)
                 part = parts[metric]
+                if metric != part.metric and not part.noise.is_share:
+                    raise InvalidInput(field, mean, f"is the mean of {part.metric!r}; state it there")
                 low, high = part.noise.range
                 if not low <= ends[0] <= ends[1] <= high:
                     what = "the range of its values"
@@ -454,6 +456,12 @@ class Problem:
             raise lacks_means(index, arm, missing, needed)
         return [mean for mean in found if mean is not None]
 
+    def by_part(self, means: Iterable[float]) -> dict[str, float]:
+        """Means by part as an arm states them. A part that shares its metric with an earlier one shares the mean, too,
+        unless a share counts."""
+        rows = zip(self.metrics, self.parts, means, strict=True)
+        return {label: mean for label, part, mean in rows if label == part.metric or part.noise.is_share}
+
     def true_means(self) -> npt.NDArray[np.float64]:
         """The arms' means [arm, metric] as the user gave them, all of which must be there."""
         rows = []
@@ -520,9 +528,14 @@ class Problem:
         """
         means, scores = self.true_means(), self.true_means()[:, 0] * self.normal_form().sign[0]
 
+        # The mean over a set of items can be known exactly. Then the threshold itself is allowed.
+        blur = 1e-12 if self.items is not None and not self.repeats else 0.0
+
         def feasible(arm: int, *, slack: bool) -> bool:
             sides = enumerate(self.constraints, start=1)
-            return all(c.allows(means[arm, k], c.slack if slack else 0.0) for k, c in sides)
+            return all(
+                c.allows(means[arm, k], (c.slack if slack else 0.0) + blur * max(1.0, abs(c.limit))) for k, c in sides
+            )
 
         arms = range(len(self.arms))
         best = max((scores[arm] for arm in arms if feasible(arm, slack=False)), default=None)

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.items import count_of
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.noises.shapes import plain
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem, lacks_means
+from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
@@ -99,8 +100,9 @@ class Forecast:
 
     @property
     def per_arm(self) -> dict[str, float]:
-        """Mean tests of each arm."""
-        return dict(zip(self.plan.arm_names, self.per_stream.sum(axis=1).tolist(), strict=True))
+        """Mean tests of each arm. One test may measure several metrics."""
+        leads = [bundle[0] for bundle in self.plan.bundles]
+        return dict(zip(self.plan.arm_names, self.per_stream[:, leads].sum(axis=1).tolist(), strict=True))
 
     def summary(self) -> dict[str, Any]:
         """The figures of `bestarm forecast --json`; those that are infinite or not computed are None."""
@@ -225,18 +227,15 @@ def draw_worlds(plan: Plan, count: int, seed: int) -> list[World]:
 
 def _ends(plan: Plan) -> tuple[Floats, Floats]:
     """The lowest and the highest guess for each mean [arm, metric]."""
-    for index, arm in enumerate(plan.arms):
-        if missing := [metric for metric in plan.metrics if metric not in (arm.means or {})]:
-            needed = "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
-            raise lacks_means(index, arm, missing, needed)
-    guesses = [[(arm.means or {})[metric] for metric in plan.metrics] for arm in plan.arms]
+    needed = "a forecast needs a guess for every metric, a number or a range [LOW, HIGH]"
+    guesses = [plan.means_of(index, needed) for index in range(len(plan.arms))]
     ends = np.array([[guess if isinstance(guess, tuple) else (guess, guess) for guess in row] for row in guesses])
     return ends[..., 0], ends[..., 1]
 
 
 def _with_means(plan: Plan, means: Floats) -> Plan:
     rows = zip(plan.arm_names, means.tolist(), strict=True)
-    return Plan.of(plan.with_means({name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}))
+    return Plan.of(plan.with_means({name: plan.by_part(row) for name, row in rows}))
 
 
 def _theorem_1(plan: Plan) -> float:
@@ -287,4 +286,7 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
         by_arm = np.minimum(by_arm, told_apart)
         slack = np.array([constraint.slack for constraint in problem.constraints])
         by_arm[facts.best] = n((slack - excess[facts.best]) / sigma[facts.best, 1:]).max(initial=0.0)
-    return float(by_arm.max() * facts.means.size)
+    if problem.items is not None and not problem.repeats:
+        # At the latest, all items settle it.
+        by_arm = np.minimum(by_arm, count_of(problem.items))
+    return float(by_arm.max() * len(problem.arms) * len(problem.bundles))

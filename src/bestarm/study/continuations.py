@@ -21,6 +21,8 @@ from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import laws, to_user
 from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
+from bestarm.simulation.item_runs import ItemRuns
+from bestarm.study.item_continuations import ContinuedRuns, with_item_spreads
 from bestarm.texts import quoted
 from bestarm.validation import MOST, InvalidInput
 
@@ -72,6 +74,10 @@ class _Continued(Job):
         assert self.start is not None
         return self.start.setting
 
+    @functools.cached_property
+    def _on_items(self) -> ItemRuns:
+        return ContinuedRuns(self)
+
     def new_workspace(self) -> Workspace:
         assert isinstance(self.start, KernelPolicy)
         state = RunState(self.start.streams, self.start.memory)
@@ -97,6 +103,8 @@ def simulate_continuations(
     before, so_far = policy.spent
     left = min(MOST_TESTS, FORESIGHT * before, plan.max_tests - before)
     scatters = [estimated_scatters(policy.setting, policy.streams, metric) for metric in range(policy.metrics)]
+    if plan.items is not None:
+        plan, scatters = with_item_spreads(plan, policy, scatters)
     answers, tests, cost = [], [], []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
         means = _drawn_means(plan, policy, scatters, np.random.default_rng((seed, world)))
@@ -138,7 +146,8 @@ def _learned_spreads(
     """How results scatter, by arm and metric, where that is not stated but learned."""
     spreads: dict[str, dict[str, float]] = {name: {} for name in plan.arm_names}
     for metric, part in enumerate(plan.parts):
-        if part.noise.learns_scatter:
+        is_known = part.noise.learns_scatter or part.metric in (plan.item_spreads or {})
+        if is_known and plan.metrics[metric] == part.metric:
             low, high = part.noise.range
             for name, spread in zip(plan.arm_names, scatters[metric].tolist(), strict=True):
                 mean = means[name][part.metric]
@@ -161,7 +170,7 @@ def _drawn_means(
         user = np.nan_to_num(to_user(plan, setting, metric, drawn))
         means[:, metric] = np.clip(user, max(low, -MOST), min(high, MOST))
     rows = zip(plan.arm_names, means.tolist(), strict=True)
-    return {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
+    return {name: plan.by_part(row) for name, row in rows}
 
 
 def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:

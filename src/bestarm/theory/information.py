@@ -114,9 +114,20 @@ def _margins(noise: NoiseModel, means: Floats, threshold: float, spreads: list[A
     return np.array([information(noise, mean, threshold, spread)[0] for mean, spread in rows])
 
 
+def beyond_theory(problem: Problem) -> str:
+    """Why the theory, which is of tests of one metric each, says nothing about a problem; nothing if it does."""
+    if problem.items is not None:
+        return "there is no formula here for tests on common items"
+    if len(problem.bundles) < len(problem.parts):
+        return "there is no formula here for tests of several metrics at once"
+    return ""
+
+
 def _uncomputed(
     problem: Problem, noises: tuple[NoiseModel, ...], means: Floats, margin: Floats, spreads: list[list[Any]]
 ) -> str:
+    if not_single := beyond_theory(problem):
+        return not_single
     # Whether it can be computed does not depend on the mean that it is computed against.
     rows = enumerate(zip(means[:, 0].tolist(), spreads[0], strict=True))
     objective = [bool(np.isnan(information(noises[0], mean, mean, spread)[0])) for _, (mean, spread) in rows]

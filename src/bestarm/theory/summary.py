@@ -13,7 +13,7 @@ from bestarm.problem import Problem
 from bestarm.theory.allocation import oracle
 from bestarm.theory.bounds import divergence_bound, lower_bound, upper_bound
 from bestarm.theory.complexity import Way, complexity
-from bestarm.theory.information import Floats, truth
+from bestarm.theory.information import Floats, beyond_theory, truth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +89,9 @@ def analyze(problem: Problem, delta: float) -> Theory:
     if facts.uncomputed:
         notes.append(f"Not computed: H, Theorem 1, T* and the oracle's tests, because {facts.uncomputed}.")
     tests = epochs = math.nan
-    if unscaled := [part.metric for part in problem.parts if part.noise.needs_spread]:
+    if reason := beyond_theory(problem):
+        notes.append(f"Not computed: Theorem 2, because {reason}.")
+    elif unscaled := [part.metric for part in problem.parts if part.noise.needs_spread]:
         notes.append(
             "Not computed: Theorem 2, because Algorithm 1 has to know how much results scatter at most, and nothing is "
             f"stated of {unscaled[0]!r}."
