@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bestarm.analysis.notebook import html_view
@@ -16,7 +16,7 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, placed, read_rows
+from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
 from bestarm.study.checks import (
     check_aside,
     check_ask,
@@ -33,6 +33,7 @@ from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
+from bestarm.study.placing import Placing
 from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
 from bestarm.validation import InvalidInput, NotFound
 
@@ -229,13 +230,32 @@ class Study(Follower):
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
         rows = read_rows(self.plan, self._numbering, results)
-        return list(self._add(placed(rows, self._placing()), source, ends, key))
+        columns = columns_of(self.plan, rows)
+        return list(self._add(columns, source, ends, key, lambda placing: places_of(rows, placing)))
 
-    def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
-        """As `add`, for results by number that have been checked."""
+    def _add(
+        self,
+        rows: Columns,
+        source: str,
+        ends: Collection[int],
+        key: str | None,
+        places: Callable[[Placing], Sequence[int]],
+    ) -> Sequence[int]:
+        """As `add`, for results by number that have been checked. `places` says where those of items belong."""
         request = self._new_request() if key is None else check_key(key)
         try:
-            return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
+            if self._places is None:
+                return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
+            with self._lock:  # which whoever holds the storage's lock must not wait for
+                return self._storage.give(
+                    self._record.key,
+                    rows,
+                    self.holder,
+                    source,
+                    ends,
+                    request=request,
+                    places=lambda: places(self._placing()),
+                )
         except OutcomeUnknown as error:
             raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
 
