@@ -6,12 +6,11 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from bestarm.analysis.notebook import html_view
 from bestarm.plan import Plan
 from bestarm.problem import Problem
-from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord, Telling
+from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
@@ -34,14 +33,10 @@ from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.placing import Placing
-from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
+from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
+from bestarm.study.telling import already_told, corrected, further, values_of
+from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
-
-
-class AlreadyTold(InvalidInput):
-    """The test has a different outcome, which `Study.correct` can replace, or is somebody else's by now."""
-
-    kind = "already told"
 
 
 class Study(Follower):
@@ -182,13 +177,13 @@ class Study(Follower):
         first, *more = check_result(self.plan, issued.metric, value)
         with _repeatable():
             try:
-                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **_further(more))
+                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **further(more))
             except HandedOn as error:
                 self._let_go([issued.id])
                 raise self._handed_on(error) from None
         self._let_go([issued.id])
-        if outcome is not None and _values(outcome) != (first, *more):
-            raise self._already(issued, outcome)
+        if outcome is not None and values_of(outcome) != (first, *more):
+            raise already_told(self._test(issued), outcome)
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none."""
@@ -207,7 +202,7 @@ class Study(Follower):
                 raise self._handed_on(error) from None
         self._let_go(row[0] for row in checked)
         for test, outcome in refused.items():
-            raise self._already(self._issued(test), outcome)
+            raise already_told(self._test(self._issued(test)), outcome)
 
     def add(
         self,
@@ -265,18 +260,10 @@ class Study(Follower):
         Of a test of several metrics, values that are not given stay as they are.
         """
         issued = self._issued(test)
-        first, *more = self._corrected(issued, value)
+        found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None
+        first, *more = corrected(self.plan, issued.metric, issued.id, found and found[1], value)
         with _repeatable():
-            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **_further(more))
-
-    def _corrected(self, issued: Issued, value: Result) -> Values:
-        if not isinstance(value, Mapping) or len(self.plan.yields[issued.metric]) == 1:
-            return check_result(self.plan, issued.metric, value)
-        found = self._storage.test(self._record.key, issued.id)
-        outcome = None if found is None else found[1]
-        if outcome is None:
-            raise InvalidInput("test", issued.id, "has no result yet; there is nothing to correct")
-        return check_some(self.plan, issued.metric, value, _values(outcome))
+            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **further(more))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed, yours or anybody's. The test is handed out again, the reason logged.
@@ -310,7 +297,7 @@ class Study(Follower):
                 raise self._handed_on(error) from None
         self._let_go([issued.id])
         if outcome is not None and outcome.value is not None:
-            raise self._already(issued, outcome)
+            raise already_told(self._test(issued), outcome)
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
         """Free unmeasured tests, whoever holds them. They can be handed out again at once.
@@ -400,25 +387,6 @@ class Study(Follower):
         if unknown:
             found = self._storage.find_tests(self._record.key, unknown)
             self._handed.update((test, issued) for test, (issued, _) in found.items())
-
-    def _already(self, issued: Issued, outcome: Outcome) -> AlreadyTold:
-        test = self._test(issued)
-        if outcome.value is None:
-            reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
-        else:
-            told = values_in_words(test.metrics, _values(outcome))
-            reason = f"has the result {told} already; use correct to replace it"
-        return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
-
-
-def _values(outcome: Outcome) -> Values:
-    """All values of a test; none if it was given up."""
-    return () if outcome.value is None else (outcome.value, *outcome.more)
-
-
-def _further(more: Sequence[float]) -> dict[str, Any]:
-    """The values after the first, as a storage takes them."""
-    return {"more": tuple(more)} if more else {}
 
 
 @contextlib.contextmanager
