@@ -16,7 +16,7 @@ from bestarm.noises.dispatch import scatter
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED
 from bestarm.policies.advance_on_items import advance_on_items
-from bestarm.policies.base import Kernels, Policy, Stop
+from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import Certify, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
 from bestarm.policies.items import (
@@ -80,6 +80,7 @@ class CertifyOnItems(Certify):
     (arm, metric, place).
     """
 
+    uses_items = True
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
@@ -88,10 +89,6 @@ class CertifyOnItems(Certify):
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._places: int = setting.places
         self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
-
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        return cls
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
