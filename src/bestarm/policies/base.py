@@ -114,7 +114,7 @@ class Policy(abc.ABC):
     remark: ClassVar[str] = ""
     """A few words that follow the name where people choose a policy."""
     uses_items: ClassVar[bool] = False
-    """Whether it decides studies with items. A policy that does may be a subclass, without a name of its own, of the one
+    """Whether it decides studies with items. Such a policy may be a subclass, without a name of its own, of the one
     for studies without."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
