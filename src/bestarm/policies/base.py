@@ -28,14 +28,13 @@ from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import tabulated_radius
 from bestarm.noises.dispatch import half_width, most_kept, record
-from bestarm.noises.registry import numbered
+from bestarm.noises.registry import known_for, numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
-from bestarm.validation import InvalidInput
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -114,6 +113,9 @@ class Policy(abc.ABC):
     name: ClassVar[str]
     remark: ClassVar[str] = ""
     """A few words that follow the name where people choose a policy."""
+    uses_items: ClassVar[bool] = False
+    """Whether it decides studies with items. A policy that does may be a subclass, without a name of its own, of the one
+    for studies without."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -121,13 +123,6 @@ class Policy(abc.ABC):
         self.metrics = metrics
         self.streams = new_streams(arms, metrics, most_kept(setting))
         self._seed = (seed, run)
-
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        """The policy to use where arms are measured on items. Raises `InvalidInput` if there is none."""
-        raise InvalidInput(
-            "policy", cls.name, "does not compare arms item by item; choose certify, or leave out items", ("certify",)
-        )
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -385,7 +380,10 @@ class KernelPolicy(Policy):
         """Run compiled from now on: the same decisions, faster. This takes a second; the first time ever, several."""
         if is_kernel(self.kernels.update) and is_kernel(self.kernels.propose):
             label = self.name.replace("-", "_")
-            self._advance = compiled(advance, label, update=self.kernels.update, propose=self.kernels.propose)
+            known = known_for(self.setting.kind)
+            self._advance = compiled(
+                advance, label, known=known, update=self.kernels.update, propose=self.kernels.propose
+            )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if self._advance is None or not len(values):

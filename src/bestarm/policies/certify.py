@@ -31,7 +31,7 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import BELOW, stream_of
 from bestarm.noises.dispatch import ceiling, scatter
 from bestarm.plan import Plan
-from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
+from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
     Closed,
     Intervals,
@@ -350,12 +350,6 @@ class Certify(KernelPolicy):
     weigh = staticmethod(weigh)
     survey = staticmethod(survey)
 
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        from bestarm.policies.certify_on_items import CertifyOnItems
-
-        return CertifyOnItems
-
     @functools.cached_property
     def intervals(self) -> Intervals:
         """The intervals shown last, so that only those of streams tested since then are computed again."""
@@ -405,7 +399,7 @@ class Certify(KernelPolicy):
         memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
-        for_size(type(self).survey, streams)(self.setting, streams, *arguments)
+        for_size(type(self).survey, self.setting, streams)(self.setting, streams, *arguments)
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),

@@ -13,9 +13,10 @@ from bestarm.kernel.random import normal
 from bestarm.kernel.state import Flags, Floats, Ints
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import scatter
+from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED
 from bestarm.policies.advance_on_items import advance_on_items
-from bestarm.policies.base import Kernels, Policy, Stop
+from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import Certify, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
 from bestarm.policies.items import (
@@ -79,6 +80,7 @@ class CertifyOnItems(Certify):
     (arm, metric, place).
     """
 
+    uses_items = True
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
@@ -87,10 +89,6 @@ class CertifyOnItems(Certify):
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._places: int = setting.places
         self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
-
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        return cls
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
@@ -115,7 +113,11 @@ class CertifyOnItems(Certify):
 
     def compile(self) -> None:
         kernels = type(self).kernels
-        self._advance = compiled(advance_on_items, "certify", update=kernels.update, propose=kernels.propose)
+        setting: Any = self.setting
+        known = known_for(setting.kind, setting.differences.kind)
+        self._advance = compiled(
+            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
+        )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):
