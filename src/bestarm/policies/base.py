@@ -194,6 +194,11 @@ class Policy(abc.ABC):
         return int((self.streams.counts == 0).sum())
 
     @property
+    def places(self) -> int | None:
+        """How often an arm can be measured: once on each item of a set. None if there is no limit."""
+        return None
+
+    @property
     def spent(self) -> tuple[int, float]:
         """How many tests there have been, and what they cost."""
         counts = self.streams.counts.sum(axis=0)

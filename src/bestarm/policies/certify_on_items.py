@@ -22,6 +22,7 @@ from bestarm.policies.confidence import weigh
 from bestarm.policies.items import (
     DIFFERENCE,
     FIRST_ROOM,
+    UNLIMITED,
     lead_of,
     new_paired_setting,
     new_paired_streams,
@@ -93,6 +94,10 @@ class CertifyOnItems(Certify):
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
         return new_paired_setting(problem, delta, bound, reference)
+
+    @property
+    def places(self) -> int | None:
+        return None if self._places == UNLIMITED else self._places
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in a result on the next item of the stream."""
