@@ -3,9 +3,9 @@
     python benchmarks/sets.py
 
 Prints three tables as Markdown. The first: how many items it takes until the mean over a set is known to lie on one
-side of a limit, with the evidence for sets and with that for items without end. The second: how many more items it takes for
-bounded values than with bets against each item's own expectation. The third: how often (in percent) false evidence ever
-reaches 20, which it may in 5 % of all sets, for values of many shapes; the larger of both sides.
+side of a limit, with the evidence for items without end and with that for the set. The second: how many more items it
+takes for bounded values than with bets against each item's own expectation. The third: how often (in percent) false
+evidence ever reaches 20, which it may in 5 % of all sets, for values of many shapes; the larger of both sides.
 """
 
 from __future__ import annotations
