@@ -44,7 +44,7 @@ def everything(arms: int) -> None:
     study.ask(arms)
     study.pending()
     for event in study.log():
-        _event(study.plan, event)
+        _event(study, event)
     for write in (write_csv, write_json):
         write(study, io.StringIO())
     SharedStudy(study.storage, study.record).snapshot()

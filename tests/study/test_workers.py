@@ -293,7 +293,7 @@ def test_a_value_that_cannot_be_is_never_measured_again() -> None:
         ba.identify(plan(), wrong, retries=5, failed_as={"harm": 1})
     assert calls.count("harm") == 1
     with pytest.raises(ba.MeasurementFailed, match=r"value of 'gain' = None: must be a number"):
-        ba.identify(plan(), lambda arm, metric: None)  # type: ignore[arg-type, return-value]
+        ba.identify(plan(), lambda arm, metric: None)  # type: ignore[arg-type]
     with pytest.raises(ba.MeasurementFailed, match="the noise that the study states for 'harm' is wrong, or what"):
         ba.identify(plan(), lambda arm, metric: 7.0)
 

@@ -73,6 +73,9 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
         plain: dict[str, Any] = _plain(self)
+        if plain["awaited"] is not None and plain["awaited"]["item"] is None:
+            # As it is in every study without items.
+            del plain["awaited"]["item"]
         return plain
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import time
+from collections.abc import Sequence
 from typing import Literal
 
 from bestarm.storage.base import Pending
@@ -34,11 +35,23 @@ class Awaited:
     """The command that frees it, for somebody who knows that its result will not come."""
     count_command: str | None
     """The command that counts a value for it, if an attempt ended and nobody has said what that counts as."""
+    item: str | None = None
+    """The item it is to be measured on, in a study with items."""
 
     @classmethod
-    def of(cls, row: Pending, arm: str, metric: str, *, study: str, url: str) -> Awaited:
-        """The pending test `row` of a study kept at `url`."""
-        count = command("tell", study, row.id, url, "VALUE") if row.aside is not None else None
+    def of(
+        cls,
+        row: Pending,
+        arm: str,
+        metric: str,
+        *,
+        study: str,
+        url: str,
+        metrics: Sequence[str] = (),
+        item: str | None = None,
+    ) -> Awaited:
+        """The pending test `row` of a study kept at `url`, which yields `metrics` if they are several."""
+        count = command("tell", study, row.id, url, *_blanks(metrics, url)) if row.aside is not None else None
         return cls(
             test=row.id,
             arm=arm,
@@ -50,6 +63,7 @@ class Awaited:
             reason=row.reason,
             command=command("release", study, row.id, url),
             count_command=count,
+            item=item,
         )
 
     @property
@@ -68,7 +82,8 @@ class Awaited:
         return time.time() - self.since > SHOWN_AFTER
 
     def __str__(self) -> str:
-        what = f"test {self.test} ({self.metric} of {self.arm})"
+        on = "" if self.item is None else f" on {self.item}"
+        what = f"test {self.test} ({self.metric} of {self.arm}{on})"
         ago = _duration(time.time() - self.since)
         match self.state:
             case "free":
@@ -89,6 +104,15 @@ class Awaited:
             f"{what}, whose attempt by {self.holder} {how or self.state} {ago} ago{said}; to count a value for it: "
             f"{self.count_command}; to have it made again, if that has nothing to do with results: {self.command}"
         )
+
+
+def _blanks(metrics: Sequence[str], url: str) -> list[str]:
+    """Where the values of a test are to be put in."""
+    if len(metrics) < 2:
+        return ["VALUE"]
+    if url == ":memory:":
+        return ["{" + ", ".join(f"{metric!r}: VALUE" for metric in metrics) + "}"]
+    return [shlex.quote(f"{metric}=VALUE") for metric in metrics]
 
 
 def command(verb: str, study: str, test: int, url: str, *more: str) -> str:

@@ -15,7 +15,7 @@ from bestarm.cli.shared.opening import open_study, repeatable_with_key
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
 if TYPE_CHECKING:
-    from bestarm.study import Study
+    from bestarm.study import Study, Test
 
 
 @study_command(place=130)
@@ -38,7 +38,7 @@ def ask(
     with repeatable_with_key():
         tests = study.ask(number, days=math.inf if days is None else days, key=key)
     if as_json:
-        print_json([dataclasses.asdict(test) for test in tests])
+        print_json([_plain(test) for test in tests])
         if not tests:
             print(_nothing_to_do(study), file=sys.stderr)
         return
@@ -46,12 +46,24 @@ def ask(
     if not tests:
         console.print(_nothing_to_do(study), soft_wrap=True)
         return
-    table = new_table("test", "arm", "metric", right=("test",))
+    has_items = study.plan.items is not None
+    table = new_table("test", "arm", "metric", *(["item"] if has_items else []), right=("test",))
     for test in tests:
-        table.add_row(str(test.id), shown(test.arm), shown(test.metric))
+        item = [shown(test.item or "")] if has_items else []
+        table.add_row(str(test.id), shown(test.arm), shown(test.metric), *item)
     console.print(table)
     if len(tests) < number:
         console.print(f"{len(tests)} of the {number:,}: what comes next depends on their results.", soft_wrap=True)
+
+
+def _plain(test: Test) -> dict[str, object]:
+    """A test as plain data: its metrics if they are several, its item if it has one."""
+    data = dataclasses.asdict(test)
+    if len(test.metrics) == 1:
+        del data["metrics"]
+    if test.item is None:
+        del data["item"]
+    return data
 
 
 def _nothing_to_do(study: Study) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import load_plan
 from bestarm.cli.shared.show import counted, plain_console, print_json, shown
+
+if TYPE_CHECKING:
+    from bestarm.plan import Plan
 
 
 @study_command(place=110)
@@ -24,15 +27,26 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Start a study from a study file."""
+    from bestarm.items import count_of
     from bestarm.study import Study
 
     study = Study.create(load_plan(source), name=name, seed=seed, storage=db)
     plan = study.plan
+    bundles = [metrics for metrics in plan.yields.values() if len(metrics) > 1]
     if as_json:
-        print_json({"study": study.name, "db": study.storage.url, "arms": plan.arm_names, "metrics": plan.metrics})
+        data: dict[str, object] = {"study": study.name, "db": study.storage.url}
+        data |= {"arms": plan.arm_names, "metrics": plan.measured}
+        if bundles:
+            data["measurements"] = bundles
+        if plan.items is not None:
+            data["items"] = count_of(plan.items)
+        print_json(data)
         return
     console = plain_console()
-    what = f"{counted(len(plan.arms), 'arm')}, {counted(len(plan.metrics), 'metric')}"
+    what = f"{counted(len(plan.arms), 'arm')}, {counted(len(plan.measured), 'metric')}"
+    what += "".join(f" ({' + '.join(metrics)} in one test)" for metrics in bundles)
+    if plan.items is not None:
+        what += f", {counted(count_of(plan.items), 'item')}"
     console.print(
         f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {study.storage.url}"
     )
@@ -41,9 +55,15 @@ def new(
     where = "" if db is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"
     steps = (
         (f"bestarm ask {called} -n 4{where}", "which tests to make"),
-        (f"bestarm tell {called} TEST VALUE{where}", "what came out"),
+        (f"bestarm tell {called} TEST {_values(plan)}{where}", "what came out"),
         (f"bestarm status {called}{where}", "where it stands"),
     )
     console.print("Next:")
     for command, purpose in steps:
         console.print(f"  {shown(command):<{max(len(step) for step, _ in steps)}}  # {purpose}", soft_wrap=True)
+
+
+def _values(plan: Plan) -> str:
+    """How the values of the study's first tests are told."""
+    metrics = plan.yields[0]
+    return " ".join(shlex.quote(f"{metric}=VALUE") for metric in metrics) if len(metrics) > 1 else "VALUE"

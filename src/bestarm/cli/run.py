@@ -38,7 +38,11 @@ def run(
     name: StudyName,
     command: Annotated[
         str,
-        typer.Option(metavar="COMMAND", help="Prints one number; {arm}, {metric}, {test} and {study} are filled in."),
+        typer.Option(
+            metavar="COMMAND",
+            help="Prints a number, or of several metrics a JSON object or lines `name value`; {arm}, {metric}, {test}, "
+            "{study} and, with items, {item} are filled in.",
+        ),
     ],
     workers: Annotated[int, typer.Option(metavar="N", help="How many tests to make at once.")] = 1,
     timeout: Annotated[
@@ -85,8 +89,10 @@ def run(
         raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
     # Each run is a holder of its own, so that several runs of one user keep their tests apart.
     study = Study.open(check_text("study", name), storage=db)
-    program = Command(command, name, timeout=timeout, shell=shell)
-    program.check_names(study.plan.arm_names, study.plan.metrics)
+    items = study.plan.items
+    program = Command(command, name, timeout=timeout, shell=shell, items=items is not None)
+    named = items if isinstance(items, tuple) else ()
+    program.check_names(study.plan.arm_names, study.plan.test_names.values(), named)
     if timeout_as and timeout is None:
         raise InvalidInput("--timeout-as", UNSTATED, "goes with --timeout SECONDS")
     declared = Declared.of(

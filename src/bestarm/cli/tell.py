@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,19 +13,31 @@ from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_key
 from bestarm.cli.shared.show import plain_console, shown
 
+if TYPE_CHECKING:
+    from bestarm.study.values import Result
+
 
 @study_command(place=140)
 def tell(
     name: StudyName,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="TEST VALUE", help="A test and its result.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            metavar="TEST VALUE",
+            help="A test and its result; METRIC=VALUE for each metric if it yields several.",
+            show_default=False,
+        ),
     ] = None,
     arm: Annotated[str | None, typer.Option(metavar="ARM", help="With --metric: measured without asking.")] = None,
     metric: Annotated[str | None, typer.Option(metavar="METRIC", help="The metric of that result.")] = None,
+    item: Annotated[str | None, typer.Option(metavar="ITEM", help="The item of that result, if there are any.")] = None,
     table: Annotated[
         str | None,
         typer.Option(
-            "--csv", metavar="FILE", help="Many results: columns test,value or arm,metric,value; - is standard input."
+            "--csv",
+            metavar="FILE",
+            help="Many results: columns test,value or arm,metric,value, or a column for each metric; - is standard "
+            "input.",
         ),
     ] = None,
     correct: Annotated[
@@ -36,20 +49,33 @@ def tell(
     db: Database = None,
 ) -> None:
     """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
-    from bestarm.study.csv_reader import read_test, read_value
+    from bestarm.study.csv_reader import read_test
     from bestarm.study.exchange import tell_results
     from bestarm.validation import UNSTATED, InvalidInput
 
     words = words or []
-    by_name = arm is not None or metric is not None
-    expected = 0 if table is not None else 1 if by_name else 2
-    if len(words) != expected or (table is not None and by_name) or (arm is None) != (metric is None):
-        raise InvalidInput("tell: give TEST VALUE, or --arm ARM --metric METRIC VALUE, or --csv FILE")
-    if correct and expected != 2:
+    is_table, by_name = table is not None, arm is not None or metric is not None
+    by_number = not is_table and not by_name
+    if is_table:
+        is_clear = not words and not by_name
+    elif by_name:
+        # Without --metric, the values must say of which metrics they are.
+        is_clear = arm is not None and bool(words) and (metric is None or len(words) == 1)
+        is_clear = is_clear and (metric is not None or all("=" in word for word in words))
+    else:
+        is_clear = len(words) == 2 or (len(words) > 2 and all("=" in word for word in words[1:]))
+    if not is_clear:
+        raise InvalidInput(
+            "tell: give TEST VALUE, or --arm ARM --metric METRIC VALUE, or --csv FILE; of several metrics METRIC=VALUE "
+            "for each in place of VALUE"
+        )
+    if correct and not by_number:
         raise InvalidInput("--correct", UNSTATED, "goes with TEST VALUE, one test at a time")
     if reason and not correct:
         raise InvalidInput("--reason", UNSTATED, "goes with --correct")
-    if key is not None and expected == 2:
+    if item is not None and not by_name:
+        raise InvalidInput("--item", UNSTATED, "goes with --arm; a test's number says which item it is of")
+    if key is not None and by_number:
         raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --csv; a test's number is key enough")
     check_text("reason", reason)
     if table is not None:
@@ -57,18 +83,46 @@ def tell(
         with results_file(table) as (file, called), repeatable_with_key():
             # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
             said = recorded_words(study, tell_results(study, file, called, once=table != "-", key=key))
-    elif arm is not None and metric is not None:
-        value = read_value(words[0].strip())
+    elif arm is not None:
+        result = _result(words)
         study = open_study(name, db, worker)
+        if metric is not None:
+            given: tuple[Any, ...] = check_text("arm", arm), check_text("metric", metric), result
+        else:
+            given = check_text("arm", arm), result
         with repeatable_with_key():
-            [number] = study.add([(check_text("arm", arm), check_text("metric", metric), value)], key=key)
-        said = f"Recorded as test {number}: {metric} of {arm} = {value:g}."
+            [number] = study.add([given if item is None else (*given, check_text("item", item))], key=key)
+        what = f"{metric} of {arm} = {_shown(result)}" if metric is not None else f"{arm}: {_shown(result)}"
+        said = f"Recorded as test {number}: {what}."
     else:
-        number, value = read_test(words[0].strip()), read_value(words[1].strip())
+        number, result = read_test(words[0].strip()), _result(words[1:])
         study = open_study(name, db, worker)
         if correct:
-            study.correct(number, value, reason)
+            study.correct(number, result, reason)
         else:
-            study.tell(number, value)
-        said = f"{'Corrected' if correct else 'Recorded'}: test {number} = {value:g}."
+            study.tell(number, result)
+        said = f"{'Corrected' if correct else 'Recorded'}: test {number} = {_shown(result)}."
     plain_console().print(shown(said), soft_wrap=True)
+
+
+def _result(words: Sequence[str]) -> Result:
+    """A value, or METRIC=VALUE, several times."""
+    from bestarm.study.csv_reader import read_value
+    from bestarm.validation import InvalidInput
+
+    if len(words) == 1 and "=" not in words[0]:
+        return read_value(words[0].strip())
+    found: dict[str, float] = {}
+    for word in words:
+        metric, _, text = check_text("value", word).rpartition("=")
+        metric = metric.strip()
+        if metric in found:
+            raise InvalidInput("value", word, f"{metric!r} is given twice")
+        found[metric] = read_value(text.strip(), f"value of {metric!r}")
+    return found
+
+
+def _shown(result: Result) -> str:
+    if isinstance(result, Mapping):
+        return ", ".join(f"{metric} {value:g}" for metric, value in result.items())
+    return f"{result:g}"

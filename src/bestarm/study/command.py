@@ -1,4 +1,4 @@
-"""Measuring with any program: one command per test, one number on its standard output."""
+"""Measuring with any program: one command per test, its result on standard output."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from collections.abc import Iterable
 
 from bestarm.study.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
 from bestarm.study.processes import end_process, watch_process
+from bestarm.study.output import read_output, wanted
 from bestarm.study.study import Test
-from bestarm.study.values import read_number
+from bestarm.study.values import Result
 from bestarm.validation import InvalidInput
 
 _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
+_PLACE_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
 _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
-_LONGEST_NUMBER = 1000
 _SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
 
 
 class Command:
-    """Runs a command for each test, with {arm}, {metric}, {test} and {study} in it filled in.
+    """Runs a command for each test, with {arm}, {metric}, {test} and {study} in it filled in; with `items` also {item}.
 
     No shell is used, so an arm's name always arrives as one argument. With `shell=True` names reach the shell only as
     variables ("$BESTARM_ARM"), which it does not read as commands. So a placeholder cannot stand inside quotes. The
@@ -31,7 +32,10 @@ class Command:
     studies are kept and the token of a service.
     """
 
-    def __init__(self, template: str, study: str, *, timeout: float | None = None, shell: bool = False) -> None:
+    def __init__(
+        self, template: str, study: str, *, timeout: float | None = None, shell: bool = False, items: bool = False
+    ) -> None:
+        self._place = _PLACE_OR_ITEM if items else _PLACE
         if timeout is not None and not timeout > 0:
             raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
         try:
@@ -40,7 +44,7 @@ class Command:
             raise InvalidInput("command", template, f"cannot be split into words: {error}") from None
         if not words:
             raise InvalidInput("command", template, "must not be empty")
-        if shell and (place := _quoted_place(template)):
+        if shell and (place := _quoted_place(self._place, template)):
             raise InvalidInput(
                 "command",
                 template,
@@ -55,13 +59,13 @@ class Command:
         self._lock = threading.Lock()
         self._stopped = False
 
-    def check_names(self, arms: Iterable[str], metrics: Iterable[str]) -> None:
+    def check_names(self, arms: Iterable[str], metrics: Iterable[str], items: Iterable[str] = ()) -> None:
         """Raise `InvalidInput` for names that the command would take for options."""
-        names = {"arm": arms, "metric": metrics, "study": [self._study]}
+        names = {"arm": arms, "metric": metrics, "study": [self._study], "item": items}
         for word in self._words:
             if word == "--":
                 return
-            place = _PLACE.match(word)
+            place = self._place.match(word)
             taken = [name for name in names.get(place[1], ()) if name.startswith("-")] if place else []
             if place and taken:
                 raise InvalidInput(
@@ -71,31 +75,32 @@ class Command:
                     f"{place[0]}, or write --{place[1]}={place[0]}",
                 )
 
-    def __call__(self, test: Test) -> float:
+    def __call__(self, test: Test) -> Result:
         """Measure once; `MeasurementFailed` says what went wrong."""
         names = {"arm": test.arm, "metric": test.metric, "test": str(test.id), "study": self._study}
+        if test.item is not None:
+            names["item"] = test.item
         command: str | list[str]
         if self._shell:
-            command = _PLACE.sub(lambda place: _variable(place[1]), self._template)
+            command = self._place.sub(lambda place: _variable(place[1]), self._template)
         else:
-            command = [_PLACE.sub(lambda place: names[place[1]], word) for word in self._words]
+            command = [self._place.sub(lambda place: names[place[1]], word) for word in self._words]
         environment = {name: value for name, value in os.environ.items() if name not in _SECRET}
-        environment |= {f"BESTARM_{key.upper()}": name for key, name in names.items()}
+        variables = names | {"metrics": "\n".join(test.metrics)}
+        environment |= {f"BESTARM_{key.upper()}": name for key, name in variables.items()}
         output, errors, status = self._run(command, environment)
         if status != 0:
             how = f"ended with status {status}" if status > 0 else f"was ended by signal {-status}"
             # This is how a shell says that there is no such program, or that it may not be started.
             kind = NotStarted if self._shell and status in (126, 127) else MeasurementFailed
             raise kind(f"the command {how}{_end_of(errors)}")
-        if len(output.split()) != 1:
-            shown = output.strip()[:200]
-            raise MeasurementRefused(f"the command must print one number, and printed {shown!r}{_end_of(errors)}")
         try:
-            return read_number(output[:_LONGEST_NUMBER], "the command's output")
-        except InvalidInput:
+            return read_output(output, test.metrics)
+        except InvalidInput as error:
             shown = output.strip()[:200]
+            why = "" if len(test.metrics) == 1 else f" ({error})"
             raise MeasurementRefused(
-                f"the command must print one number, and printed {shown!r}{_end_of(errors)}"
+                f"the command must print {wanted(test.metrics)}, and printed {shown!r}{why}{_end_of(errors)}"
             ) from None
 
     def _run(self, command: str | list[str], environment: dict[str, str]) -> tuple[str, str, int]:
@@ -141,14 +146,14 @@ def _variable(place: str) -> str:
     return f'"$BESTARM_{place.upper()}"'
 
 
-def _quoted_place(template: str) -> str | None:
+def _quoted_place(places: re.Pattern[str], template: str) -> str | None:
     """The first placeholder that stands inside quotes, if any does."""
     quote, k = "", 0
     while k < len(template):
         character = template[k]
         if character == "\\" and quote != "'":
             k += 1
-        elif quote and (place := _PLACE.match(template, k)):
+        elif quote and (place := places.match(template, k)):
             return place[1]
         elif character == quote:
             quote = ""

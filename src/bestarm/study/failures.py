@@ -13,7 +13,8 @@ from typing import ClassVar
 from bestarm.parsing import read_decimal
 from bestarm.plan import Plan
 from bestarm.storage.base import Aside
-from bestarm.study.values import check_value
+from bestarm.study.names import Test
+from bestarm.study.values import check_metric
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
@@ -76,20 +77,24 @@ class Declared:
         failed = _by_metric(plan, failed_as, words.failed)
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 
-    def value(self, metric: str, kind: Aside) -> float | None:
-        """What an attempt that ended this way counts as. None if nobody has said."""
-        return {"failed": self.failed_as, "timed out": self.timeout_as}.get(kind, {}).get(metric)
+    def result(self, test: Test, kind: Aside) -> Mapping[str, float] | None:
+        """What an attempt that ended this way counts as. None unless somebody has said it of all the test's metrics."""
+        declared = {"failed": self.failed_as, "timed out": self.timeout_as}.get(kind, {})
+        if not declared.keys() >= set(test.metrics):
+            return None
+        return {metric: declared[metric] for metric in test.metrics}
 
     def may_retry(self, kind: Aside, failures: int) -> bool:
         """Whether a test that failed this often may be tried again. A refused value never is."""
         return kind != "refused" and failures <= self.retries
 
-    def advice(self, plan: Plan, metric: str, kind: Aside) -> str:
+    def advice(self, plan: Plan, test: Test, kind: Aside) -> str:
         """What can be declared about such a failure."""
         if kind == "refused":
             return (
                 "A value that cannot be is never measured again: the noise that the study states for "
-                f"{metric!r} is wrong, or what measures it is. Start a study that states what is true of its values"
+                f"{test.metric!r} is wrong, or what measures it is. Start a study that states what is true of its "
+                "values"
             )
         again = f"or {self.words.retries}, if failures have nothing to do with results, to try again"
         if kind == "lost":
@@ -98,24 +103,31 @@ class Declared:
                 f"have a process of its own (workers=1, or `bestarm run`); {again}"
             )
         how = self.words.timed_out if kind == "timed out" else self.words.failed
-        part = plan.parts[plan.metrics.index(metric)]
-        low, high = part.noise.value_range
-        range_words = f" (from {low:g} to {high:g})" if low > -float("inf") else ""
-        return f"Declare what it counts: {how}{range_words} to record that value; {again}"
+        ranges = [(metric, _range_words(plan, metric)) for metric in test.metrics]
+        if len(ranges) == 1:
+            return f"Declare what it counts: {how}{ranges[0][1]} to record that value; {again}"
+        each = ", ".join(f"{metric!r}{words}" for metric, words in ranges)
+        return f"Declare what it counts for each of {each}: {how}, or values by metric, to record them; {again}"
+
+
+def _range_words(plan: Plan, metric: str) -> str:
+    ranges = [part.noise.value_range for part in plan.parts if part.metric == metric]
+    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+    return f" (from {low:g} to {high:g})" if low > -float("inf") else ""
 
 
 def _by_metric(plan: Plan, counted: Counted, words: str) -> dict[str, float]:
     name = words.partition("=")[0].partition(" ")[0]
     if counted is None:
         return {}
-    given = counted if isinstance(counted, Mapping) else dict.fromkeys(plan.metrics, counted)
-    parts = dict(zip(plan.metrics, plan.parts, strict=True))
+    known = plan.measured
+    given = counted if isinstance(counted, Mapping) else dict.fromkeys(known, counted)
     checked: dict[str, float] = {}
     for metric, value in given.items():
-        if metric not in parts:
-            raise InvalidInput(name, UNSTATED, f"no metric {metric!r}; there are {', '.join(map(repr, parts))}", parts)
+        if metric not in known:
+            raise InvalidInput(name, UNSTATED, f"no metric {metric!r}; there are {', '.join(map(repr, known))}", known)
         try:
-            checked[metric] = check_value(parts[metric], value)
+            checked[metric] = check_metric(plan, metric, value)
         except InvalidInput as error:
             if isinstance(counted, Mapping):
                 raise InvalidInput(name, value, str(error), sentence=f"{name}: {error}") from None

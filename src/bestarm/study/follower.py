@@ -15,12 +15,14 @@ from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.answer import Answer
-from bestarm.storage.base import Entries, Pending, Rounds, Storage, StudyRecord
+from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
+from bestarm.study.names import Test
 from bestarm.study.places import Places
+from bestarm.study.placing import Placing
 from bestarm.study.results import Results
 from bestarm.validation import InvalidInput
 
@@ -146,8 +148,34 @@ class Follower:
         return self._as_awaited(first[0]) if first else None
 
     def _as_awaited(self, row: Pending) -> Awaited:
-        arm, metric = self.plan.arm_names[row.arm], self.plan.metrics[row.metric]
-        return Awaited.of(row, arm, metric, study=self.name, url=self._address)
+        test = self._test(row)
+        return Awaited.of(
+            row, test.arm, test.metric, study=self.name, url=self._address, metrics=test.metrics, item=test.item
+        )
+
+    def _test(self, issued: Issued | Pending) -> Test:
+        """A test of the record, by name."""
+        plan, lead = self.plan, issued.metric
+        item = self.item_name(issued.item)
+        return Test(issued.id, plan.arm_names[issued.arm], plan.test_names[lead], plan.yields[lead], item)
+
+    def item_name(self, place: int | None) -> str | None:
+        """The item at a place of the study's order, from 0, as the log and the record have it."""
+        return None if place is None or self._places is None else self._places.order.name(place)
+
+    def _placing(self) -> Placing | None:
+        """Where results may be put in the order of items, if there are any."""
+        with self._lock:
+            self._sync()
+            if self._places is None:
+                return None
+            with self._storage.snapshot():
+                for entries in self._new_entries():
+                    self._enter(entries)
+                pending = self._storage.pending(self._record.key)
+                late = self._recorded_late()
+            out = [((test.arm, test.metric), test.item) for test in pending]
+            return Placing(self.plan, self._places.order, self._places.taken(out, late))
 
     @property
     def _address(self) -> str:

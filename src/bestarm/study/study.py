@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bestarm.analysis.notebook import html_view
 from bestarm.plan import Plan
-from bestarm.problem import Constraint, Objective, Problem
-from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord
+from bestarm.problem import Problem
+from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
+from bestarm.study.adding import GivenResult, placed, read_rows
 from bestarm.study.checks import (
     check_aside,
     check_ask,
@@ -31,7 +33,7 @@ from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
-from bestarm.study.values import check_value
+from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
 from bestarm.validation import InvalidInput, NotFound
 
 
@@ -169,48 +171,55 @@ class Study(Follower):
         """The key of what is done next. Under one key a thing is done once."""
         return new_key()
 
-    def tell(self, test: Test | int, value: float) -> None:
+    def tell(self, test: Test | int, value: Result) -> None:
         """Record the result of a test. Once it returns, the result is safe.
 
+        A test of several metrics is told all its values at once: `study.tell(test, {"time": 1.2, "memory": 340})`.
         Telling the same value again has no effect. A different value is refused (see `correct`).
         """
         issued = self._issued(test)
-        number = check_value(self._part(issued.metric), value)
+        first, *more = check_result(self.plan, issued.metric, value)
         with _repeatable():
             try:
-                outcome = self._storage.tell(self._record.key, issued.id, number, self.holder)
+                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **_further(more))
             except HandedOn as error:
                 self._let_go([issued.id])
                 raise self._handed_on(error) from None
         self._let_go([issued.id])
-        if outcome is not None and outcome.value != number:
+        if outcome is not None and _values(outcome) != (first, *more):
             raise self._already(issued, outcome)
 
-    def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
+    def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none."""
-        results, checked = list(results), []
+        results = list(results)
+        checked: list[Telling] = []
         self._recall([number_of(test) for test, _ in results])
         for test, value in results:
             issued = self._issued(test)
-            checked.append((issued.id, check_value(self._part(issued.metric), value)))
+            values = check_result(self.plan, issued.metric, value)
+            row: tuple[int, float, *tuple[float, ...]] = (issued.id, values[0], *values[1:])
+            checked.append(row)
         with _repeatable():
             try:
                 refused = self._storage.tell_many(self._record.key, checked, self.holder)
             except HandedOn as error:
                 raise self._handed_on(error) from None
-        self._let_go(test for test, _ in checked)
+        self._let_go(row[0] for row in checked)
         for test, outcome in refused.items():
             raise self._already(self._issued(test), outcome)
 
     def add(
         self,
-        results: Iterable[tuple[str, str, float]],
+        results: Iterable[GivenResult],
         *,
         source: str = "",
         ends: Collection[int] = (),
         key: str | None = None,
     ) -> list[int]:
         """Record results (arm, metric, value) that were measured without asking, in the order given, all or none.
+
+        A test of several metrics is given as (arm, {metric: value, …}). In a study with items the item comes last, as
+        in (arm, metric, value, item).
 
         Returns their test ids. Give every result there is: picking some of them would bias the answer. A `source`,
         such as a file's name and digest, is accepted once. Nothing is decided before the last of them, unless `ends`
@@ -219,11 +228,8 @@ class Study(Follower):
         The same results under the same `key` are recorded once, and a repeat returns the same ids. Without a key, one
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
-        rows = Columns()
-        for arm, metric, value in results:
-            a, m = self.arm_number(arm), self.metric_number(metric)
-            rows.append(a, m, check_value(self._part(m), value))
-        return list(self._add(rows, source, ends, key))
+        rows = read_rows(self.plan, self._numbering, results)
+        return list(self._add(placed(rows, self._placing()), source, ends, key))
 
     def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
         """As `add`, for results by number that have been checked."""
@@ -233,12 +239,24 @@ class Study(Follower):
         except OutcomeUnknown as error:
             raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
 
-    def correct(self, test: Test | int, value: float, reason: str = "") -> None:
-        """Replace a result that was told wrongly; the old one stays in the log."""
+    def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
+        """Replace a result that was told wrongly; the old one stays in the log.
+
+        Of a test of several metrics, values that are not given stay as they are.
+        """
         issued = self._issued(test)
-        number = check_value(self._part(issued.metric), value)
+        first, *more = self._corrected(issued, value)
         with _repeatable():
-            self._storage.correct(self._record.key, issued.id, number, self.holder, reason)
+            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **_further(more))
+
+    def _corrected(self, issued: Issued, value: Result) -> Values:
+        if not isinstance(value, Mapping) or len(self.plan.yields[issued.metric]) == 1:
+            return check_result(self.plan, issued.metric, value)
+        found = self._storage.test(self._record.key, issued.id)
+        outcome = None if found is None else found[1]
+        if outcome is None:
+            raise InvalidInput("test", issued.id, "has no result yet; there is nothing to correct")
+        return check_some(self.plan, issued.metric, value, _values(outcome))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed, yours or anybody's. The test is handed out again, the reason logged.
@@ -306,7 +324,7 @@ class Study(Follower):
     def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
         """The tests whose results are out, and who holds them. With `after` and `limit` they can be read in pieces."""
         rows = self._storage.pending(self._record.key, after=after, limit=limit)
-        return [(self._test(Issued(row.id, row.arm, row.metric)), row) for row in rows]
+        return [(self._test(row), row) for row in rows]
 
     def log(self, last: int | None = None) -> list[Event]:
         """What happened in this study, oldest first. With `last`, only that many of the newest events."""
@@ -317,6 +335,7 @@ class Study(Follower):
         return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:
+        """The number of a metric; of a test that yields several, that of the first."""
         return self._numbering.metric(name)
 
     # ------------------------------------------------------------------------------------------------ inside
@@ -334,13 +353,9 @@ class Study(Follower):
             if found is None:
                 raise NotFound("test", number, f"no such test in study {self.name!r}")
             issued = found[0]
-        if isinstance(test, Test) and self._test(issued) != test:
+        if isinstance(test, Test) and not self._test(issued).is_same(test):
             here = self._test(issued)
-            raise InvalidInput(
-                "test",
-                number,
-                f"is {here.metric!r} of {here.arm!r} in study {self.name!r}, not {test.metric!r} of {test.arm!r}",
-            )
+            raise InvalidInput("test", number, f"is {here.words} in study {self.name!r}, not {test.words}")
         return issued
 
     def _let_go(self, tests: Iterable[int]) -> None:
@@ -356,7 +371,7 @@ class Study(Follower):
             "test",
             test.id,
             f"was handed to {error.holder} in the meantime, whose result counts",
-            shown=f"{test.id} ({test.metric!r} of {test.arm!r})",
+            shown=f"{test.id} ({test.words})",
         )
 
     def _recall(self, tests: Sequence[int]) -> None:
@@ -366,19 +381,24 @@ class Study(Follower):
             found = self._storage.find_tests(self._record.key, unknown)
             self._handed.update((test, issued) for test, (issued, _) in found.items())
 
-    def _test(self, issued: Issued) -> Test:
-        return Test(issued.id, self.plan.arm_names[issued.arm], self.plan.metrics[issued.metric])
-
-    def _part(self, metric: int) -> Objective | Constraint:
-        return self.plan.parts[metric]
-
     def _already(self, issued: Issued, outcome: Outcome) -> AlreadyTold:
         test = self._test(issued)
         if outcome.value is None:
             reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
         else:
-            reason = f"has the result {outcome.value:g} already; use correct to replace it"
-        return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.metric!r} of {test.arm!r})")
+            told = values_in_words(test.metrics, _values(outcome))
+            reason = f"has the result {told} already; use correct to replace it"
+        return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
+
+
+def _values(outcome: Outcome) -> Values:
+    """All values of a test; none if it was given up."""
+    return () if outcome.value is None else (outcome.value, *outcome.more)
+
+
+def _further(more: Sequence[float]) -> dict[str, Any]:
+    """The values after the first, as a storage takes them."""
+    return {"more": tuple(more)} if more else {}
 
 
 @contextlib.contextmanager

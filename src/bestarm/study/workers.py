@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from typing import Any, Protocol, TypeVar
 
@@ -23,13 +23,14 @@ from bestarm.storage.opening import open_storage
 from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.study import AlreadyTold, Study, Test
-from bestarm.study.values import RefusedValue
+from bestarm.study.values import RefusedValue, Result
 from bestarm.validation import InvalidInput
 
 _log = logging.getLogger("bestarm")
 
-Measure = Callable[[str, str], float]
-"""Takes the names of an arm and a metric, makes one fresh measurement, and returns it."""
+Measure = Callable[[str, str], Result] | Callable[[str, str, str], Result]
+"""Takes the names of an arm and a metric, and of an item if the study has items. Makes one fresh measurement, and
+returns it: a number, or numbers by metric."""
 
 PATIENCE = 120.0
 """For how many seconds a result is offered to a database that is out of reach."""
@@ -54,7 +55,7 @@ class LiveStudy(Protocol):
 
     def ask(self, n: int = 1) -> list[Test]: ...
 
-    def tell(self, test: Test | int, value: float) -> None: ...
+    def tell(self, test: Test | int, value: Result) -> None: ...
 
     def fail(self, test: Test | int, reason: str = "") -> None: ...
 
@@ -77,9 +78,9 @@ class Watcher(Protocol[Watched]):
     def __call__(self, study: Watched, running: int) -> None: ...
 
 
-def _measure(function: Measure, arm: str, metric: str, attempt: tuple[int, int]) -> float:
+def _measure(function: Callable[..., Result], names: tuple[str, ...], attempt: tuple[int, int]) -> Result:
     """What an executor is asked to do. `attempt` tells calls apart for executors that recognize equal calls."""
-    return function(arm, metric)
+    return function(*names)
 
 
 def identify(
@@ -104,6 +105,9 @@ def identify(
     "ray:ADDRESS"; by default one thread makes one test at a time. With `storage` the study is durable: called again
     with the same problem and name, it goes on where it stopped.
 
+    If one test yields several metrics, `function` is called with all their names, such as "time + memory", and returns
+    a dictionary with a value for each. With items it is called as `function(arm, metric, item)`.
+
     A call that raises stops the work with `MeasurementFailed`, because you have to say what it counts as. `failed_as`
     is the value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`. Or `retries=N`
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
@@ -126,7 +130,8 @@ def identify(
     with contextlib.closing(open_workers(executor, 1 if alone else workers, retries=0)) as pool:
 
         def submit(test: Test, tries: int) -> Future[Any]:
-            call = (_measure, function, test.arm, test.metric, (test.id, tries))
+            names = (test.arm, test.metric, *([] if test.item is None else [test.item]))
+            call = (_measure, function, names, (test.id, tries))
             try:
                 return pool.call(*call)
             except BrokenExecutor:
@@ -221,13 +226,18 @@ def _settle_failures(study: LiveStudy, declared: Declared) -> None:
     for test, row in _patiently(study.pending):
         if row.aside is None:
             continue
-        value = declared.value(test.metric, row.aside)
-        if value is not None:
-            _patiently(functools.partial(study.tell, test, value))
+        counted = declared.result(test, row.aside)
+        if counted is not None:
+            _patiently(functools.partial(study.tell, test, _plain(counted)))
         elif declared.may_retry(row.aside, 1):
             _patiently(functools.partial(study.fail, test, f"{row.aside}; declared to be tried again"))
         else:
             raise _failed(study, test, row.aside, row.reason, declared, attempts=1)
+
+
+def _plain(result: Mapping[str, float]) -> Result:
+    """A result of one metric as its number."""
+    return result if len(result) > 1 else next(iter(result.values()))
 
 
 def _pause() -> set[Future[Any]]:
@@ -240,13 +250,13 @@ def _tell(
 ) -> None:
     """Tell a test's result, or what its failure counts as. If nobody has said, set it aside and stop."""
     try:
-        value = future.result()
+        value: Result = future.result()
     except NotStarted as error:
         _patiently(lambda: study.release([test]))
-        raise MeasurementFailed(f"test {test.id} ({test.metric!r} of {test.arm!r}) was not made: {error}") from error
+        raise MeasurementFailed(f"test {test.id} ({test.words}) was not made: {error}") from error
     except Exception as error:
         kind, reason = _how(error, alone=alone)
-        counted = declared.value(test.metric, kind)
+        counted = declared.result(test, kind)
         if counted is None:
             failures[test.id] = failures.get(test.id, 0) + 1
             if not declared.may_retry(kind, failures[test.id]):
@@ -254,7 +264,7 @@ def _tell(
                 raise _failed(study, test, kind, reason, declared, attempts=failures[test.id]) from error
             _patiently(lambda: study.fail(test, reason))
             return
-        value = counted
+        value = _plain(counted)
     try:
         _patiently(lambda: study.tell(test, value))
     except AlreadyTold:
@@ -283,8 +293,8 @@ def _failed(
     often = f" {attempts} times, the last time" if attempts > 1 else ""
     how = {"failed": "failed", "timed out": "timed out", "refused": "gave a value that cannot be", "lost": "was lost"}
     return MeasurementFailed(
-        f"test {test.id} ({test.metric!r} of {test.arm!r}) {how[kind]}{often}: {reason}. It is set aside, and no later "
-        f"result counts before it. {declared.advice(study.plan, test.metric, kind)}."
+        f"test {test.id} ({test.words}) {how[kind]}{often}: {reason}. It is set aside, and no later result counts "
+        f"before it. {declared.advice(study.plan, test, kind)}."
     )
 
 
