@@ -10,8 +10,8 @@ import threading
 from collections.abc import Iterable
 
 from bestarm.study.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
-from bestarm.study.processes import end_process, watch_process
 from bestarm.study.output import read_output, wanted
+from bestarm.study.processes import end_process, watch_process
 from bestarm.study.study import Test
 from bestarm.study.values import Result
 from bestarm.validation import InvalidInput

@@ -10,21 +10,28 @@ import contextlib
 import csv
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from bestarm.parsing import is_decimal
 from bestarm.study.values import read_number
+from bestarm.texts import from_cell
 from bestarm.validation import UNSTATED, InvalidInput
 
 COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", "round", "corrections")
-"""The columns of an export. An import needs arm, metric and value, or test and value for tests that were asked for."""
+"""The columns of an export. An import needs arm, metric and value, or test and value for tests that were asked for. In
+place of metric and value, there may be a column for each metric."""
+
+ITEM = "item"
+"""A further column, the last of an export, of studies with items."""
 
 MOST_LISTED = 50
 """How many bad lines an error lists. The others are only counted."""
 
 LONGEST_NUMBER = 100
 _DELIMITERS = ",;\t"
+_WHICH = ("test", "arm", ITEM)
+"""What a line is of. Metrics with these names can only be given a line for each value."""
 _PIECE = 1 << 16
 
 
@@ -91,10 +98,17 @@ class _Bytes(io.BufferedIOBase):
 
 
 class CsvFile:
-    """A CSV file with a header: commas, semicolons or tabs; UTF-8; blank lines do not count."""
+    """A CSV file with a header: commas, semicolons or tabs; UTF-8; blank lines do not count.
 
-    def __init__(self, data: bytes | BinaryIO, name: str) -> None:
+    `metrics` are the study's, each of which may have a column. Only with `items` is there a column for them.
+    """
+
+    def __init__(self, data: bytes | BinaryIO, name: str, *, metrics: Sequence[str] = (), items: bool = False) -> None:
         self.name = name
+        self._known = (*COLUMNS, ITEM) if items else COLUMNS
+        self._metrics = {metric.casefold(): metric for metric in metrics} | {metric: metric for metric in metrics}
+        self.metrics: dict[str, int] = {}
+        """By metric: the place of its column. Empty if the file has a line for each value."""
         self._bytes = _Bytes(io.BytesIO(data) if isinstance(data, bytes) else data, name)
         # Line ends are left as they are, since some are inside quotes.
         self._text = io.TextIOWrapper(self._bytes, "utf-8-sig", newline="")
@@ -128,24 +142,60 @@ class CsvFile:
                 fields = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True, strict=True), [])
             except csv.Error:
                 continue
-            readings[delimiter] = [field.strip().casefold() for field in fields]
+            readings[delimiter] = [field.strip() for field in fields]
         if not readings:
             raise InvalidInput(f"{self.name}: line {number}: is not a header such as arm,metric,value")
-        self._delimiter = max(readings, key=lambda d: sum(field in COLUMNS for field in readings[d]))
+        self._delimiter = max(readings, key=lambda d: sum(map(self._is_known, readings[d])))
         return number, readings[self._delimiter]
 
-    def _checked(self, number: int, header: list[str]) -> list[str]:
-        while header and not header[-1]:
-            header = header[:-1]
+    def _is_known(self, field: str) -> bool:
+        return field.casefold() in self._known or self._metric(field) is not None
+
+    def _metric(self, field: str) -> str | None:
+        """The metric that a column is of, by its name, as an export would write it, or in other capitals."""
+        found = (self._metrics.get(name) for name in (field, from_cell(field), field.casefold()))
+        return next((metric for metric in found if metric is not None), None)
+
+    def _checked(self, number: int, fields: list[str]) -> list[str]:
+        while fields and not fields[-1]:
+            fields = fields[:-1]
         where = f"{self.name}: line {number}: "
-        if not set(header) & set(COLUMNS):
+        header = [field.casefold() for field in fields]
+        if not set(header) & set(self._known):
             raise InvalidInput(f"{where}is not a header; a file of results begins with arm,metric,value or test,value")
-        for field in header:
-            if field not in COLUMNS:
-                raise InvalidInput(f"{where}column {short(field)}: is not known; there are {', '.join(COLUMNS)}")
+        if not {"metric", "value"} <= set(header):
+            self._find_metrics(fields, header)
+        for k, field in enumerate(header):
+            if field not in self._known and k not in self.metrics.values():
+                known = ", ".join(self._known)
+                raise InvalidInput(f"{where}column {short(field)}: is not known; there are {known}")
             if header.count(field) > 1:
                 raise InvalidInput(f"{where}column {field!r}: is there {header.count(field)} times")
+        others = {field for k, field in enumerate(header) if k not in self.metrics.values()}
+        if self.metrics and {"metric", "value"} & others:
+            raise InvalidInput(
+                f"{where}has a column {', '.join(self.metrics)}; metric and value have no place beside it"
+            )
         return header
+
+    def _find_metrics(self, fields: list[str], header: list[str]) -> None:
+        """Find the columns of metrics. A metric that is called like another column has one only beside other metrics,
+        or where there is no value."""
+        found = {k: metric for k, field in enumerate(fields) if (metric := self._metric(field)) is not None}
+        found = {k: metric for k, metric in found.items() if header[k] not in _WHICH}
+        if "value" in header and all(header[k] in self._known for k in found):
+            return
+        for k, metric in found.items():
+            header[k] = metric
+            self.metrics.setdefault(metric, k)
+
+    def has(self, column: str) -> bool:
+        """Whether there is such a column, which is not a metric's."""
+        return column in self.columns and column not in self.metrics
+
+    def complain(self, reason: str) -> InvalidInput:
+        """What to raise of the header."""
+        return InvalidInput(f"{self.name}: line {self._first}: {reason}")
 
     def need(self, *columns: str) -> None:
         """Raise `InvalidInput` if a column is missing."""

@@ -1,8 +1,9 @@
 """Results in files: reading them from CSV, and writing a whole study as CSV or JSON.
 
 A file is accepted as a whole or not at all, and every bad line is named. An export read into a new study of the same
-plan gives the same answer: results keep their order and their rounds. Names that a spreadsheet would take for formulas
-are written with an apostrophe in front, and read back without it.
+plan gives the same answer: results keep their order and their rounds. A test of several metrics is a line for each of
+them, with the same number. Names that a spreadsheet would take for formulas are written with an apostrophe in front,
+and read back without it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import csv
 import dataclasses
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
-from bestarm.study.csv_reader import COLUMNS, CsvFile
+from bestarm.study.csv_reader import COLUMNS, ITEM, CsvFile
 from bestarm.study.intake import read_new_results, read_told
 from bestarm.study.study import Study
 from bestarm.texts import cell
@@ -41,23 +42,28 @@ def import_results(
 ) -> Recorded:
     """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only.
 
-    Under the same `key` they are recorded once, as in `Study.add`.
+    In place of metric and value there may be a column for each metric. Under the same `key` they are recorded once, as
+    in `Study.add`.
     """
-    return _import(study, CsvFile(data, name), once, key)
+    return _import(study, _open(study, data, name), once, key)
 
 
 def tell_results(
     study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
 ) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
-    file = CsvFile(data, name)
-    if "test" not in file.columns:
+    file = _open(study, data, name)
+    if not file.has("test"):
         return _import(study, file, once, key)
     results = read_told(study, file)
     if not results:
         raise InvalidInput(f"{name}: has no results below its header")
     study.tell_many(results)
     return Recorded(len(results))
+
+
+def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
+    return CsvFile(data, name, metrics=study.plan.measured, items=study.plan.items is not None)
 
 
 def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorded:
@@ -95,29 +101,39 @@ def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO]
     return careful
 
 
-def _outcome(told: Told) -> dict[str, Any]:
-    return {"value": told.value, "reason": told.reason or "", "who": told.holder, "told": iso_time(told.time)}
+def _outcome(told: Told, metrics: Sequence[str], metric: int | None = None) -> dict[str, Any]:
+    """One outcome of a test, or of one of its metrics, by number: "value" or, of several metrics, "values" by name."""
+    values = () if told.value is None else (told.value, *told.more)
+    said: dict[str, Any]
+    if len(metrics) > 1 and metric is None:
+        said = {"values": dict(zip(metrics, values, strict=True)) if values else None}
+    else:
+        said = {"value": values[metric or 0] if values else None}
+    return said | {"reason": told.reason or "", "who": told.holder, "told": iso_time(told.time)}
 
 
 @_sensible
 def write_csv(study: Study, out: TextIO) -> int:
-    """Write every test of the study with its result. Returns how many there are."""
-    arms, metrics = [*map(cell, study.plan.arm_names)], [*map(cell, study.plan.metrics)]
+    """Write every test of the study with its result, a line for each metric. Returns how many tests there are."""
+    arms, has_items = [*map(cell, study.plan.arm_names)], study.plan.items is not None
+    yields = {lead: [*map(cell, metrics)] for lead, metrics in study.plan.yields.items()}
     writer, quoting = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
-    writer.writerow(COLUMNS)
+    writer.writerow((*COLUMNS, ITEM) if has_items else COLUMNS)
     count, number = 0, 1
     for test in study.storage.history(study.record.key):
-        row: list[Any] = [test.id, arms[test.arm], metrics[test.metric]]
-        if test.outcomes:
-            present, before = test.outcomes[-1], test.outcomes[:-1]
-            value = "" if present.value is None else repr(present.value)
-            corrections = json.dumps([_outcome(told) for told in before], ensure_ascii=False) if before else ""
+        metrics, item = yields[test.metric], [cell(study.item_name(test.item) or "")] if has_items else []
+        for k, metric in enumerate(metrics):
+            row: list[Any] = [test.id, arms[test.arm], metric]
+            if not test.outcomes:
+                writer.writerow([*row, "", "", "", iso_time(test.issued), "", number, "", *item])
+                continue
+            present, before = test.outcomes[-1], [_outcome(told, metrics, k) for told in test.outcomes[:-1]]
+            value = "" if present.value is None else repr((present.value, *present.more)[k])
+            corrections = json.dumps(before, ensure_ascii=False) if before else ""
             row += [value, cell(present.reason or ""), cell(present.holder)]
             # Readers take a carriage return for the end of a line, but not all of Python's writers quote it.
             chosen = quoting if "\r" in row[4] + row[5] else writer
-            chosen.writerow([*row, iso_time(test.issued), iso_time(present.time), number, corrections])
-        else:
-            writer.writerow([*row, "", "", "", iso_time(test.issued), "", number, ""])
+            chosen.writerow([*row, iso_time(test.issued), iso_time(present.time), number, corrections, *item])
         count, number = count + 1, number + test.ends
     return count
 
@@ -125,7 +141,7 @@ def write_csv(study: Study, out: TextIO) -> int:
 @_sensible
 def write_json(study: Study, out: TextIO) -> int:
     """Write the study's plan and seed, and every test with all its recorded outcomes, the current one last."""
-    record, arms, metrics = study.record, study.plan.arm_names, study.plan.metrics
+    record, arms, has_items = study.record, study.plan.arm_names, study.plan.items is not None
     head = {
         "study": study.name,
         "created": iso_time(record.created),
@@ -137,14 +153,17 @@ def write_json(study: Study, out: TextIO) -> int:
     encode = json.JSONEncoder(ensure_ascii=False).encode
     count, number, separator = 0, 1, "\n    "
     for test in study.storage.history(record.key):
+        metrics = study.plan.yields[test.metric]
         row = {
             "test": test.id,
             "arm": arms[test.arm],
-            "metric": metrics[test.metric],
+            "metric": study.plan.test_names[test.metric],
+            **({"metrics": metrics} if len(metrics) > 1 else {}),
+            **({"item": study.item_name(test.item)} if has_items else {}),
             "round": number,
             "asked": not test.given,
             "issued": iso_time(test.issued),
-            "outcomes": [_outcome(told) for told in test.outcomes],
+            "outcomes": [_outcome(told, metrics) for told in test.outcomes],
         }
         out.write(separator + encode(row))
         count, number, separator = count + 1, number + test.ends, ",\n    "

@@ -8,8 +8,8 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Sequence
 
-from bestarm.measurements import name_of
 from bestarm.plan import Plan
+from bestarm.study.values import in_words
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -106,7 +106,7 @@ class Numbering:
 
 def measured_together(metric: str, metrics: Sequence[str]) -> InvalidInput:
     """What to raise of a lone value of a metric that is measured with others."""
-    others = name_of([repr(other) for other in metrics if other != metric])
+    others = in_words([other for other in metrics if other != metric])
     return InvalidInput("metric", metric, f"is measured together with {others}; give the values of one test together")
 
 

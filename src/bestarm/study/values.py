@@ -36,7 +36,8 @@ def check_value(part: Objective | Constraint, value: object) -> float:
 
 def check_metric(plan: Problem, metric: str, value: object) -> float:
     """The value as a number, if everything that the plan says of the metric allows it."""
-    return [check_value(part, value) for part in plan.parts if part.metric == metric][0]
+    numbers = [check_value(part, value) for part in plan.parts if part.metric == metric]
+    return numbers[0]
 
 
 def check_result(plan: Plan, lead: int, result: object) -> Values:
@@ -57,19 +58,23 @@ def check_some(plan: Plan, lead: int, result: Mapping[str, object], known: Seque
     given = dict(zip(metrics, known, strict=True)) if known else {}
     if not result:
         raise RefusedValue("value", {}, f"has no values; give {in_words(metrics)}")
+    _check_known(metrics, result)
     return check_result(plan, lead, given | dict(result))
 
 
 def check_names(metrics: Sequence[str], given: Mapping[str, object]) -> None:
     """Raise `RefusedValue` unless there is a value for each of a test's metrics, and for nothing else."""
-    several = "; values of other tests are told on their own" if len(metrics) > 1 else ""
-    for metric in given:
-        if metric not in metrics:
-            reason = f"this test yields {in_words(metrics)}, and no {quoted(metric)}{several}"
-            raise RefusedValue("value", dict(given), reason, metrics, shown=quoted(dict(given)))
+    _check_known(metrics, given)
     if missing := [metric for metric in metrics if metric not in given]:
         reason = f"lacks {in_words(missing)}; a test of {' + '.join(metrics)} is told all its values at once"
         raise RefusedValue("value", dict(given), reason, metrics, shown=quoted(dict(given)))
+
+
+def _check_known(metrics: Sequence[str], given: Mapping[str, object]) -> None:
+    for metric in given:
+        if metric not in metrics:
+            reason = f"this test yields {in_words(metrics)}, and no {quoted(metric)}"
+            raise RefusedValue("value", dict(given), reason, metrics, shown=quoted(dict(given)))
 
 
 def _checked(plan: Plan, lead: int, metric: str, value: object) -> float:
