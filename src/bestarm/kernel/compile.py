@@ -15,7 +15,7 @@ import hashlib
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,6 +68,17 @@ def generation() -> int:
     return _generation
 
 
+class Variant(NamedTuple):
+    """Which alternatives compiled code knows: the first `known`, or all of a generation."""
+
+    known: int | None
+    generation: int
+
+
+def variant_of(known: int | None) -> Variant:
+    return Variant(known, _generation if known is None else 0)
+
+
 def forget_alternatives() -> None:
     """Call this when a kernel marked `one_of` gets a new alternative."""
     global _generation
@@ -96,12 +107,13 @@ def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.
     return kernel(chain)
 
 
-def written_out(function: types.FunctionType) -> types.FunctionType:
-    """The function itself or, if it is marked `one_of`, the chain of comparisons that replaces it."""
+def written_out(function: types.FunctionType, known: int | None = None) -> types.FunctionType:
+    """The function itself or, if it is marked `one_of`, the chain of comparisons that replaces it. The chain has the
+    first `known` alternatives, or all that exist by now."""
     if not hasattr(function, _ONE_OF):
         return function
     number, alternatives = getattr(function, _ONE_OF)
-    chain: types.FunctionType = _chain(function, number, tuple(alternatives()))
+    chain: types.FunctionType = _chain(function, number, tuple(alternatives()[:known]))
     return chain
 
 
@@ -114,12 +126,14 @@ def is_kernel(value: object) -> bool:
 
 
 def called_kernels(
-    function: types.FunctionType, replaced: dict[str, types.FunctionType]
+    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None
 ) -> dict[str, types.FunctionType]:
-    """The marked functions that `function` names, with those in `replaced` instead of the originals."""
+    """The marked functions that `function` names, with those in `replaced` instead of the originals, written out."""
     named = ((name, replaced.get(name, function.__globals__.get(name))) for name in function.__code__.co_names)
     return {
-        name: written_out(value) for name, value in named if isinstance(value, types.FunctionType) and is_kernel(value)
+        name: written_out(value, known)
+        for name, value in named
+        if isinstance(value, types.FunctionType) and is_kernel(value)
     }
 
 
@@ -129,7 +143,9 @@ def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
     return [(name, value) for name, value in found if isinstance(value, int | float | tuple)]
 
 
-def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType]) -> str:
+def fingerprint(
+    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None
+) -> str:
     """A hash of everything that the compiled code is made from.
 
     numba's cache on disk looks only at the file of the outermost function, so an edit of a helper in
@@ -148,7 +164,7 @@ def fingerprint(function: types.FunctionType, replaced: dict[str, types.Function
         digest.update(
             repr((current.__qualname__, code.co_code, constants, code.co_names, _constants(current))).encode()
         )
-        for name, callee in sorted(called_kernels(current, replaced).items()):
+        for name, callee in sorted(called_kernels(current, replaced, known).items()):
             digest.update(name.encode())
             visit(callee)
 
@@ -196,36 +212,39 @@ def specialized(function: F, suffix: str, **replaced: Callable[..., Any]) -> F:
 
 
 @functools.cache
-def _helper(function: types.FunctionType, generation: int, **inlining: Any) -> Any:
+def _helper(function: types.FunctionType, variant: Variant, **inlining: Any) -> Any:
     import numba
 
-    called = called_kernels(function, {})
-    bindings = {name: _helper(callee, generation, forceinline=True) for name, callee in called.items()}
+    called = called_kernels(function, {}, variant.known)
+    bindings = {name: _helper(callee, variant, forceinline=True) for name, callee in called.items()}
     return numba.njit(**inlining, **_HELPER_OPTIONS)(clone(function, bindings, function.__qualname__))
 
 
 @functools.cache
-def _compiled(root: types.FunctionType, label: str, generation: int, replaced: tuple[tuple[str, Any], ...]) -> Any:
+def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: tuple[tuple[str, Any], ...]) -> Any:
     import numba
 
     substitutes = dict(replaced)
-    called = called_kernels(root, substitutes)
+    called = called_kernels(root, substitutes, variant.known)
     # Only this root calls the kernels that are put into it, so they are merged before LLVM sees them. As separate
     # functions, these large parts would be optimized twice, and compiling would take half as long again.
     bindings = {
-        name: _helper(callee, generation, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
+        name: _helper(callee, variant, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
         for name, callee in called.items()
     }
-    qualname = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes)}"
+    qualname = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes, variant.known)}"
     return numba.njit(cache=True, **_OPTIONS)(clone(root, bindings, qualname))
 
 
-def compiled(root: Callable[..., Any], label: str = "", **replaced: Callable[..., Any]) -> Any:
+def compiled(
+    root: Callable[..., Any], label: str = "", *, known: int | None = None, **replaced: Callable[..., Any]
+) -> Any:
     """The compiled form of `root`, with each name in `replaced` bound to another kernel.
 
-    `label` tells the forms of one root apart in the cache on disk.
+    `label` tells the forms of one root apart in the cache on disk. Kernels marked `one_of` know their first `known`
+    alternatives, or all: what is never needed need not be compiled.
     """
-    return _compiled(root, label, _generation, tuple(sorted(replaced.items())))
+    return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
 
 
 def cache_folder(root: Callable[..., Any]) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -19,7 +20,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator, Ziggurat
 from bestarm.kernel.state import Floats, Ints, Setting, Streams
 from bestarm.kernel.tables import slot
-from bestarm.validation import exact
+from bestarm.validation import InvalidInput, exact
 
 ABOVE = 1
 BELOW = -1
@@ -172,6 +173,16 @@ class StatedNumber(NamedTuple):
     above: float | None = None
 
 
+def class_of_file(file: str, name: str) -> type[NoiseModel]:
+    """A noise of another file. It is looked up when it is needed, because those files build on the one that asks."""
+    found: type[NoiseModel] = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)
+    return found
+
+
+def noise_of_file(file: str, name: str, *numbers: float) -> NoiseModel:
+    return class_of_file(file, name)(*numbers)
+
+
 class NoiseModel(abc.ABC):
     """How observations of a metric scatter around their mean.
 
@@ -271,10 +282,46 @@ class NoiseModel(abc.ABC):
             return self.name
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
+    @classmethod
+    def known_together(cls) -> tuple[type[NoiseModel], ...]:
+        """The noises that kernels get to know when they first meet this one, itself included."""
+        return (cls,)
+
     # ------------------------------------------------------------------------------------------------------ items
+
+    def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
+        """The noise whose evidence is about the mean over a set of so many items, each measured once, in random order.
+
+        Once the set is done, a mean equal to c lies on the side `ties` of c. Raises `InvalidInput` if there is none.
+        """
+        low, high = self.range
+        if not math.isfinite(high - low):
+            reason = f"{self.name} noise is not known for a set of items; state Symmetric(), or Bounded(low, high)"
+            raise InvalidInput("noise", self.name, reason)
+        return noise_of_file("sets.bounded", "BoundedSet", low, high, items, ties)
+
+    def differences(self) -> NoiseModel:
+        """The noise of the difference between two arms' values of a common item.
+
+        Raises `InvalidInput` if there is none.
+        """
+        low, high = self.range
+        if math.isfinite(high - low):
+            return noise_of_file("bounded", "Bounded", low - high, high - low)
+        if not self.is_symmetric:
+            reason = f"{self.name} noise is not known for differences; state Symmetric(), or Bounded(low, high)"
+            raise InvalidInput("noise", self.name, reason)
+        return noise_of_file("symmetric", "Symmetric")
 
     def refuses_items(self, *, repeats: bool) -> str | None:
         """Why a study with items cannot use this noise; None if it can."""
+        try:
+            difference = self.differences()
+            if not repeats:
+                self.of_set(2)
+                difference.of_set(2)
+        except InvalidInput as refused:
+            return refused.reason
         return None
 
     # -------------------------------------------------------------------------------------- in a study's normal form

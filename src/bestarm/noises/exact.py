@@ -14,7 +14,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.noises.gaussian import scatter
 from bestarm.validation import value
 
@@ -108,3 +108,9 @@ class Exact(NoiseModel):
 
     def limit(self, threshold: float) -> float:
         return math.nextafter(threshold, math.inf)
+
+    def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
+        return self
+
+    def differences(self) -> NoiseModel:
+        return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 
 from bestarm.kernel.compile import forget_alternatives
+from bestarm.kernel.state import Ints
 from bestarm.noises.base import NoiseModel
 from bestarm.plugins import Plugin, Registry
 
@@ -38,16 +39,30 @@ def find_noise(name: str) -> type[NoiseModel] | None:
 
 
 _numbered: list[type[NoiseModel]] = []
+_tiers: list[int] = []
+"""How many noises there are in this folder, and with those of sets."""
 _numbering = threading.Lock()
 
 
 def numbered() -> list[type[NoiseModel]]:
-    """The noises that kernels know, each at its number's place: the built-in ones, and others once they are used."""
-    if not _numbered:
+    """The noises that kernels know, each at its number's place: the built-in ones, those of sets of items, and others
+    once they are used."""
+    if not _tiers:
         with _numbering:
-            if not _numbered:
+            if not _tiers:
                 _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
+                first = len(_numbered)
+                _numbered.extend(set_noises())
+                _tiers.extend((first, len(_numbered)))
     return _numbered
+
+
+def known_for(*kinds: Ints) -> int | None:
+    """How many noises kernels must know where there are only these kinds; None for all. What most studies need is
+    compiled without the rest."""
+    numbered()
+    largest = max(int(some.max()) for some in kinds)
+    return next((tier for tier in _tiers if largest < tier), None)
 
 
 def kind_of(noise: type[NoiseModel]) -> int:
@@ -55,6 +70,6 @@ def kind_of(noise: type[NoiseModel]) -> int:
     known = numbered()
     with _numbering:
         if noise not in known:
-            known.append(noise)
+            known.extend(one for one in noise.known_together() if one not in known)
             forget_alternatives()
     return known.index(noise)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, stream_of
+from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, noise_of_file, stream_of
 from bestarm.noises.cells import by_cells
 from bestarm.noises.gaussian import draw
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep
@@ -85,3 +85,6 @@ class Symmetric(NoiseModel):
 
     def sentence(self) -> str:
         return "scatters as far up as down around its mean, by an amount that nobody has to know"
+
+    def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
+        return noise_of_file("sets.symmetric", "SymmetricSet", items, ties)

@@ -1,0 +1,164 @@
+"""What it saves to measure several metrics at once, and all arms on the same items; and that the guarantee holds.
+
+    python benchmarks/measurements.py [--runs 1000] [--error-runs 100000] [--only bundles|errors|judges|sets]
+
+Prints tables as Markdown. `--only errors` takes minutes: a hundred thousand studies for each row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+import bestarm as ba
+from bestarm.kernel.state import NONE, UNFINISHED
+from bestarm.plan import Plan
+from bestarm.policies import find_policy
+from bestarm.simulation.engine import Job
+from bestarm.simulation.executors import open_workers
+from bestarm.simulation.schedule import Schedule
+from bestarm.testing.hard import hard_problems
+from bestarm.testing.together import all_in_one, tie_together
+
+DELTA = 0.1
+LIMIT = 1_000
+"""Tests of a run on a hard problem, most of which do not end."""
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def head(*cells: str) -> None:
+    row(*cells)
+    row("---", *["---:"] * (len(cells) - 1))
+
+
+def bundles(runs: int) -> None:
+    """All metrics in one measurement, against tests of one metric each."""
+    head(
+        "instance",
+        "one by one: tests",
+        "of the hardest metric",
+        "all at once: measurements",
+        "÷ hardest",
+        "÷ one by one",
+    )
+    for name in ("exp1-a", "exp1-b", "exp1-c", "drug"):
+        plan = ba.instance(name)
+        apart, together = (ba.simulate(each, runs=runs, seed=1) for each in (plan, all_in_one(plan)))
+        assert apart.tests_per_stream is not None
+        hardest = float(apart.tests_per_stream.sum(axis=1).mean(axis=0).max())
+        made = together.mean_tests
+        row(name, f"{apart.mean_tests:,.0f}", f"{hardest:,.0f}", f"{made:,.0f}", f"{made / hardest:.2f}",
+            f"{made / apart.mean_tests:.2f}")  # fmt: skip
+
+
+def wrong_answers(job: Job, runs: int) -> tuple[int, int]:
+    """How many of the runs of a job end with a wrong answer, and how many end at all."""
+    right = [NONE if answer is None else answer for answer in job.problem.right_answers()]
+    wrong = ended = 0
+    schedule = Schedule([job], [[(0, runs)]], open_workers(None, None), 0.5)
+    for _, chunk in schedule:
+        answers = chunk.outcomes.answers
+        wrong += int((~np.isin(answers, (*right, UNFINISHED))).sum())
+        ended += int((answers != UNFINISHED).sum())
+    return wrong, ended
+
+
+def errors(runs: int) -> None:
+    """Hard problems with all metrics in one measurement that move together, or against each other."""
+    head("problem, all metrics at once", "metrics", "wrong", "ended", f"of {runs:,} studies", "allowed")
+    worlds: dict[str, Callable[[Job], Job]] = {
+        "independent": lambda job: job,
+        "perfectly correlated": lambda job: tie_together(job, 1.0),
+        "perfectly anti-correlated": lambda job: tie_together(job, -1.0),
+        "alternating": lambda job: tie_together(job, 1.0, -1.0),
+    }
+    for plan in hard_problems():
+        if not isinstance(plan.objective.noise, ba.Gaussian):
+            continue
+        for label, world in worlds.items():
+            job = Job.of(
+                dataclasses.replace(all_in_one(plan), delta=DELTA), find_policy("certify"), seed=3, max_tests=LIMIT
+            )
+            wrong, ended = wrong_answers(world(job), runs)
+            row(plan.name, label, f"{wrong:,}", f"{ended:,}", f"{100 * wrong / runs:.3f} %", f"{100 * DELTA:g} %")
+
+
+def judges(paired: bool, items: int | None = None, repeats: bool = False) -> Plan:
+    """Eight prompts, scored by a judge: questions differ by 1.5, and the rest of a score scatters by 0.8."""
+    scores = (7.0, 6.85, 6.7, 6.5, 6.4, 6.2, 6.0, 5.8)
+    spread = 0.8 if paired else float(np.hypot(1.5, 0.8))
+    return Plan(
+        name="judges",
+        arms=[ba.Arm(f"prompt {k + 1}", {"score": mean}, spreads={"score": spread}) for k, mean in enumerate(scores)],
+        objective=ba.maximize("score", noise=ba.Symmetric()),
+        items=items,
+        repeats=repeats,
+        item_spreads={"score": 1.5} if paired else None,
+        delta=0.05,
+    )
+
+
+def paired_judges(runs: int) -> None:
+    head("judges", "mean tests", "÷ unpaired", "most tests of an arm", "wrong")
+    plans = {
+        "every prompt on its own questions": judges(paired=False),
+        "the same questions, drawn again and again": judges(paired=True, items=10**6, repeats=True),
+        "the same 500 questions": judges(paired=True, items=500),
+        "the same 2,000 questions": judges(paired=True, items=2_000),
+    }
+    base = 0.0
+    for label, plan in plans.items():
+        found = ba.simulate(plan, runs=runs, seed=1)
+        assert found.tests_per_stream is not None
+        base = base or found.mean_tests
+        most = int(found.tests_per_stream.max())
+        row(
+            label, f"{found.mean_tests:,.0f}", f"{found.mean_tests / base:.2f}", f"{most:,}", f"{found.wrong} of {runs}"
+        )
+
+
+def sets(runs: int) -> None:
+    """A set that is too small to tell arms apart by chance is measured out, and the answer is exact."""
+    head("items", "gap", "mean tests", "most tests of an arm", "wrong")
+    for items in (20, 100, 500):
+        for gap in (0.0, 0.01, 0.1):
+            means = (7.0, 7.0 - gap, 6.9 - gap)
+            plan = Plan(
+                name="set",
+                arms=[ba.Arm(f"arm {k}", {"score": mean}, spreads={"score": 0.8}) for k, mean in enumerate(means)],
+                objective=ba.maximize("score", noise=ba.Symmetric()),
+                items=items,
+                item_spreads={"score": 1.5},
+                delta=0.05,
+            )
+            found = ba.simulate(plan, runs=runs, seed=1)
+            assert found.tests_per_stream is not None
+            row(items, gap, f"{found.mean_tests:,.0f}", int(found.tests_per_stream.max()), f"{found.wrong} of {runs}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--error-runs", type=int, default=100_000)
+    parser.add_argument("--only", choices=("bundles", "errors", "judges", "sets"))
+    given = parser.parse_args()
+    tables = {
+        "bundles": lambda: bundles(given.runs),
+        "errors": lambda: errors(given.error_runs),
+        "judges": lambda: paired_judges(given.runs),
+        "sets": lambda: sets(given.runs),
+    }
+    for name, table in tables.items():
+        if given.only in (None, name):
+            table()
+            print()
+
+
+if __name__ == "__main__":
+    main()

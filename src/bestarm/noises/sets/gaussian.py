@@ -1,0 +1,153 @@
+"""The mean over a finite set of normal values of known standard deviation, measured in a random order.
+
+Let S be the sum of the first n of M values, whose mean over all is m. Given m, (S - n m) M / (M - n) is a Gaussian
+random walk: after n items it has the variance of n M / (M - n) independent values. So the evidence is that of
+`bestarm.noises.gaussian` with that many results, each with the same share of the deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Setting, Streams, blur
+from bestarm.kernel.tables import slot
+from bestarm.noises.base import BELOW, NoiseKernels, Stream, stream_of
+from bestarm.noises.exact import CERTAIN
+from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope, scatter
+from bestarm.noises.mixture import RHO, ROUNDING, log_mixture_factor
+from bestarm.noises.sets.settled import (
+    SetNoise,
+    is_certain,
+    is_settled,
+    items_of,
+    keep_rounding,
+    level_of,
+    no_draw,
+    no_pair,
+    settled_mean,
+)
+from bestarm.validation import Positive, exact, value
+
+_LOG_2 = math.log(2.0)
+_ROUNDED = 0
+"""Where a stream keeps what its sum has rounded."""
+
+
+@kernel
+def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
+    keep_rounding(streams, arm, metric, _ROUNDED, value)
+
+
+@kernel
+def _stretch(s: Stream) -> float:
+    """M / (M - n): how much more the n results tell than if the set had no end."""
+    items = items_of(s)
+    return items / (items - s.n)
+
+
+@kernel
+def _deviation(s: Stream, side: int, c: float) -> float:
+    """The sum of the deviations from c, to the side that the evidence is about."""
+    deviation = s.total - s.n * c
+    return -deviation if side == BELOW else deviation
+
+
+@kernel
+def _settled(s: Stream, side: int, c: float) -> float:
+    return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else 0.0
+
+
+@kernel
+def evidence(s: Stream, side: int, c: float) -> float:
+    if is_settled(s):
+        return _settled(s, side, c)
+    deviation = _deviation(s, side, c)
+    # A deviation that may be rounding alone is no evidence.
+    if 0.0 < deviation < blur(s.n, s.total):
+        deviation = 0.0
+    stretch = _stretch(s)
+    return gaussian_evidence(s.n * stretch, deviation * stretch / s.width)
+
+
+@kernel
+def ceiling(s: Stream, side: int, c: float) -> float:
+    """As for `Gaussian`. What is looked up falls with the number of results, so that number is rounded down."""
+    if is_settled(s):
+        return _settled(s, side, c)
+    stretch = _stretch(s)
+    deviation = _deviation(s, side, c) * stretch * s.inverse_sigma
+    place = slot(int(s.n * stretch))
+    cost: float = s.mixture[place, 0]
+    if deviation <= 0.0:
+        return cost - _LOG_2
+    gain: float = deviation * deviation * s.mixture[place, 1]
+    return cost + gain
+
+
+@kernel
+def end(s: Stream, side: int, level: float) -> float:
+    """The evidence is convex and rises with the deviation, so Newton's method from a deviation that is too large stays
+    on that side."""
+    if s.n == 0:
+        return s.low if side > 0 else s.high
+    if is_settled(s):
+        return settled_mean(s, side)
+    stretch = _stretch(s)
+    n = s.n * stretch
+    root = math.sqrt(n + RHO)
+    # Phi is one half or more there.
+    deviation = root * math.sqrt(2.0 * max(level - log_mixture_factor(n) + _LOG_2, 0.0))
+    for _ in range(20):
+        reached, slope = gaussian_evidence_and_slope(n, deviation)
+        if reached - level < ROUNDING:
+            break
+        deviation -= (reached - level) / slope
+    found = s.total / s.n - side * (s.width * deviation / n)
+    # Statistics that are NaN say nothing.
+    return found if -math.inf < found < math.inf else (s.low if side > 0 else s.high)
+
+
+@kernel
+def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Half of the stream's confidence interval: its ends are as far from the mean as each other."""
+    s = stream_of(setting, streams, arm, metric)
+    if s.n == 0:
+        return math.inf
+    width: float = abs(end(s, BELOW, level_of(setting, streams)) - streams.means[arm, metric]) / setting.sigma[metric]
+    return width
+
+
+@value
+class GaussianSet(SetNoise):
+    """The mean over a set of `items` normal values, each measured once."""
+
+    name = "gaussian-set"
+    label = "a mean over a set, with known scatter"
+    about = "The set's values scatter like normal ones, with a standard deviation that you know."
+    stated: ClassVar = {}
+    kernels = NoiseKernels(evidence, None, scatter, no_draw, ceiling, keep=keep, pair=no_pair, end=end, radius=radius)
+    kept = 1
+
+    sigma: Positive
+    items: int
+    ties: int = BELOW
+
+    @property
+    def scale(self) -> float:
+        return self.sigma
+
+    @property
+    def stated_scatter(self) -> float | None:
+        return self.sigma
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (-math.inf, math.inf)
+
+    def sentence(self) -> str:
+        return (
+            f"the values of the {self.items:,} items scatter like normal ones, with a standard deviation of at most "
+            f"{exact(self.sigma)}"
+        )
