@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--error-runs", type=int, default=100_000)
     parser.add_argument("--only", choices=("bundles", "errors", "judges", "sets"))
     given = parser.parse_args()
-    tables = {
+    tables: dict[str, Callable[[], None]] = {
         "bundles": lambda: bundles(given.runs),
         "errors": lambda: errors(given.error_runs),
         "judges": lambda: paired_judges(given.runs),

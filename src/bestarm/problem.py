@@ -528,9 +528,14 @@ class Problem:
         """
         means, scores = self.true_means(), self.true_means()[:, 0] * self.normal_form().sign[0]
 
+        # The mean over a set of items can be known exactly. Then the threshold itself is allowed.
+        blur = 1e-12 if self.items is not None and not self.repeats else 0.0
+
         def feasible(arm: int, *, slack: bool) -> bool:
             sides = enumerate(self.constraints, start=1)
-            return all(c.allows(means[arm, k], c.slack if slack else 0.0) for k, c in sides)
+            return all(
+                c.allows(means[arm, k], (c.slack if slack else 0.0) + blur * max(1.0, abs(c.limit))) for k, c in sides
+            )
 
         arms = range(len(self.arms))
         best = max((scores[arm] for arm in arms if feasible(arm, slack=False)), default=None)

@@ -63,11 +63,6 @@ def one_of(number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]]
 _generation = 0
 
 
-def generation() -> int:
-    """Grows when a kernel marked `one_of` gets a new alternative, which code compiled earlier does not know."""
-    return _generation
-
-
 class Variant(NamedTuple):
     """Which alternatives compiled code knows: the first `known`, or all of a generation."""
 
@@ -143,9 +138,7 @@ def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
     return [(name, value) for name, value in found if isinstance(value, int | float | tuple)]
 
 
-def fingerprint(
-    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None
-) -> str:
+def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None) -> str:
     """A hash of everything that the compiled code is made from.
 
     numba's cache on disk looks only at the file of the outermost function, so an edit of a helper in

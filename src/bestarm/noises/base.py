@@ -282,11 +282,6 @@ class NoiseModel(abc.ABC):
             return self.name
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
-    @classmethod
-    def known_together(cls) -> tuple[type[NoiseModel], ...]:
-        """The noises that kernels get to know when they first meet this one, itself included."""
-        return (cls,)
-
     # ------------------------------------------------------------------------------------------------------ items
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:

@@ -38,6 +38,11 @@ def find_noise(name: str) -> type[NoiseModel] | None:
     return _registry.find(name)
 
 
+def _set_noises() -> list[type[NoiseModel]]:
+    """The noises of sets of items, which nobody chooses."""
+    return [*Registry("bestarm.noises.sets", NoiseModel, "bestarm.noises.base.NoiseModel").built_in.values()]
+
+
 _numbered: list[type[NoiseModel]] = []
 _tiers: list[int] = []
 """How many noises there are in this folder, and with those of sets."""
@@ -52,7 +57,7 @@ def numbered() -> list[type[NoiseModel]]:
             if not _tiers:
                 _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
                 first = len(_numbered)
-                _numbered.extend(set_noises())
+                _numbered.extend(_set_noises())
                 _tiers.extend((first, len(_numbered)))
     return _numbered
 
@@ -70,6 +75,6 @@ def kind_of(noise: type[NoiseModel]) -> int:
     known = numbered()
     with _numbering:
         if noise not in known:
-            known.extend(one for one in noise.known_together() if one not in known)
+            known.append(noise)
             forget_alternatives()
     return known.index(noise)

@@ -28,7 +28,7 @@ from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import tabulated_radius
 from bestarm.noises.dispatch import half_width, most_kept, record
-from bestarm.noises.registry import numbered
+from bestarm.noises.registry import known_for, numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
@@ -385,7 +385,10 @@ class KernelPolicy(Policy):
         """Run compiled from now on: the same decisions, faster. This takes a second; the first time ever, several."""
         if is_kernel(self.kernels.update) and is_kernel(self.kernels.propose):
             label = self.name.replace("-", "_")
-            self._advance = compiled(advance, label, update=self.kernels.update, propose=self.kernels.propose)
+            known = known_for(self.setting.kind)
+            self._advance = compiled(
+                advance, label, known=known, update=self.kernels.update, propose=self.kernels.propose
+            )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if self._advance is None or not len(values):

@@ -405,7 +405,7 @@ class Certify(KernelPolicy):
         memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
-        for_size(type(self).survey, streams)(self.setting, streams, *arguments)
+        for_size(type(self).survey, self.setting, streams)(self.setting, streams, *arguments)
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),

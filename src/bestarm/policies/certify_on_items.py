@@ -13,6 +13,7 @@ from bestarm.kernel.random import normal
 from bestarm.kernel.state import Flags, Floats, Ints
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import scatter
+from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED
 from bestarm.policies.advance_on_items import advance_on_items
 from bestarm.policies.base import Kernels, Policy, Stop
@@ -115,7 +116,11 @@ class CertifyOnItems(Certify):
 
     def compile(self) -> None:
         kernels = type(self).kernels
-        self._advance = compiled(advance_on_items, "certify", update=kernels.update, propose=kernels.propose)
+        setting: Any = self.setting
+        known = known_for(setting.kind, setting.differences.kind)
+        self._advance = compiled(
+            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
+        )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):

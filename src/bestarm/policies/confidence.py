@@ -18,6 +18,7 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
 from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess
+from bestarm.noises.registry import known_for
 
 COMPILE_STREAMS = 100
 """With this many streams or more, loading compiled code (a second, once) costs less than interpreting."""
@@ -51,12 +52,12 @@ def none_closed(arms: int, metrics: int) -> Closed:
     return Closed(np.zeros((arms, metrics), np.int8), np.zeros(arms, np.int8), np.full(arms, NOBODY))
 
 
-def for_size(root: Callable[..., Any], streams: Streams) -> Callable[..., Any]:
+def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many."""
     if streams.counts.size < COMPILE_STREAMS:
         # Like compiled code, it is silent about overflow and NaN.
         return np.errstate(over="ignore", invalid="ignore")(root)
-    fast: Callable[..., Any] = compiled(root)
+    fast: Callable[..., Any] = compiled(root, known=known_for(setting.kind))
     return fast
 
 
@@ -152,12 +153,12 @@ def evidence_for(
     setting: Setting, streams: Streams, closed: Closed, leader: int, weigh: Callable[..., float] = weigh
 ) -> float:
     """`weigh`, compiled if there is much to weigh."""
-    return float(for_size(weigh, streams)(setting, streams, closed, leader))
+    return float(for_size(weigh, setting, streams)(setting, streams, closed, leader))
 
 
 def likely_leader(setting: Setting, streams: Streams) -> int:
     """`present_leader`, compiled if there are many arms."""
-    return int(for_size(present_leader, streams)(setting, streams))
+    return int(for_size(present_leader, setting, streams)(setting, streams))
 
 
 def confidence_of(log_evidence: float) -> float:

@@ -45,7 +45,8 @@ def new_paired_setting(problem: Problem, delta: float, bound: str, reference: Fl
     setting = new_setting(problem, delta, bound, reference)
     with np.errstate(divide="ignore"):
         weights = dict(zip(("log_infeasible", "log_worse", "log_both"), np.log(JOINT_WEIGHTS).tolist(), strict=True))
-    between = new_setting(_differences(problem), delta, bound)
+    # Where the leader is as good as an arm up to the tolerance, it is good enough.
+    between = new_setting(_differences(problem), delta, bound, ties=ABOVE)
     places = UNLIMITED if problem.repeats else count_of(problem.items)
     return PairedSetting(*setting._replace(**weights), between, places)
 

@@ -12,7 +12,7 @@ from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
 from bestarm.items import count_of
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noises.base import Law, NoiseModel
+from bestarm.noises.base import BELOW, Law, NoiseModel
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
 from bestarm.problem import Constraint, Problem
@@ -65,9 +65,9 @@ def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
         return problem.normal_form().sign[metric] * (value + setting.reference[metric])
 
 
-def laws(problem: Problem, reference: Floats) -> list[Law]:
+def laws(problem: Problem, reference: Floats, ties: int = BELOW) -> list[Law]:
     """The noise of every metric in normal form."""
-    rows = zip(noises_of(problem), problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
+    rows = zip(noises_of(problem, ties), problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
     return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
 
 
@@ -80,14 +80,17 @@ def _following(problem: Problem) -> Ints:
     return following
 
 
-def noises_of(problem: Problem) -> list[NoiseModel]:
-    """By part: the noise whose evidence decides. Of a set of items, each measured once, it is another one."""
+def noises_of(problem: Problem, ties: int = BELOW) -> list[NoiseModel]:
+    """By part: the noise whose evidence decides. Of a set of items, each measured once, it is another one; once the set
+    is done, a mean that equals c lies on the side `ties` of it."""
     if problem.items is None or problem.repeats:
         return [*problem.noises]
-    return [noise.of_set(count_of(problem.items)) for noise in problem.noises]
+    return [noise.of_set(count_of(problem.items), ties=ties) for noise in problem.noises]
 
 
-def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
+def new_setting(
+    problem: Problem, delta: float, bound: str, reference: Floats | None = None, *, ties: int = BELOW
+) -> Setting:
     """The setting in which `problem` is decided.
 
     Confidence radii share delta equally among the streams, as in the paper; levels of evidence share it among the arms
@@ -100,7 +103,7 @@ def new_setting(problem: Problem, delta: float, bound: str, reference: Floats | 
     threshold = np.concatenate([[0.0], form.threshold[1:] - reference[1:]])
     streams = len(problem.arms) * len(problem.metrics)
     root_log, inverse_root, mixture = _count_tables()
-    noises = laws(problem, reference)
+    noises = laws(problem, reference, ties)
     most_numbers = max(len(law.numbers) for law in noises)
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])

@@ -36,6 +36,7 @@ from bestarm.kernel.state import (
 from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.registry import known_for
 from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
@@ -266,7 +267,8 @@ class Job:
         batch = np.array(tests, np.uint32)
         most = len(tests) * max(map(len, self.problem.bundles))
         rows, values = np.zeros((most, 2), np.uint32), np.zeros(most)
-        compiled(draw_batch)(self.setting, self.nature, generator, batch, len(batch), rows, values)
+        measure = compiled(draw_batch, known=known_for(self.nature.kind))
+        measure(self.setting, self.nature, generator, batch, len(batch), rows, values)
         results = zip(*rows.T.tolist(), values.tolist(), strict=True)
         sizes = {bundle[0]: len(bundle) for bundle in self.problem.bundles}
         for _, lead in tests:
@@ -295,6 +297,7 @@ class Job:
         loop = compiled(
             simulate_runs,
             self.policy.name.replace("-", "_"),
+            known=known_for(self.setting.kind, self.nature.kind),
             start=self.policy.kernels.start,
             update=self.policy.kernels.update,
             propose=self.policy.kernels.propose,

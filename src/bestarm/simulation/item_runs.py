@@ -10,6 +10,7 @@ import numpy as np
 from bestarm.kernel.compile import compiled, kernel, specialized
 from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, concluded, gather
 from bestarm.kernel.words import whole
+from bestarm.noises.registry import known_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import KernelPolicy, new_batch
 from bestarm.policies.items import new_paired_streams, record_at
@@ -116,8 +117,9 @@ class ItemRuns:
 
     def simulate(self, outcomes: Any, first_run: int, stop: Ints, trace: Any, *, is_compiled: bool = True) -> None:
         """Fill `outcomes` with the runs from `first_run` on; of the last one, fill `trace`."""
-        run = compiled(run_on_items, "certify", **self._kernels) if is_compiled else self._interpreted
         job = self._job
+        known = known_for(job.setting.kind, job.setting.differences.kind)
+        run = compiled(run_on_items, "certify", known=known, **self._kernels) if is_compiled else self._interpreted
         for k in range(len(outcomes.answers)):
             if stop[0]:
                 return

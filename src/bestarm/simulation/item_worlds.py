@@ -20,6 +20,7 @@ from bestarm.kernel.random import NOISE, ZIGGURAT, Generator, Ziggurat, normal, 
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
+from bestarm.noises.registry import known_for
 from bestarm.problem import Problem
 from bestarm.simulation.nature import new_nature
 
@@ -94,7 +95,7 @@ class ItemWorlds:
         generator = np.zeros(4, np.uint64)
         compiled(seed_generator)(generator, seed, run, NOISE)
         values = np.zeros((places, arms, metrics))
-        compiled(fill_draws)(self._nature, generator, values)
+        compiled(fill_draws, known=known_for(self._nature.kind))(self._nature, generator, values)
         common = _normals(seed, run, 0, (places, metrics))
         luck = _normals(seed, run, 1, (places, arms * metrics)) if any(self._rates) else None
         table = np.ascontiguousarray(values.transpose(1, 2, 0))

@@ -11,7 +11,7 @@ import math
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import ROUNDING, Setting, Streams
-from bestarm.noises.base import ABOVE, Law, Nature, NoiseModel, Stream, class_of_file
+from bestarm.noises.base import ABOVE, Law, Nature, NoiseModel, Stream
 
 ITEMS, TIES, OFFSET = 0, 1, 2
 """The numbers of a law: how many items the set has, on which side of c a mean lies that equals it, and how large the
@@ -81,13 +81,6 @@ class SetNoise(NoiseModel):
 
     items: int
     ties: int
-
-    @classmethod
-    def known_together(cls) -> tuple[type[NoiseModel], ...]:
-        """All noises of sets, in one order: what is compiled for one study with a set then serves every other."""
-        return tuple(
-            class_of_file(f"sets.{name.lower()}", f"{name}Set") for name in ("Bounded", "Gaussian", "Symmetric")
-        )
 
     def law(self, sign: float, reference: float) -> Law:
         law = super().law(sign, reference)

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
-from bestarm.kernel.compile import generation
+from bestarm.kernel.compile import Variant, variant_of
 from bestarm.kernel.state import EMPTY, Flags, Setting, new_streams
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept
+from bestarm.noises.registry import known_for
 from bestarm.policies.base import KernelPolicy, Policy, new_batch
 from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare
 from bestarm.simulation.cuda.runs import (
@@ -162,7 +163,7 @@ def _kernel(
     same: tuple[Same, ...],
     shared: bool,
     registers: int,
-    generation: int,
+    variant: Variant,
 ) -> Any:
     """The loop compiled for a policy, for states of these shapes and for tables with a single value."""
     assert issubclass(policy, KernelPolicy)
@@ -179,7 +180,8 @@ def _kernel(
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
     label = f"{policy.name} {shapes} {same} {shared}"
-    return compiled_for_card(continue_runs, label, replaced, bound, registers=registers, in_parts=kernels.large)
+    options: dict[str, Any] = {"registers": registers, "in_parts": kernels.large, "known": variant.known}
+    return compiled_for_card(continue_runs, label, replaced, bound, **options)
 
 
 def on_card(value: Any) -> Any:
@@ -212,7 +214,8 @@ class CardJob:
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
         same = same_throughout(job.setting, job.nature)
-        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers, generation())
+        variant = variant_of(known_for(job.setting.kind, job.nature.kind))
+        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers, variant)
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:

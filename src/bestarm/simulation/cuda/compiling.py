@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import config, cuda
 
-from bestarm.kernel.compile import called_kernels, clone, fingerprint, generation, is_large
+from bestarm.kernel.compile import Variant, called_kernels, clone, fingerprint, is_large, variant_of
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
@@ -36,8 +36,9 @@ def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: st
 
 
 @functools.cache
-def _helper(function: types.FunctionType, in_parts: bool, generation: int) -> Any:
-    bindings = {name: _helper(callee, in_parts, generation) for name, callee in called_kernels(function, {}).items()}
+def _helper(function: types.FunctionType, in_parts: bool, variant: Variant) -> Any:
+    called = called_kernels(function, {}, variant.known)
+    bindings = {name: _helper(callee, in_parts, variant) for name, callee in called.items()}
     helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
     return _kept_whole(helper) if in_parts and is_large(function) else helper
 
@@ -60,15 +61,16 @@ def compiled_for_card(
     *,
     registers: int,
     in_parts: bool,
+    known: int | None = None,
 ) -> Any:
     """`root` as a CUDA kernel, with names in `replaced` bound to other kernels and names in `bound` to anything else.
     `label` tells different `bound` apart. Each thread has `registers` registers.
 
-    Without calls, a kernel's threads keep more in registers and are faster. With `in_parts`, kernels marked `large` are
-    called nevertheless.
+    Kernels marked `one_of` know their first `known` alternatives, or all. Without calls, a kernel's threads keep more
+    in registers and are faster. With `in_parts`, kernels marked `large` are called nevertheless.
     """
     assert isinstance(root, types.FunctionType)
-    called = called_kernels(root, replaced)
+    called = called_kernels(root, replaced, known)
     if SIMULATED:
         copy = clone(root, {**called, **bound}, root.__qualname__)
         # The simulator puts its own `cuda` among the kernel's globals. Functions of the same module share them.
@@ -76,10 +78,10 @@ def compiled_for_card(
             if callee.__module__ == root.__module__:
                 copy.__globals__[name] = types.FunctionType(callee.__code__, copy.__globals__)
         return cuda.jit(copy)
-    bindings = {**{name: _helper(callee, in_parts, generation()) for name, callee in called.items()}, **bound}
+    bindings = {**{name: _helper(callee, in_parts, variant_of(known)) for name, callee in called.items()}, **bound}
     # The cache on disk looks only at the file of `root`. A hash of everything else that the code is made from goes into
     # its name.
-    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced)} {_OPTIONS} {registers} {in_parts}".encode())
+    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced, known)} {_OPTIONS} {registers} {in_parts}".encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
     qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
