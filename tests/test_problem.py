@@ -129,8 +129,46 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "arms[0].means['c'] = 150.0: must lie between 0 and 1, for it is the share of results above 0.5",
     ),
     (plan_data(constraints=[constraint(noise={"quantile": 1})]), "q = 1: must lie strictly between 0 and 1"),
-    (plan_data(constraints=[constraint(metric="m")]), "constraints[0].metric = 'm': this metric is used already"),
-    (plan_data(constraints=[constraint(), constraint()]), "constraints[1].metric = 'c': this metric is used already"),
+    (
+        plan_data(constraints=[constraint(), constraint(at_most=0.4), constraint(at_most=0.4)]),
+        "constraints[2].metric = 'c': another constraint says the same already: c at most 0.4",
+    ),
+    (plan_data(constraints=[constraint(), constraint(at_most=0.4, cost=2)]), "the same metric costs 1 elsewhere"),
+    (
+        plan_data(measurements=[{"metrics": []}]),
+        "metrics = []: a measurement needs at least one metric",
+    ),
+    (plan_data(measurements=[{"metrics": ["m", "m"]}]), "is in this measurement already"),
+    (
+        plan_data(measurements=[{"metrics": ["m", "x"]}]),
+        "measurements[0].metrics[1] = 'x': no such metric; the metrics are 'm', 'c'",
+    ),
+    (
+        plan_data(measurements=[{"metrics": ["m"]}, {"metrics": ["c", "m"]}]),
+        "measurements[1].metrics[1] = 'm': is in measurements[0] already; a metric is in one",
+    ),
+    (
+        plan_data(objective=objective(cost=3), measurements=[{"metrics": ["m", "c"]}]),
+        "cost = 3.0 of 'm' cannot be stated, because it is measured with 'm + c'; state the cost of that measurement",
+    ),
+    (
+        plan_data(measurements=[{"metrics": ["m", "c"], "cost": 0}]),
+        "cost = 0: must be a positive number",
+    ),
+    (plan_data(items=0), "items = 0: must be at least 1"),
+    (plan_data(items=[]), "items = []: must name at least one item"),
+    (plan_data(items=["a", "b", "a"]), "another item has this name already"),
+    (plan_data(items=True), "items = True: must be the number of items, or a list of their names"),
+    (plan_data(items=2.5), "items = 2.5: must be the number of items, or a list of their names"),
+    (
+        plan_data(items=2_000_000),
+        "there can be at most 1,000,000; with repeats = true",
+    ),
+    (plan_data(repeats=True), "repeats = True: can only be stated of items"),
+    (plan_data(items=5, repeats="no"), "repeats = 'no'"),
+    (plan_data(item_spreads={"m": 1.0}), "item_spreads['m'] = 1.0: can only be stated of items"),
+    (plan_data(items=5, item_spreads={"x": 1.0}), "item_spreads['x'] = 1.0: no such metric"),
+    (plan_data(items=5, item_spreads={"m": -1.0}), "item_spreads.m = -1.0: must not be negative"),
     (
         plan_data(constraints=[constraint(at_most=1.5)]),
         "at_most = 1.5 of constraint 'c' must lie strictly between 0 and 1",
@@ -212,6 +250,53 @@ def test_right_answers_in_the_users_own_direction() -> None:
     )
 
 
+def test_one_metric_may_have_several_limits() -> None:
+    """The objective's metric and a constraint's may be the same; then the constraint is called by what it says."""
+    problem = ba.Problem(
+        arms=[ba.Arm("a", {"latency": 10.0, "latency at most 200": 0.004, "size": 3.0})],
+        objective=ba.minimize("latency", noise=ba.Gaussian(2.0)),
+        constraints=[
+            ba.at_most("latency", 200, noise=ba.Quantile(0.99)),
+            ba.at_most("latency", 12, noise=ba.Gaussian(2.0)),
+            ba.at_most("size", 5, noise=ba.Exact()),
+        ],
+    )
+    assert problem.metrics == ("latency", "latency at most 200", "latency at most 12", "size")
+    assert problem.measured == ("latency", "size")
+    assert problem.bundles == ((0, 1, 2), (3,))
+    assert problem.leads == (0, 0, 0, 3)
+    assert problem.yields == {0: ("latency",), 3: ("size",)}
+    assert problem.true_means().tolist() == [[10.0, 0.004, 10.0, 3.0]]
+    assert problem.right_answers() == (0,)
+    with pytest.raises(ba.InvalidInput, match="is the mean of 'latency'; state it there"):
+        problem.with_means({"a": {"latency at most 12": 11.0}})
+
+
+def test_measurements_put_metrics_together() -> None:
+    problem = ba.Problem(
+        arms=["a"],
+        objective=ba.minimize("time", noise=ba.Symmetric()),
+        constraints=[
+            ba.at_most("size", 5, noise=ba.Exact(), cost=3.0),
+            ba.at_most("memory", 500, noise=ba.Symmetric()),
+            ba.at_most("time", 200, noise=ba.Quantile(0.9)),
+        ],
+        measurements=[ba.measurement("memory", "time", cost=2.0)],
+    )
+    assert problem.bundles == ((0, 2, 3), (1,))
+    assert problem.in_order((0, 2, 3)) == [0, 3, 2]
+    assert problem.yields == {0: ("time", "memory"), 1: ("size",)}
+    assert problem.test_names == {0: "time + memory", 1: "size"}
+    assert problem.costs == (2.0, 3.0, 2.0, 2.0)
+    plan = ba.Plan.of(problem)
+    assert ba.Plan.from_toml(plan.to_toml()) == plan
+
+
+def test_a_plan_of_single_metrics_is_written_as_ever() -> None:
+    data = ba.Plan.from_data(plan_data()).to_data()
+    assert not {"measurements", "items", "repeats", "item_spreads"} & set(data)
+
+
 names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Z"]), min_size=1, max_size=12).filter(
     lambda s: s != "none"
 )
@@ -249,6 +334,7 @@ def plans(draw: st.DrawFn) -> ba.Plan:
         name=draw(names),
         delta=draw(st.floats(1e-12, 0.999)),
         policy=draw(names),
+        items=draw(st.one_of(st.none(), st.integers(1, 1000), st.lists(names, min_size=1, max_size=4, unique=True))),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -21,7 +22,7 @@ from bestarm.testing.policies import assert_engines_agree
 
 @st.composite
 def problems(draw: st.DrawFn) -> ba.Problem:
-    """Random problems: 1 to 12 arms, 0 to 4 constraints, every noise, direction, threshold and cost."""
+    """Random problems: 1 to 12 arms, 0 to 4 constraints, every noise, direction, threshold, cost and grouping."""
     arms = draw(st.integers(1, 12))
     parts: list[ba.Objective | ba.Constraint] = []
     for k in range(draw(st.integers(0, 4)) + 1):
@@ -50,10 +51,20 @@ def problems(draw: st.DrawFn) -> ba.Problem:
             row[part.metric] = low + (high - low) * draw(fractions)
         table[f"arm {arm}"] = row
     objective, *constraints = parts
+    # Some metrics are measured together, at one cost.
+    groups = draw(st.lists(st.integers(0, 3), min_size=len(parts), max_size=len(parts)))
+    together = [[part for part, group in zip(parts, groups, strict=True) if group == k] for k in (0, 1)]
+    joined = {part.metric for group in together if len(group) > 1 for part in group}
+    objective, *constraints = (
+        dataclasses.replace(part, cost=1.0) if part.metric in joined else part for part in (objective, *constraints)
+    )
     return ba.Problem(
         arms=tuple(ba.Arm(name, row) for name, row in table.items()),
         objective=objective,  # type: ignore[arg-type]
         constraints=tuple(constraints),  # type: ignore[arg-type]
+        measurements=[
+            ba.measurement(*(part.metric for part in group), cost=2.5) for group in together if len(group) > 1
+        ],
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.storage.test_upgrade import make_version_1
+from tests.storage.test_upgrade import make_version
 
 import bestarm as ba
 from bestarm.storage import schema
@@ -220,7 +220,7 @@ def _break_off(path: Path) -> None:
     path.with_name(path.name + "-shm").unlink()
 
 
-@pytest.mark.parametrize("how", ["file", "folder", "log", "empty log", "index", "old"])
+@pytest.mark.parametrize("how", ["file", "folder", "log", "empty log", "index", "version 1", "version 2"])
 def test_read_only(how: str, open_folder: Path, tried: Callable[[Path], list[str]]) -> None:
     """What cannot be written can be read, also in a folder that cannot be written. Nothing is changed."""
     path, tests = open_folder / "studies.db", 4
@@ -231,14 +231,16 @@ def test_read_only(how: str, open_folder: Path, tried: Callable[[Path], list[str
             tests = 6
         elif how == "empty log":
             path.with_name(path.name + "-wal").touch()
-        elif how == "old":
+        elif how.startswith("version"):
             path.unlink()
-            make_version_1(str(path))
+            make_version(int(how[-1]), str(path))
             file = sqlite3.connect(path)
-            file.execute("UPDATE bestarm_studies SET name = 'mine'")
+            file.execute(
+                "UPDATE bestarm_studies SET name = 'mine', plan = replace(plan, 'safe', 'a') WHERE name = 'old'"
+            )
             file.commit()
             file.close()
-            tests = 2
+            tests = 2 if how[-1] == "1" else 7
         writer = ba.Study.open("mine", storage=path) if how == "index" else None
         if writer is not None:
             writer.add([("a", "gain", 1.0)])
@@ -313,6 +315,20 @@ def test_servers_that_do_not_let_us_in(postgres_server: PostgresServer) -> None:
     assert "read-only" in refusal(lambda: study.add([("a", "gain", 1.0)]))
     assert study.status().tests == 0
     study.storage.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_old_database_on_a_read_only_server(version: int, postgres_server: PostgresServer) -> None:
+    url = postgres_server.new_database()
+    make_version(version, url)
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        name = url.rsplit("/", 1)[1]
+        connection.exec_driver_sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    engine.dispose()
+    before = _columns(url)
+    assert "is read-only; nothing was changed" in refusal(lambda: open_storage(url))
+    assert _columns(url) == before
 
 
 def test_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from tests.storage.problem import measure
 
 import bestarm as ba
 from bestarm.storage import schema
+from bestarm.storage.base import Outcome
 from bestarm.storage.database import Database
+from bestarm.storage.opening import open_storage
+from bestarm.storage.sql import SQLStorage
 
 PLAN = {
     "name": "old",
@@ -55,15 +60,20 @@ INSERT INTO bestarm_queue VALUES (1, 3, 'ann', 3703.0, 1)
 """The tables as version 0.1.0 made them, with a study half-way: one test is out, on a lease that ran out long ago."""
 
 
-def make_version_1(url: str) -> None:
+VERSION_2 = Path(__file__).with_name("version_2.sql")
+
+
+def make_version(version: int, url: str) -> None:
+    """A database as that version left it: studies half-way, the first of which is called "old"."""
     is_server = "://" in url
     words = {
         "serial": "SERIAL PRIMARY KEY" if is_server else "INTEGER NOT NULL PRIMARY KEY",
         "double": "DOUBLE PRECISION" if is_server else "DOUBLE",
         "rowless": "" if is_server else " WITHOUT ROWID",
+        "infinity": "'Infinity'" if is_server else "9e999",
         "plan": json.dumps(PLAN),
     }
-    script = VERSION_1
+    script = VERSION_1 if version == 1 else VERSION_2.read_text()
     for name, text in words.items():
         script = script.replace(f"{{{name}}}", text)
     if not is_server:
@@ -76,11 +86,14 @@ def make_version_1(url: str) -> None:
     with engine.connect() as connection:
         for statement in script.split(";\n"):
             connection.exec_driver_sql(statement.replace("%", "%%"))
+        if version == 2:
+            # Only a server counts arrivals apart from the outcomes.
+            connection.exec_driver_sql("UPDATE bestarm_arrivals SET last = 7")
     engine.dispose()
 
 
 def test_a_database_of_version_1(database_url: str) -> None:
-    make_version_1(database_url)
+    make_version(1, database_url)
     study = ba.Study.open("old", storage=database_url, holder="bob")
     assert not study.record.by_arrival
     assert study.plan.order == "issue"
@@ -108,8 +121,66 @@ def test_a_database_of_version_1(database_url: str) -> None:
     again.storage.close()
 
 
-def test_the_tables_are_those_of_a_new_database(tmp_path: Path) -> None:
-    make_version_1(str(tmp_path / "old.db"))
+NEXT = (
+    "pg sr br pg sr br pg sr br sg sr br pg sr br sg sr br pg sr br sg sr br pg sr br sg sr br pg sr br sg sr br pg sr "
+    "br sg sr br pg sr br sg br pg br sg pg sg br pg sg pg sg pg sg pg sg pg sg pg sg sg sg sg"
+)
+"""What the program of that time asked for next in either study, arm and metric by their first letters."""
+
+
+@pytest.mark.parametrize("name", ["old", "by arrival"])
+def test_a_database_of_version_2(name: str, database_url: str) -> None:
+    make_version(2, database_url)
+    study = ba.Study.open(name, storage=database_url, holder="ann")
+    status = study.status()
+    assert (status.tests, status.pending, status.waiting) == (7, 3, 2 if name == "old" else 0)
+    # A repeat is recognized, though it was done by the earlier program.
+    assert list(study.add([("safe", "gain", 2.125), ("poor", "risk", -1.5)], key="k1")) == [8, 9]
+    history = {test.id: test for test in study.storage.history(study.record.key)}
+    assert [(told.value, told.reason, told.more) for told in history[2].outcomes] == [
+        (-1.311, None, ()),
+        (-1.25, "typing", ()),
+    ]
+    assert {test.item for test in history.values()} == {None}
+    assert all(len(part.more) == len(part.items) == 0 for part in study.storage.entries(study.record.key, 0))
+    for test, row in study.pending():
+        assert (row.holder, row.expires, row.item) == ("ann", math.inf, None)
+        study.tell(test, measure(test))
+    asked = []
+    while not study.done:
+        for test in study.ask(4):
+            asked.append(test.arm[0] + test.metric[0])
+            study.tell(test, measure(test))
+    assert " ".join(asked) == NEXT
+    assert str(study.answer) == "safe: feasible and best, with 99.9 % confidence, after 77 tests"
+    assert study.status().tests == 78
+    study.storage.close()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_old_database_takes_what_is_new(version: int, database_url: str) -> None:
+    make_version(version, database_url)
+    storage = open_storage(database_url)
+    old = storage.find_study("old")
+    assert old is not None
+    made = storage.create_study("new", "{}", seed=0)
+    for key in (made.key, old.key):
+        first = storage.issued(key) + 1
+        storage.give(key, [(0, 0, 1.0, (1.5, 2.5), 7)], "ann", "")
+        [part] = storage.entries(key, first - 1)
+        assert (part.values.tolist(), part.more.tolist(), part.items.tolist()) == ([1.0], [(1.5, 2.5)], [7])
+        storage.correct(key, first, 1.0, "ann", "typing", more=(1.5, 2.0))
+        found = storage.test(key, first)
+        assert found is not None
+        assert found[1] == Outcome(1.0, "typing", "ann", (1.5, 2.0))
+    storage.close()
+    with closing(SQLStorage(database_url)) as again, again._database.connect() as connection:
+        assert connection.execute(sa.select(schema.schema.c.version)).scalars().all() == [schema.VERSION]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_tables_are_those_of_a_new_database(version: int, tmp_path: Path) -> None:
+    make_version(version, str(tmp_path / "old.db"))
     tables = []
     for name in ("old.db", "new.db"):
         database = Database(str(tmp_path / name), create=True)

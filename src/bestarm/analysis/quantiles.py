@@ -119,6 +119,9 @@ def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, i
     """How many results beyond v leave v out of the interval, on either side, with the intervals of this policy."""
     n = int(policy.streams.counts[arm, metric])
     is_large = policy.streams.counts.size >= COMPILE_STREAMS
+    if policy.places is not None:
+        # The evidence about a set of items is about the share at the threshold alone.
+        return n + 1, -1
     levels = policy.interval_levels(arm, metric)
     if levels is None:
         return _by_width(n, limit, float(half_width(policy.setting, policy.streams, arm, metric)))
@@ -147,6 +150,9 @@ def _quantile(policy: Policy, part: Constraint, arm: int, metric: int, values: F
     places |= {n - 1 - most} if most >= 0 else set()
     ordered = np.partition(sign * values, sorted(places))
     value = float(ordered[n - 1 - allowed])
+    if n == policy.places:
+        # All items are done.
+        return Quantile(sign * value, sign * value, sign * value)
     # More than the limit must lie beyond what is too low, and less beyond what is too high, so both ends are outside.
     low = float(ordered[n - least]) if least <= n else -math.inf
     high = float(ordered[n - 1 - most]) if most >= 0 else math.inf

@@ -185,8 +185,8 @@ def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
 
 def _costs(plan: Plan, rows: Sequence[ArmStanding]) -> str:
     lines, total_tests, total = [], 0, 0.0
-    for k, (metric, cost) in enumerate(zip(plan.metrics, plan.costs, strict=True)):
-        tests = sum(row.metrics[k].tests for row in rows)
+    for k, metric in plan.test_names.items():
+        tests, cost = sum(row.metrics[k].tests for row in rows), plan.costs[k]
         lines.append(
             f"<tr><td>{escape(metric)}</td><td>{tests:,}</td><td>{cost:g}</td><td>{tests * cost:,.6g}</td></tr>"
         )
@@ -207,8 +207,10 @@ def record_digest(study: Study) -> str:
     """A fingerprint of the plan, the seed and every result that counts, in order."""
     digest = hashlib.sha256(json.dumps([study.plan.to_data(), study.record.seed], sort_keys=True).encode())
     for part in study.storage.entries(study.record.key, 0):
-        for column in (part.arms, part.metrics, part.values, part.ends):
+        for column in (part.arms, part.metrics, part.values, part.ends, part.items):
             digest.update(column.tobytes())
+        if len(part.more):
+            digest.update(json.dumps(part.more.tolist()).encode())
     return digest.hexdigest()[:16]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from bestarm.analysis.status import Status
 from bestarm.analysis.terms import required, statistic, subject
 from bestarm.answer import Answer, excluded_words, names_in_words
+from bestarm.items import count_of
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective
@@ -20,7 +21,17 @@ def question(plan: Plan) -> str:
     sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
-    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}?"
+    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}?"
+
+
+def _over_items(plan: Plan) -> str:
+    """What means are over, if there are items."""
+    if plan.items is None:
+        return ""
+    number = f"{count_of(plan.items):,} item{'' if count_of(plan.items) == 1 else 's'}"
+    if plan.repeats:
+        return f", on average over {number} drawn again and again, and over how each varies"
+    return f", on average over these {number}"
 
 
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
@@ -85,8 +96,10 @@ def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     return [
         "Every measurement is fresh: what one shows does not depend on the others.",
+        *_together(plan),
+        *_items(plan),
         f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
-        *(noise_in_words(part) + "." for part in plan.parts),
+        *dict.fromkeys(noise_in_words(part) + "." for part in plan.parts),
         "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
         *_order(plan),
@@ -100,6 +113,22 @@ def about_intervals(plan: Plan, *, brief: bool = False) -> str:
     if not any(part.noise.is_share for part in plan.constraints):
         return note
     return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."
+
+
+def _together(plan: Plan) -> list[str]:
+    several = [metrics for metrics in plan.yields.values() if len(metrics) > 1]
+    return [
+        f"One test yields {names_in_words(metrics)}, which may depend on each other in any way; all its values were "
+        "recorded, or none."
+        for metrics in several
+    ]
+
+
+def _items(plan: Plan) -> list[str]:
+    if plan.items is None:
+        return []
+    again = "An item that comes again was measured afresh." if plan.repeats else "No item was measured twice on an arm."
+    return [f"Each test was made on the item that the study named, in an order drawn at random before. {again}"]
 
 
 def _order(plan: Plan) -> list[str]:

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+Known = tuple[int, ...] | None
+"""The numbers for which a kernel marked `one_of` has an alternative; None for all."""
 
 _MARK = "__bestarm_kernel__"
 _LARGE = "__bestarm_large__"
@@ -64,13 +66,13 @@ _generation = 0
 
 
 class Variant(NamedTuple):
-    """Which alternatives compiled code knows: the first `known`, or all of a generation."""
+    """Which alternatives compiled code knows: those of the numbers `known`, or all of a generation."""
 
-    known: int | None
+    known: Known
     generation: int
 
 
-def variant_of(known: int | None) -> Variant:
+def variant_of(known: Known) -> Variant:
     return Variant(known, _generation if known is None else 0)
 
 
@@ -81,13 +83,13 @@ def forget_alternatives() -> None:
 
 
 @functools.cache
-def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.FunctionType, ...]) -> Any:
-    """The chain of comparisons that replaces a kernel marked `one_of`.
+def _chain(function: types.FunctionType, number: str, alternatives: tuple[tuple[int, types.FunctionType], ...]) -> Any:
+    """The chain of comparisons that replaces a kernel marked `one_of`, where some numbers have alternatives.
 
     An alternative that several numbers share appears once. The last one needs no comparison.
     """
     places: dict[types.FunctionType, list[int]] = {}
-    for place, alternative in enumerate(alternatives):
+    for place, alternative in alternatives:
         places.setdefault(alternative, []).append(place)
     arguments = ", ".join(function.__code__.co_varnames[: function.__code__.co_argcount])
     lines = [f"def {function.__name__}({arguments}):", f"    number = {number}"]
@@ -102,13 +104,14 @@ def _chain(function: types.FunctionType, number: str, alternatives: tuple[types.
     return kernel(chain)
 
 
-def written_out(function: types.FunctionType, known: int | None = None) -> types.FunctionType:
-    """The function itself or, if it is marked `one_of`, the chain of comparisons that replaces it. The chain has the
-    first `known` alternatives, or all that exist by now."""
+def written_out(function: types.FunctionType, known: Known = None) -> types.FunctionType:
+    """The function itself or, if it is marked `one_of`, the chain of comparisons that replaces it, for the numbers
+    `known`, or for all alternatives that exist by now."""
     if not hasattr(function, _ONE_OF):
         return function
     number, alternatives = getattr(function, _ONE_OF)
-    chain: types.FunctionType = _chain(function, number, tuple(alternatives()[:known]))
+    chosen = tuple((place, one) for place, one in enumerate(alternatives()) if known is None or place in known)
+    chain: types.FunctionType = _chain(function, number, chosen)
     return chain
 
 
@@ -121,7 +124,7 @@ def is_kernel(value: object) -> bool:
 
 
 def called_kernels(
-    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None
+    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: Known = None
 ) -> dict[str, types.FunctionType]:
     """The marked functions that `function` names, with those in `replaced` instead of the originals, written out."""
     named = ((name, replaced.get(name, function.__globals__.get(name))) for name in function.__code__.co_names)
@@ -138,7 +141,7 @@ def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
     return [(name, value) for name, value in found if isinstance(value, int | float | tuple)]
 
 
-def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType], known: int | None = None) -> str:
+def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType], known: Known = None) -> str:
     """A hash of everything that the compiled code is made from.
 
     numba's cache on disk looks only at the file of the outermost function, so an edit of a helper in
@@ -229,13 +232,11 @@ def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: 
     return numba.njit(cache=True, **_OPTIONS)(clone(root, bindings, qualname))
 
 
-def compiled(
-    root: Callable[..., Any], label: str = "", *, known: int | None = None, **replaced: Callable[..., Any]
-) -> Any:
+def compiled(root: Callable[..., Any], label: str = "", *, known: Known = None, **replaced: Callable[..., Any]) -> Any:
     """The compiled form of `root`, with each name in `replaced` bound to another kernel.
 
-    `label` tells the forms of one root apart in the cache on disk. Kernels marked `one_of` know their first `known`
-    alternatives, or all: what is never needed need not be compiled.
+    `label` tells the forms of one root apart in the cache on disk. Kernels marked `one_of` know the
+    alternatives of the numbers `known`, or all: what is never needed need not be compiled.
     """
     return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
 

@@ -173,14 +173,10 @@ class StatedNumber(NamedTuple):
     above: float | None = None
 
 
-def class_of_file(file: str, name: str) -> type[NoiseModel]:
-    """A noise of another file. It is looked up when it is needed, because those files build on the one that asks."""
-    found: type[NoiseModel] = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)
-    return found
-
-
 def noise_of_file(file: str, name: str, *numbers: float) -> NoiseModel:
-    return class_of_file(file, name)(*numbers)
+    """A noise of another file. It is looked up when it is needed, because those files build on the one that asks."""
+    noise: NoiseModel = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)(*numbers)
+    return noise
 
 
 class NoiseModel(abc.ABC):

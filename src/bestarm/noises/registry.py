@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from bestarm.kernel.compile import forget_alternatives
+from bestarm.kernel.compile import Known, forget_alternatives
 from bestarm.kernel.state import Ints
 from bestarm.noises.base import NoiseModel
 from bestarm.plugins import Plugin, Registry
@@ -62,12 +62,18 @@ def numbered() -> list[type[NoiseModel]]:
     return _numbered
 
 
-def known_for(*kinds: Ints) -> int | None:
-    """How many noises kernels must know where there are only these kinds; None for all. What most studies need is
-    compiled without the rest."""
+def known_for(*kinds: Ints) -> Known:
+    """The noises that kernels must know where there are these kinds; None for all.
+
+    Most studies need only those in this folder, for which one program is compiled. Sets of items are rarer and their
+    programs larger, so that each has just what it needs.
+    """
     numbered()
-    largest = max(int(some.max()) for some in kinds)
-    return next((tier for tier in _tiers if largest < tier), None)
+    found = {int(kind) for some in kinds for kind in some.flat}
+    here, with_sets = _tiers
+    if max(found) < here:
+        return tuple(range(here))
+    return tuple(sorted(found)) if max(found) < with_sets else None
 
 
 def kind_of(noise: type[NoiseModel]) -> int:

@@ -24,7 +24,15 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
-    return found if problem.items is None else found.on_items()
+    if problem.items is None or found.uses_items:
+        return found
+    known = _registry.built_in  # loads them all
+    on_items = next((kind for kind in found.__subclasses__() if kind.uses_items), None)
+    if on_items is None:
+        able = [name for name, kind in known.items() if any(sub.uses_items for sub in kind.__subclasses__())]
+        reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
+        raise InvalidInput("policy", found.name, reason, able)
+    return on_items
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

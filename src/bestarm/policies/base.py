@@ -35,7 +35,6 @@ from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_f
 from bestarm.policies.findings import Findings, by_intervals
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
-from bestarm.validation import InvalidInput
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -114,6 +113,9 @@ class Policy(abc.ABC):
     name: ClassVar[str]
     remark: ClassVar[str] = ""
     """A few words that follow the name where people choose a policy."""
+    uses_items: ClassVar[bool] = False
+    """Whether it decides studies with items. Such a policy may be a subclass, without a name of its own, of the one
+    for studies without."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -121,13 +123,6 @@ class Policy(abc.ABC):
         self.metrics = metrics
         self.streams = new_streams(arms, metrics, most_kept(setting))
         self._seed = (seed, run)
-
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        """The policy to use where arms are measured on items. Raises `InvalidInput` if there is none."""
-        raise InvalidInput(
-            "policy", cls.name, "does not compare arms item by item; choose certify, or leave out items", ("certify",)
-        )
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -197,6 +192,11 @@ class Policy(abc.ABC):
     def untested(self) -> int:
         """How many streams have no result yet."""
         return int((self.streams.counts == 0).sum())
+
+    @property
+    def places(self) -> int | None:
+        """How often an arm can be measured: once on each item of a set. None if there is no limit."""
+        return None
 
     @property
     def spent(self) -> tuple[int, float]:

@@ -31,7 +31,7 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import BELOW, stream_of
 from bestarm.noises.dispatch import ceiling, scatter
 from bestarm.plan import Plan
-from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
+from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
     Closed,
     Intervals,
@@ -349,12 +349,6 @@ class Certify(KernelPolicy):
     kernels = Kernels(new_memory, update, propose, start, large=True)
     weigh = staticmethod(weigh)
     survey = staticmethod(survey)
-
-    @classmethod
-    def on_items(cls) -> type[Policy]:
-        from bestarm.policies.certify_on_items import CertifyOnItems
-
-        return CertifyOnItems
 
     @functools.cached_property
     def intervals(self) -> Intervals:

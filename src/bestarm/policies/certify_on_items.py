@@ -16,12 +16,13 @@ from bestarm.noises.dispatch import scatter
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED
 from bestarm.policies.advance_on_items import advance_on_items
-from bestarm.policies.base import Kernels, Policy, Stop
+from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import Certify, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
 from bestarm.policies.items import (
     DIFFERENCE,
     FIRST_ROOM,
+    UNLIMITED,
     lead_of,
     new_paired_setting,
     new_paired_streams,
@@ -80,6 +81,7 @@ class CertifyOnItems(Certify):
     (arm, metric, place).
     """
 
+    uses_items = True
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
@@ -90,12 +92,12 @@ class CertifyOnItems(Certify):
         self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
 
     @classmethod
-    def on_items(cls) -> type[Policy]:
-        return cls
-
-    @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
         return new_paired_setting(problem, delta, bound, reference)
+
+    @property
+    def places(self) -> int | None:
+        return None if self._places == UNLIMITED else self._places
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in a result on the next item of the stream."""

@@ -186,6 +186,10 @@ PlanRounds = Callable[[int], Rounds]
 """Called with the number of tests still wanted. Returns the next round or rounds, or none to wait. It may take long, so
 it is called outside the storage's lock. It may read the study, including what the same call has handed out."""
 
+GivePlaces = Callable[[], Sequence[int]]
+"""Returns for each result given the place of its item in the study's order. It is called when nobody else can issue
+tests, and not for a repeat. It may read the study. If it raises, nothing is recorded."""
+
 
 class Storage(abc.ABC):
     """Keeps studies. Many threads can use it at once, and many processes can use one database."""
@@ -278,6 +282,7 @@ class Storage(abc.ABC):
         ends: Collection[int] = (),
         *,
         request: str = "",
+        places: GivePlaces | None = None,
     ) -> Sequence[int]:
         """Record results measured without asking: all or nothing. Returns the ids.
 
@@ -286,6 +291,8 @@ class Storage(abc.ABC):
         result always does. What is planned but not handed out is withdrawn, so that these results need not wait for
         it. A `source` other than "" is accepted only once; again it is `SourceTaken`. The same results under the same
         `request` are not recorded again; different results under it are `InvalidInput`.
+
+        With `places`, the item of each result is by its number, and what `places` returns is recorded instead.
         """
 
     @abc.abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -54,6 +55,12 @@ class Columns(Sequence[Given]):
     def item(self, place: int) -> int | None:
         """The place of a result's item."""
         return None if not self.items or self.items[place] == NO_ITEM else self.items[place]
+
+    def placed(self, places: Sequence[int]) -> Columns:
+        """The same results, with other places of their items."""
+        other = copy.copy(self)
+        other.items = array("q", places)
+        return other
 
     def __len__(self) -> int:
         return len(self.values)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Aside, Issued, Outcome, PlanRounds, StudyRecord, Telling
+from bestarm.storage.base import Aside, GivePlaces, Issued, Outcome, PlanRounds, StudyRecord, Telling
 from bestarm.storage.columns import Columns, Given
 from bestarm.storage.errors import ConnectionLost, NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.storage.handing_out import HandingOut, Wish
@@ -170,14 +170,24 @@ class SQLStorage(SQLReader):
         ends: Collection[int] = (),
         *,
         request: str = "",
+        places: GivePlaces | None = None,
     ) -> Sequence[int]:
         if not results:
             return []
         columns = results if isinstance(results, Columns) else Columns(results)
         request = text(request or new_key())
-        return self._safely(lambda: self._give(key, columns, text(holder), source, ends, request))
+        return self._safely(lambda: self._give(key, columns, text(holder), source, ends, request, places))
 
-    def _give(self, key: int, columns: Columns, holder: str, source: str, ends: Collection[int], request: str) -> range:
+    def _give(
+        self,
+        key: int,
+        columns: Columns,
+        holder: str,
+        source: str,
+        ends: Collection[int],
+        request: str,
+        places: GivePlaces | None,
+    ) -> range:
         digest = digest_of(columns, ends)
         with self._database.transaction() as connection:
             locked = self._lock(connection, key)
@@ -190,6 +200,8 @@ class SQLStorage(SQLReader):
                     connection.execute(sa.insert(sources).values(study=key, source=text(source)))
                 except sa.exc.IntegrityError:
                     raise SourceTaken(f"{source}: has been recorded in this study already") from None
+            if places is not None:
+                columns = columns.placed(places())
             last, number, _ = self._plans.rest(connection, key, 0)
             arrival = self._outcomes.count_arrivals(connection, key, len(columns)) if locked.by_arrival else None
             ids = issue_given(connection, key, last + 1, number + 1, columns, ends, holder, locked.now, arrival)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bestarm.plan import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.names import Numbering
-from bestarm.study.placing import Placing, check_item, item_name
+from bestarm.study.placing import Placing, check_item, item_name, items_of
 from bestarm.study.values import Result, Values, check_result
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
@@ -69,16 +69,20 @@ def _lead(numbering: Numbering, metric: str | None, values: object) -> int:
     return numbering.measured_with(values)
 
 
-def placed(rows: Iterable[Row], placing: Placing | None) -> Columns:
-    """The results as a storage takes them. In a study with items each gets its place in their order."""
-    rows, columns = list(rows), Columns()
-    if placing is None:
-        for row in rows:
-            columns.append(row.arm, row.lead, row.values[0], row.values[1:])
-        return columns
-    found = placing.assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows])
-    for row, place in zip(rows, found, strict=True):
+def columns_of(plan: Plan, rows: Sequence[Row]) -> Columns:
+    """The results as a storage takes them, with the numbers of their items."""
+    columns, order = Columns(), items_of(plan)
+    for row in rows:
+        item = None if order is None or row.item is None else order.number(row.item)
+        columns.append(row.arm, row.lead, row.values[0], row.values[1:], item)
+    return columns
+
+
+def places_of(rows: Sequence[Row], placing: Placing) -> list[int]:
+    """Where in the order of items the results belong."""
+    places = []
+    for place in placing.assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows]):
         if isinstance(place, InvalidInput):
             raise place
-        columns.append(row.arm, row.lead, row.values[0], row.values[1:], place)
-    return columns
+        places.append(place)
+    return places

@@ -179,11 +179,12 @@ class CsvFile:
         return header
 
     def _find_metrics(self, fields: list[str], header: list[str]) -> None:
-        """Find the columns of metrics. A metric that is called like another column has one only beside other metrics,
-        or where there is no value."""
+        """Find the columns of metrics. What a metric and another column are both called is the metric's, unless there
+        is a value on each line."""
         found = {k: metric for k, field in enumerate(fields) if (metric := self._metric(field)) is not None}
         found = {k: metric for k, metric in found.items() if header[k] not in _WHICH}
-        if "value" in header and all(header[k] in self._known for k in found):
+        is_long = "value" in header and ("test" in header or self._metric("value") is None)
+        if is_long and all(header[k] in self._known for k in found):
             return
         for k, metric in found.items():
             header[k] = metric

@@ -72,7 +72,7 @@ def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorde
         raise InvalidInput(f"{file.name}: has no results below its header")
     source = f"sha256:{file.digest}" if once else ""
     try:
-        ids = study._add(found.results, source, found.ends, key)
+        ids = study._add(found.results, source, found.ends, key, found.places)
     except SourceTaken:
         raise SourceTaken(
             f"{file.name}: is in this study already; `bestarm import --again` records the same results once more"

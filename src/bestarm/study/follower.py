@@ -163,12 +163,11 @@ class Follower:
         """The item at a place of the study's order, from 0, as the log and the record have it."""
         return None if place is None or self._places is None else self._places.order.name(place)
 
-    def _placing(self) -> Placing | None:
-        """Where results may be put in the order of items, if there are any."""
+    def _placing(self) -> Placing:
+        """Where results may be put in the order of items."""
         with self._lock:
-            self._sync()
-            if self._places is None:
-                return None
+            self._look()
+            assert self._places is not None
             with self._storage.snapshot():
                 for entries in self._new_entries():
                     self._enter(entries)

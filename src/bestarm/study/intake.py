@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from bestarm.plan import Plan
 from bestarm.storage.base import Issued, Outcome
 from bestarm.storage.columns import Columns
 from bestarm.study.csv_reader import LONGEST_NUMBER, BadLines, CsvFile, read_test, read_value
+from bestarm.study.placing import Placing, items_of
 from bestarm.study.sheets import Names, Sheet, SheetRow, meant, wide_tests, wide_values
 from bestarm.study.study import Study, Test
 from bestarm.study.values import Result, check_metric, in_words, values_in_words
@@ -29,7 +30,9 @@ class NewResults(NamedTuple):
     results: Columns
     ends: array[int]
     skipped: int
-    """Lines of an export without a value: tests given up, or not yet told."""
+    """Tests of an export without a value: given up, or not yet told."""
+    places: Callable[[Placing], Sequence[int]]
+    """Where they belong in the order of items, if there are any."""
 
 
 def read_new_results(study: Study, file: CsvFile) -> NewResults:
@@ -44,27 +47,28 @@ def _read_tests(study: Study, file: CsvFile) -> NewResults:
     bad_lines, results, ends = BadLines(file.name), Columns(), array("q")
     sheet = Sheet(study.plan, file, bad_lines)
     rows = list(sheet.rows())
-    places = _placed(study, rows, sheet, bad_lines)
     bad_lines.check()
-    last_round = ""
-    for row, place in zip(rows, places, strict=True):
+    items, last_round = items_of(study.plan), ""
+    for row in rows:
         if row.round != last_round and results:
             ends.append(len(results) - 1)
         last_round = row.round
-        results.append(row.arm, row.lead, row.values[0], row.values[1:], place)
-    return NewResults(results, ends, sheet.skipped.total())
+        item = None if items is None else items.number(row.item)
+        results.append(row.arm, row.lead, row.values[0], row.values[1:], item)
+    return NewResults(results, ends, sheet.skipped.total(), lambda placing: _placed(file, rows, sheet, placing))
 
 
-def _placed(study: Study, rows: Sequence[SheetRow], sheet: Sheet, bad_lines: BadLines) -> Sequence[int | None]:
-    """The place of each result in the order of items, if there are any."""
-    placing = study._placing()
-    if placing is None:
-        return [None] * len(rows)
+def _placed(file: CsvFile, rows: Sequence[SheetRow], sheet: Sheet, placing: Placing) -> list[int]:
+    """The place of each result in the order of items."""
+    bad_lines, places = BadLines(file.name), []
     found = placing.assign([(row.arm, row.lead) for row in rows], [row.item for row in rows], sheet.skipped)
     for row, place in zip(rows, found, strict=True):
         if isinstance(place, InvalidInput):
             bad_lines.add(row.line, place)
-    return [None if isinstance(place, InvalidInput) else place for place in found]
+        else:
+            places.append(place)
+    bad_lines.check()
+    return places
 
 
 def _read_lines(study: Study, file: CsvFile) -> NewResults:
@@ -111,7 +115,7 @@ def _read_lines(study: Study, file: CsvFile) -> NewResults:
         add_metric(metric)
         add_value(value)
     bad_lines.check()
-    return NewResults(results, ends, skipped)
+    return NewResults(results, ends, skipped, lambda _: [])
 
 
 def _as_written(known: dict[str, T]) -> dict[str, T]:

@@ -40,7 +40,7 @@ def _object(text: str) -> dict[str, float]:
     data = read_json(text)
     for name, value in data.items():
         if not is_boolean(value) and not isinstance(value, int | float):
-            raise InvalidInput("value", value, f"of {quoted(name)}: must be a number", shown=quoted(value))
+            raise InvalidInput(quoted(name), value, "must be a number", shown=quoted(value))
     return dict(data)
 
 

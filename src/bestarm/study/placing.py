@@ -30,6 +30,11 @@ def item_name(item: object) -> str:
     return item
 
 
+def items_of(plan: Plan) -> ItemOrder | None:
+    """The items of a plan, by number and name. Their order is for a study's seed to say."""
+    return None if plan.items is None else ItemOrder(plan.items, plan.repeats, 0)
+
+
 def check_item(has_items: bool, item: object) -> None:
     """Complain of an item where there are none, and of none where results are of items."""
     if not has_items and item is not None:
@@ -73,7 +78,6 @@ class Placing:
 
     def _place(self, stream: Stream, item: str, next_ones: list[int]) -> int:
         what = f"{self._plan.test_names[stream[1]]!r} of {self._plan.arm_names[stream[0]]!r}"
-        self._order.number(item)
         if not self._order.repeats:
             place = self._order.place(item)
             if place in self._taken.get(stream, Taken()):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from bestarm.plan import Plan
 from bestarm.study.csv_reader import ITEM, BadLines, CsvFile, read_value, short
 from bestarm.study.names import Numbering, measured_together
+from bestarm.study.placing import items_of
 from bestarm.study.values import Values, check_metric, in_words
 from bestarm.texts import from_cell
 from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
@@ -49,6 +50,8 @@ class Names:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._numbering = Numbering(plan)
+        self._items = items_of(plan)
+        self._item_names = frozenset(plan.items) if isinstance(plan.items, tuple) else frozenset()
         self._has_listed = False
 
     def arm(self, text: str) -> int:
@@ -62,10 +65,16 @@ class Names:
         return name, self._listing_once(lambda: self._numbering.lead(name))
 
     def item(self, text: str | None) -> str:
-        if self.plan.items is None:
+        """An item's name; nothing if there are none."""
+        items = self._items
+        if items is None:
             return ""
-        _check_name(ITEM, text or "")
-        return meant(text or "", self.plan.items if isinstance(self.plan.items, tuple) else ())
+        name = text or ""
+        _check_name(ITEM, name)
+        if from_cell(name) in self._item_names:
+            name = from_cell(name)
+        self._listing_once(lambda: items.number(name))
+        return name
 
     def _listing_once(self, find: Callable[[], int]) -> int:
         try:

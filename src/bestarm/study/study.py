@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from bestarm.analysis.notebook import html_view
 from bestarm.plan import Plan
 from bestarm.problem import Problem
-from bestarm.storage.base import Aside, Event, Issued, Outcome, Pending, Storage, StudyRecord, Telling
+from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, placed, read_rows
+from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
 from bestarm.study.checks import (
     check_aside,
     check_ask,
@@ -33,14 +32,11 @@ from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
-from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
+from bestarm.study.placing import Placing
+from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
+from bestarm.study.telling import already_told, corrected, further, values_of
+from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
-
-
-class AlreadyTold(InvalidInput):
-    """The test has a different outcome, which `Study.correct` can replace, or is somebody else's by now."""
-
-    kind = "already told"
 
 
 class Study(Follower):
@@ -181,13 +177,13 @@ class Study(Follower):
         first, *more = check_result(self.plan, issued.metric, value)
         with _repeatable():
             try:
-                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **_further(more))
+                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **further(more))
             except HandedOn as error:
                 self._let_go([issued.id])
                 raise self._handed_on(error) from None
         self._let_go([issued.id])
-        if outcome is not None and _values(outcome) != (first, *more):
-            raise self._already(issued, outcome)
+        if outcome is not None and values_of(outcome) != (first, *more):
+            raise already_told(self._test(issued), outcome)
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none."""
@@ -206,7 +202,7 @@ class Study(Follower):
                 raise self._handed_on(error) from None
         self._let_go(row[0] for row in checked)
         for test, outcome in refused.items():
-            raise self._already(self._issued(test), outcome)
+            raise already_told(self._test(self._issued(test)), outcome)
 
     def add(
         self,
@@ -229,13 +225,32 @@ class Study(Follower):
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
         rows = read_rows(self.plan, self._numbering, results)
-        return list(self._add(placed(rows, self._placing()), source, ends, key))
+        columns = columns_of(self.plan, rows)
+        return list(self._add(columns, source, ends, key, lambda placing: places_of(rows, placing)))
 
-    def _add(self, rows: Columns, source: str, ends: Collection[int], key: str | None = None) -> Sequence[int]:
-        """As `add`, for results by number that have been checked."""
+    def _add(
+        self,
+        rows: Columns,
+        source: str,
+        ends: Collection[int],
+        key: str | None,
+        places: Callable[[Placing], Sequence[int]],
+    ) -> Sequence[int]:
+        """As `add`, for results by number that have been checked. `places` says where those of items belong."""
         request = self._new_request() if key is None else check_key(key)
         try:
-            return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
+            if self._places is None:
+                return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
+            with self._lock:  # which whoever holds the storage's lock must not wait for
+                return self._storage.give(
+                    self._record.key,
+                    rows,
+                    self.holder,
+                    source,
+                    ends,
+                    request=request,
+                    places=lambda: places(self._placing()),
+                )
         except OutcomeUnknown as error:
             raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
 
@@ -245,18 +260,10 @@ class Study(Follower):
         Of a test of several metrics, values that are not given stay as they are.
         """
         issued = self._issued(test)
-        first, *more = self._corrected(issued, value)
+        found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None
+        first, *more = corrected(self.plan, issued.metric, issued.id, found and found[1], value)
         with _repeatable():
-            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **_further(more))
-
-    def _corrected(self, issued: Issued, value: Result) -> Values:
-        if not isinstance(value, Mapping) or len(self.plan.yields[issued.metric]) == 1:
-            return check_result(self.plan, issued.metric, value)
-        found = self._storage.test(self._record.key, issued.id)
-        outcome = None if found is None else found[1]
-        if outcome is None:
-            raise InvalidInput("test", issued.id, "has no result yet; there is nothing to correct")
-        return check_some(self.plan, issued.metric, value, _values(outcome))
+            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **further(more))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed, yours or anybody's. The test is handed out again, the reason logged.
@@ -290,7 +297,7 @@ class Study(Follower):
                 raise self._handed_on(error) from None
         self._let_go([issued.id])
         if outcome is not None and outcome.value is not None:
-            raise self._already(issued, outcome)
+            raise already_told(self._test(issued), outcome)
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
         """Free unmeasured tests, whoever holds them. They can be handed out again at once.
@@ -380,25 +387,6 @@ class Study(Follower):
         if unknown:
             found = self._storage.find_tests(self._record.key, unknown)
             self._handed.update((test, issued) for test, (issued, _) in found.items())
-
-    def _already(self, issued: Issued, outcome: Outcome) -> AlreadyTold:
-        test = self._test(issued)
-        if outcome.value is None:
-            reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
-        else:
-            told = values_in_words(test.metrics, _values(outcome))
-            reason = f"has the result {told} already; use correct to replace it"
-        return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
-
-
-def _values(outcome: Outcome) -> Values:
-    """All values of a test; none if it was given up."""
-    return () if outcome.value is None else (outcome.value, *outcome.more)
-
-
-def _further(more: Sequence[float]) -> dict[str, Any]:
-    """The values after the first, as a storage takes them."""
-    return {"more": tuple(more)} if more else {}
 
 
 @contextlib.contextmanager

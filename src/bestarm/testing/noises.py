@@ -78,6 +78,21 @@ def check_values_outside_are_refused(noise: NoiseModel, mean: float) -> None:
         assert refused == noise.accepted_values(), f"{number} lies outside {noise.range} and was accepted"
 
 
+def check_items(noise: NoiseModel, mean: float) -> None:
+    """It says why it is not for studies with items, or which noise is for a set of them and for differences."""
+    for repeats in (False, True):
+        refused = noise.refuses_items(repeats=repeats)
+        if refused is not None:
+            assert refused.rstrip(".") == refused != "", "words to follow the metric's name, without a period"
+            continue
+        (low, high), (least, most) = noise.range, noise.differences().range
+        assert least <= low - high
+        assert high - low <= most, "differences of two values lie in their range"
+        if not repeats:
+            for one in (noise, noise.differences()):
+                assert one.of_set(9).range == one.range
+
+
 # ------------------------------------------------------------------------------------------------------- the evidence
 
 

@@ -7,12 +7,14 @@ def test_my_policy(check):
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bestarm.kernel.tournament import NOBODY
+from bestarm.measurements import measurement
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
@@ -119,6 +121,21 @@ def check_works_with_every_noise_direction_and_scale(policy: PolicyType) -> None
         constraints=(at_most("size", 3.0, noise=Exact()), at_most("latency", 200.0, noise=Quantile(0.5))),
     )
     _answers(policy, problem, "best")
+
+
+def check_works_with_metrics_measured_together(policy: PolicyType) -> None:
+    """A test then gives a result to each of them, and counts once."""
+    plain = _gaussian_problem([3.0, 2.0, 1.0], [[1.5, -1.5], [-1.5, -1.5], [-1.5, -1.5]])
+    for together in (plain.metrics, plain.metrics[:2], plain.metrics[1:]):
+        problem = dataclasses.replace(plain, measurements=(measurement(*together, cost=2.0),))
+        result = _answers(policy, problem, "arm 1")
+        assert result.tests_per_stream is not None
+        leads = [bundle[0] for bundle in problem.bundles]
+        assert (result.tests_per_stream[:, :, leads].sum(axis=(1, 2)) == result.tests).all()
+        for bundle in problem.bundles:
+            of_lead = result.tests_per_stream[:, :, bundle[0]]
+            assert all((result.tests_per_stream[:, :, part] == of_lead).all() for part in bundle)
+        assert_engines_agree(Job(problem, policy, 0.1, "mixture", 3, 500), run=1)
 
 
 def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
@@ -308,6 +325,7 @@ POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
     check_works_without_constraints,
     check_works_with_one_arm,
     check_works_with_every_noise_direction_and_scale,
+    check_works_with_metrics_measured_together,
     check_stops_at_the_limit_of_tests,
     check_proposing_twice_gives_the_same,
     check_runs_depend_on_seed_and_number_alone,

@@ -76,7 +76,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
     if _limits_settle(s, side, c):
         return CERTAIN
     if is_settled(s):
-        return 0.0
+        return -CERTAIN
     return evidence_and_slope(s, side, _mean_of_next(s, c))[0]
 
 
@@ -87,7 +87,7 @@ def ceiling(s: Stream, side: int, c: float) -> float:
     if _limits_settle(s, side, c):
         return CERTAIN
     if is_settled(s):
-        return 0.0
+        return -CERTAIN
     return bounded_ceiling(s, side, _mean_of_next(s, c))
 
 

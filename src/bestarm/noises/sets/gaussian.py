@@ -56,7 +56,7 @@ def _deviation(s: Stream, side: int, c: float) -> float:
 
 @kernel
 def _settled(s: Stream, side: int, c: float) -> float:
-    return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else 0.0
+    return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else -CERTAIN
 
 
 @kernel

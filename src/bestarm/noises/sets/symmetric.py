@@ -95,7 +95,7 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
     if is_settled(s):
-        return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else 0.0
+        return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else -CERTAIN
     return symmetric_evidence(s, side, c)
 
 

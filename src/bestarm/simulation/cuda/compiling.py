@@ -12,7 +12,7 @@ from typing import Any
 
 from numba import config, cuda
 
-from bestarm.kernel.compile import Variant, called_kernels, clone, fingerprint, is_large, variant_of
+from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
@@ -61,12 +61,12 @@ def compiled_for_card(
     *,
     registers: int,
     in_parts: bool,
-    known: int | None = None,
+    known: Known = None,
 ) -> Any:
     """`root` as a CUDA kernel, with names in `replaced` bound to other kernels and names in `bound` to anything else.
     `label` tells different `bound` apart. Each thread has `registers` registers.
 
-    Kernels marked `one_of` know their first `known` alternatives, or all. Without calls, a kernel's threads keep more
+    Kernels marked `one_of` know the alternatives `known`, or all. Without calls, a kernel's threads keep more
     in registers and are faster. With `in_parts`, kernels marked `large` are called nevertheless.
     """
     assert isinstance(root, types.FunctionType)

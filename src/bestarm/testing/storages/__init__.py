@@ -11,7 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bestarm.testing.storages import archiving, arriving, giving, leases, reading, repeating, studies, telling, threads
+from bestarm.testing.storages import (
+    archiving,
+    arriving,
+    giving,
+    items,
+    leases,
+    reading,
+    repeating,
+    several,
+    studies,
+    telling,
+    threads,
+)
 from bestarm.testing.storages.common import MakeStorage
 
 __all__ = ["STORAGE_CHECKS", "MakeStorage"]
@@ -58,6 +70,18 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     reading.check_an_equal_change_mark_means_that_nothing_was_written,
     reading.check_history_has_every_test,
     reading.check_everything_is_there_after_reopening,
+    several.check_several_values_are_told_at_once,
+    several.check_telling_several_values_is_idempotent,
+    several.check_further_values_come_back_to_the_last_bit,
+    several.check_tests_of_one_and_of_several_values_are_told_together,
+    several.check_corrections_replace_all_values,
+    several.check_several_values_are_given_once,
+    several.check_several_values_arrive_at_once,
+    items.check_tests_keep_their_items,
+    items.check_items_go_with_their_tests_to_the_next_holder,
+    items.check_planned_items_are_there_after_reopening,
+    items.check_results_on_items_are_given_once,
+    items.check_items_of_arrivals,
     threads.check_many_threads_at_once,
     threads.check_many_threads_create_one_study,
 ]

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
 
 from bestarm.storage.base import Storage, StudyRecord
-from bestarm.testing.storages.common import ANN, BOB, LONG, MakeStorage, ask, endless, new_study, no_rounds
-
-
-@contextlib.contextmanager
-def _study_by_arrival(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]]:
-    with new_study(make_storage) as (storage, study):
-        made = storage.create_study(study.name + " by arrival", "{}", seed=0, by_arrival=True)
-        assert made.by_arrival
-        assert storage.find_study(made.name) == made
-        assert not study.by_arrival
-        yield storage, made
+from bestarm.testing.storages.common import ANN, BOB, LONG, MakeStorage, ask, endless, no_rounds, study_by_arrival
 
 
 def _arrived(storage: Storage, study: StudyRecord, after: int = 0) -> list[tuple[int, float]]:
@@ -33,7 +21,7 @@ def _last(storage: Storage, study: StudyRecord) -> int:
 
 
 def check_arrivals_are_in_the_order_of_telling(make_storage: MakeStorage) -> None:
-    with _study_by_arrival(make_storage) as (storage, study):
+    with study_by_arrival(make_storage) as (storage, study):
         assert _arrived(storage, study) == []
         ask(storage, study, 5)
         storage.tell(study.key, 4, 4.0, ANN)
@@ -55,7 +43,7 @@ def check_arrivals_are_in_the_order_of_telling(make_storage: MakeStorage) -> Non
 
 def check_arrivals_keep_their_place(make_storage: MakeStorage) -> None:
     """A correction changes the value in its place; other studies have no arrivals."""
-    with _study_by_arrival(make_storage) as (storage, study):
+    with study_by_arrival(make_storage) as (storage, study):
         ask(storage, study, 3)
         for test in (3, 1, 2):
             storage.tell(study.key, test, float(test), ANN)
@@ -74,7 +62,7 @@ def check_arrivals_keep_their_place(make_storage: MakeStorage) -> None:
 
 def check_arrivals_of_many_threads(make_storage: MakeStorage) -> None:
     """A reader that follows sees everything once and in one order, even if many tell at the same time."""
-    with _study_by_arrival(make_storage) as (storage, study):
+    with study_by_arrival(make_storage) as (storage, study):
         count, threads = 240, 6
         storage.hand_out(study.key, count, ANN, LONG, 0, endless)
         errors: list[BaseException] = []

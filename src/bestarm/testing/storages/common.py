@@ -33,6 +33,17 @@ def new_study(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]
 
 
 @contextlib.contextmanager
+def study_by_arrival(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]]:
+    """A new study whose results count in the order in which they arrive."""
+    with new_study(make_storage) as (storage, study):
+        made = storage.create_study(study.name + " by arrival", "{}", seed=0, by_arrival=True)
+        assert made.by_arrival
+        assert storage.find_study(made.name) == made
+        assert not study.by_arrival
+        yield storage, made
+
+
+@contextlib.contextmanager
 def must_refuse(*words: str, kind: type[InvalidInput] = InvalidInput) -> Iterator[None]:
     """The block must raise `InvalidInput`, of that kind, in one line that has these words."""
     try:
@@ -46,7 +57,7 @@ def must_refuse(*words: str, kind: type[InvalidInput] = InvalidInput) -> Iterato
         raise AssertionError(f"expected InvalidInput with {words}")
 
 
-def one_round(*tests: tuple[int, int]) -> PlanRounds:
+def one_round(*tests: tuple[int, int] | tuple[int, int, int]) -> PlanRounds:
     """Plans one round of these tests, and then nothing."""
     rounds: list[Rounds] = [[list(tests)]]
     return lambda count: rounds.pop() if rounds else []
