@@ -146,8 +146,8 @@ assert [number["name"] for number in offered["bernstein"]["numbers"]] == ["low",
     )
 
 
-def test_it_is_the_same_on_a_card(run: Run, needs: Callable[[str], None]) -> None:
-    needs("numba_cuda")
+@pytest.mark.parts("numba_cuda")
+def test_it_is_the_same_on_a_card(run: Run) -> None:
     run(
         """
 warnings.simplefilter("ignore")  # random words wrap around, in every thread of the simulator

@@ -83,8 +83,8 @@ def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
             assert study.answer == answer
 
 
-def test_identify_on_dask(needs: Callable[[str], None]) -> None:
-    needs("distributed")
+@pytest.mark.parts("distributed")
+def test_identify_on_dask() -> None:
     distributed: Any = importlib.import_module("distributed")
 
     with (
@@ -102,11 +102,9 @@ def test_identify_on_dask(needs: Callable[[str], None]) -> None:
     assert answer.arm == "high"
 
 
-def test_equal_calls_are_made_anew_on_dask(
-    needs: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parts("distributed")
+def test_equal_calls_are_made_anew_on_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask knows a call with equal arguments again and would return its old result."""
-    needs("distributed")
     distributed: Any = importlib.import_module("distributed")
 
     def counted(arm: str, metric: str) -> float:
