@@ -132,11 +132,12 @@ def long_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 DASK, RAY = pytest.mark.parts("distributed"), pytest.mark.parts("ray")
 AT_LENGTH = [
     pytest.param(kind, marks=[pytest.mark.torture, *more])
-    for kind, *more in (("threads",), ("dask", DASK), ("ray", RAY))
+    for kind, *more in (("processes",), ("threads",), ("dask", DASK), ("ray", RAY))
 ]
+"""Long campaigns on workers of every kind. `test_torture.py` kills and resumes many short ones."""
 
 
-@pytest.mark.parametrize("kind", ["processes", *AT_LENGTH])
+@pytest.mark.parametrize("kind", AT_LENGTH)
 def test_killed_half_way_and_resumed(
     tmp_path: Path,
     kind: str,
