@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,8 @@ def test_what_was_given_up_is_measured_on_another_day() -> None:
     assert tests[0].item in {test.item for test in study.ask(8) if (test.arm, test.metric) == ("terse", CALL)}
 
 
-def test_results_measured_without_asking_find_their_place(storage: str) -> None:
-    study = ba.Study.create(judges(NAMES), storage=storage, seed=7)
+def test_results_measured_without_asking_find_their_place(database_url: str) -> None:
+    study = ba.Study.create(judges(NAMES), storage=database_url, seed=7)
     order = ItemOrder(NAMES, False, 7)
     out = study.ask(1)[0]
     values = {"score": 3.0, "violation": 0.0}
@@ -142,10 +143,11 @@ def test_results_measured_without_asking_find_their_place(storage: str) -> None:
     # New tests fill what is left, from the first place on.
     places = [order.place(test.item or "") for test in study.ask(30) if (test.arm, test.metric) == ("terse", CALL)]
     assert places[:2] == [3, 4]
+    study.storage.close()
 
 
-def test_with_repeats_the_next_items_count(storage: str) -> None:
-    study = ba.Study.create(judges(5, repeats=True), storage=storage, seed=7)
+def test_with_repeats_the_next_items_count(database_url: str) -> None:
+    study = ba.Study.create(judges(5, repeats=True), storage=database_url, seed=7)
     order = ItemOrder(5, True, 7)
     values = {"score": 3.0, "violation": 0.0}
     # In one go they may come in any order. Numbers will do for names.
@@ -157,23 +159,39 @@ def test_with_repeats_the_next_items_count(storage: str) -> None:
     ):
         study.add([("terse", values, other)])
     study.add([("terse", values, order.name(3))])
+    study.storage.close()
 
 
-def test_one_place_is_never_taken_twice(tmp_path: Path) -> None:
-    """Somebody asks while somebody else gives results of the same items."""
-    study = ba.Study.create(judges(), storage=tmp_path / "s.db")
-    other = ba.Study.open("study", storage=tmp_path / "s.db")
-    for _ in range(10):
-        item = study.ask(1)[0].item
-        assert item is not None
-        with pytest.raises(ba.InvalidInput, match="has been measured on it already, or is being measured"):
-            other.add([(arm, metric, call(arm, metric, item), item) for arm, metric in _streams(study)])
+def test_one_place_is_never_taken_twice(database_url: str) -> None:
+    """Some ask while others give results of the same items."""
+    study = ba.Study.create(judges(60), storage=database_url)
+    order = ItemOrder(60, False, 0)
+    refused: list[str] = []
+
+    def ask(me: ba.Study) -> None:
+        for _ in range(8):
+            for test in me.ask(3):
+                me.tell(test, call(test.arm, test.metric, test.item))
+
+    def give(me: ba.Study) -> None:
+        for place in range(12):
+            item = order.name(place)
+            try:
+                me.add([(arm, CALL, call(arm, CALL, item), item) for arm in me.plan.arm_names])
+            except ba.InvalidInput as error:
+                refused.append(str(error))
+
+    # One of them asks and gives through the same object.
+    mine = ba.Study.open("study", storage=study.storage)
+    with ThreadPoolExecutor() as pool:
+        for _ in [*pool.map(lambda act: act[0](act[1]), [(ask, study), (give, study), (ask, mine), (give, mine)])]:
+            pass
     issued = [(event.arm, event.metric, event.item) for event in study.log() if event.kind in ("asked", "given")]
     assert len(issued) == len(set(issued))
-
-
-def _streams(study: ba.Study) -> list[tuple[str, str]]:
-    return [(arm, metric) for arm in study.plan.arm_names for metric in study.plan.test_names.values()]
+    assert all("has been measured on it already, or is being measured" in words for words in refused)
+    # Both wanted to give each of them.
+    assert len(refused) >= 12
+    study.storage.close()
 
 
 @pytest.mark.parametrize(("items", "repeats"), [(30, False), (NAMES, True)])
