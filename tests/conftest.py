@@ -112,7 +112,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     server.close()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.parts("postgresql"))])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database on each kind of server, for one test."""
     if request.param == "sqlite":

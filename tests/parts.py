@@ -31,9 +31,12 @@ _of_this_test: set[str] = set()
 
 
 def mark(item: pytest.Item) -> None:
-    """Give the test the marks of the fixtures that it uses."""
+    """Give the test the marks of the fixtures that it uses, and of its database."""
     for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
         item.add_marker(pytest.mark.parts(FIXTURES[fixture]))
+    call = getattr(item, "callspec", None)
+    if call is not None and call.params.get("database_url") == "postgresql":
+        item.add_marker(pytest.mark.parts("postgresql"))
 
 
 def begin(item: pytest.Item) -> None:

@@ -32,7 +32,7 @@ def _measurements(problem: Problem) -> list[str]:
     alone = [metrics[0] for metrics in problem.yields.values() if len(metrics) == 1]
     sentences = [f"One test yields {metrics} together, all or none." for metrics in together]
     if alone:
-        sentences.append(f"{_listed(alone)} {'is' if len(alone) == 1 else 'are'} measured alone.")
+        sentences.append(f"Measured alone: {_listed(alone)}.")
     return sentences
 
 
