@@ -77,6 +77,17 @@ def test_identify_is_called_with_the_item(tmp_path: Path) -> None:
     assert ba.identify(judges(), call, storage=tmp_path / "s.db") == answer
 
 
+def test_a_function_that_takes_no_item_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    def measure(arm: str, metric: str) -> float:
+        raise AssertionError
+
+    with pytest.raises(
+        ba.InvalidInput, match=r"function = measure: must take \(arm, metric, item\), because the problem"
+    ):
+        ba.identify(judges(), measure, storage=tmp_path / "s.db", failed_as=0)
+    assert not (tmp_path / "s.db").exists()
+
+
 def test_tests_are_named_with_their_item() -> None:
     study = ba.Study.create(judges(NAMES), storage=":memory:", seed=7)
     first, second = study.ask(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import logging
 import os
 import time
@@ -24,6 +25,7 @@ from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue, Result
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 _log = logging.getLogger("bestarm")
@@ -122,6 +124,8 @@ def identify(
     >>> answer.arm
     'blue'
     """
+    if problem.items is not None:
+        _check_takes_items(function)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
     study = _create_or_open(problem, name, delta, policy, kept, seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
@@ -140,6 +144,20 @@ def identify(
                 return pool.call(*call)
 
         return drive(study, submit, pool.count, declared=declared, watch=watch)
+
+
+def _check_takes_items(function: Callable[..., Result]) -> None:
+    """Complain of a function that takes no item. Otherwise every call would fail, and might count as a failed test."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # not all that can be called say how
+    try:
+        signature.bind("arm", "metric", "item")
+    except TypeError:
+        called = getattr(function, "__name__", quoted(function))
+        reason = f"must take (arm, metric, item), because the problem has items; it takes {signature}"
+        raise InvalidInput("function", called, reason, shown=called) from None
 
 
 def _create_or_open(
