@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from benchmarks.dashboard import large_problem, large_results
@@ -38,20 +38,26 @@ HOSTILE = [
 ]
 
 
-def hostile_study(server: Server) -> str:
+def hostile_study(server: Server, name: str, **more: Any) -> str:
     problem = ba.Problem(
         arms=HOSTILE,
         objective=ba.maximize("<b>speed</b> \u202e", noise=ba.Gaussian(1.0)),
         constraints=[ba.at_most('limit "><i>', 0.5, noise=ba.Gaussian(1.0))],
+        **more,
     )
-    study, path = new_study(server, "<img src=x onerror='window.hacked = 4'> \u202estudy", problem)
+    study, path = new_study(server, f"<img src=x onerror='window.hacked = 4'> \u202e{name}", problem)
     tests = study.ask(40)
-    study.tell_many([(test, 0.1 * (test.id % 7)) for test in tests[:38]])
+    study.tell_many([(test, dict.fromkeys(test.metrics, 0.1 * (test.id % 7))) for test in tests[:-2]])
     return path
 
 
-def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server) -> None:
-    path = hostile_study(server)
+@pytest.mark.parametrize("together", [False, True], ids=["alone", "together"])
+def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server, together: bool) -> None:
+    if together:
+        several = ba.measurement('limit "><i>', "<b>speed</b> \u202e")
+        path = hostile_study(server, "together", measurements=[several], items=HOSTILE)
+    else:
+        path = hostile_study(server, "study")
     visitor = visit()
     for viewport in (DESK, PHONE):
         visitor.page.set_viewport_size(viewport)
@@ -65,7 +71,7 @@ def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server) -> Non
         assert page.evaluate(isolated)
         no_sideways_scrolling(page)
         visitor.go("/")
-        page.get_by_role("link", name="<img src=x onerror=").wait_for()
+        page.get_by_role("link", name="<img src=x onerror=").first.wait_for()
         assert page.evaluate("typeof window.hacked") == "undefined"
         assert page.locator("main img, main script, main b, main i").count() == 0
         no_sideways_scrolling(page)

@@ -41,6 +41,14 @@ export function itemCount(plan) {
   return typeof plan.items === "number" ? plan.items : plan.items.length;
 }
 
+/** How many tests of an arm count. One that yields several metrics is one test. */
+export function testsOf(status, arm) {
+  return status.measured.reduce((sum, { places }) => sum + arm.metrics[places[0]].tests, 0);
+}
+
+/** How many tests count, of all arms. */
+export const countedTests = (status) => status.arms.reduce((sum, arm) => sum + testsOf(status, arm), 0);
+
 /** The values of a test: of one metric the number, of several each with its name. */
 export function valueWords(event) {
   if (event.values && Object.keys(event.values).length > 1) {

@@ -2,6 +2,7 @@
 
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
+import { testsOf } from "../library/measuring.js";
 import { count, interval, number, plural, requirement, shareWords } from "../library/words.js";
 
 const PAGE = 50;
@@ -11,8 +12,7 @@ export function armsPanel(context) {
   const plan = context.status.plan;
   const parts = [plan.objective, ...(plan.constraints || [])];
   let status = context.status;
-  // A test that yields several metrics is one test.
-  const tests = (arm) => status.measured.reduce((sum, { places }) => sum + arm.metrics[places[0]].tests, 0);
+  const tests = (arm) => testsOf(status, arm);
   let sort = { key: "standing", down: false };
   let page = 0;
 

@@ -4,7 +4,7 @@ import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
 import { visitorName } from "../library/visitor.js";
 import { confidenceBar } from "../library/confidence.js";
-import { aboutItems, aboutMeasurements, itemCount, testWords } from "../library/measuring.js";
+import { aboutItems, aboutMeasurements, countedTests, itemCount, testWords } from "../library/measuring.js";
 import { healthPanel } from "./health.js";
 import { about, count, date, duration, ENDED, headline, number, plural, promised, question, STATES } from "../library/words.js";
 
@@ -101,6 +101,7 @@ export function summaryPanel(context) {
     const { plan } = status;
     replace(notes,
       awaitedNote(status),
+      heldNote(status),
       plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that how long a test takes has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
   }
@@ -128,6 +129,13 @@ export function summaryPanel(context) {
         : [" If its result will not come: "],
       h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
     return h("p", { class: "note" }, wait, testWords(test), "); ", held, ".", act);
+  }
+
+  /** Results of items that come later in the study's order than one of which the same arm has no result yet. */
+  function heldNote(status) {
+    if (itemCount(status.plan) === null || status.state !== "running") return null;
+    const held = status.tests - status.waiting - countedTests(status);
+    return held > 0 ? h("p", { class: "note" }, `${plural(held, "result")} recorded but not counted in what this page shows: items count in the study's own order, and some arms lack earlier ones. Ask for tests to measure those.`) : null;
   }
 
   async function free(test) {
