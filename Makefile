@@ -5,13 +5,16 @@ BIN := .venv/bin
 # The tests start hundreds of processes: each would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check docs bench torture clean
+.PHONY: demo test parts check docs bench torture clean
 
 demo: .venv/installed            ## Watch a study decide which drug dose is best and safe.
 	$(BIN)/bestarm demo
 
 test: .venv/installed-dev        ## Run the tests.
 	$(BIN)/pytest --numprocesses auto --dist worksteal
+
+parts: .venv/installed-dev       ## Run the tests that need a server, a browser or more packages, as far as those are here.
+	$(BIN)/pytest -m "parts and not torture" --numprocesses auto --dist worksteal
 
 check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/ruff check
@@ -28,7 +31,7 @@ bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 
 torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times, and the long tests; MINUTES=2 for a part of it.
 	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),25) $(TORTURE)
-	$(BIN)/pytest -m torture --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m "$(or $(TESTS),torture)" --numprocesses auto --dist worksteal
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -2,9 +2,10 @@
 
     python benchmarks/sets.py
 
-Prints two tables as Markdown. The first: how many items it takes until the mean over a set is known to lie on one side
-of a limit, with the evidence for sets and with that for items without end. The second: how often false evidence ever
-reaches 20, which it may in 5 % of all sets, for values of many shapes; the larger of both sides.
+Prints three tables as Markdown. The first: how many items it takes until the mean over a set is known to lie on one
+side of a limit, with the evidence for items without end and with that for the set. The second: how many more items it
+takes for bounded values than with bets against each item's own expectation. The third: how often (in percent) false
+evidence ever reaches 20, which it may in 5 % of all sets, for values of many shapes; the larger of both sides.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseModel, stream_of
+from bestarm.noises.bets import LOG_WEIGHT, STAKE
 from bestarm.noises.dispatch import ceiling, evidence, most_kept, record
 from bestarm.policies.setting import new_setting
 
@@ -38,6 +40,10 @@ SHAPES: dict[str, tuple[Shape, tuple[float, float] | None]] = {
     "t, 3 degrees of freedom": (_t, None),
     "scores 1 to 5": (lambda random, size: random.choice([-3.0, -2.0, -1.0, 0.0, 1.0], size), (-3.0, 1.0)),
     "5 % ones": (lambda random, size: np.where(random.uniform(size=size) < 0.05, 1.0, 0.0), (0.0, 1.0)),
+    "differences: 90 % 0, 5 % 1, 5 % −1": (
+        lambda random, size: random.choice([-1.0, 0.0, 1.0], size, p=[0.05, 0.9, 0.05]),
+        (-1.0, 1.0),
+    ),
     "exponential": (lambda random, size: random.exponential(size=size), None),
     "lognormal, 50 ± 26": (lambda random, size: random.lognormal(math.log(50.0 / 1.127), 0.489, size), None),
 }
@@ -107,10 +113,48 @@ def tests_needed(random: np.random.Generator, sets: int) -> None:
     table(["values; size of the set", "0.15 sd away", "0.3 sd", "0.6 sd"], rows)
 
 
+def own_expectations(values: Floats, limits: Floats, level: float) -> Ints:
+    """`first_places` below the limits, for values in [0, 1], with bets against each item's own expectation."""
+    found = np.zeros(len(values), np.int64)
+    items = values.shape[1]
+    left = items - np.arange(items)
+    for path, (x, c) in enumerate(zip(1.0 - values, 1.0 - limits, strict=True)):
+        before = np.cumsum(x) - x
+        expected = ((items * c - before) / left).clip(0.0, 1.0)
+        gains = np.log1p(np.outer(x, STAKE)) - np.log1p(np.outer(expected, STAKE))
+        evidence = np.logaddexp.reduce(np.cumsum(gains, axis=0) + LOG_WEIGHT, axis=1)
+        # Whatever is missing, and when all is done.
+        sure = (evidence >= level) | (before + x >= items * c)
+        found[path] = int(sure.argmax()) + 1 if sure.any() else items
+    return found
+
+
+def cost_of_one_expectation(random: np.random.Generator, sets: int) -> None:
+    rows = []
+    for items in SIZES[1:]:
+        cases = {f"a rate of {100 * rate:g} %": np.arange(items) < rate * items for rate in (0.02, 0.1, 0.5)}
+        for label, ones in cases.items():
+            values = random.permuted(np.tile(ones, (sets, 1)), axis=1).astype(float)
+            rows.append((f"{label}; {items} items", values))
+        for sd in (0.02, 0.2):
+            values = (0.5 + sd * random.standard_normal((sets, items))).clip(0.0, 1.0)
+            rows.append((f"in [0, 1], sd {sd:g}; {items} items", values))
+    lines = []
+    for name, values in rows:
+        line = [name]
+        for gap in (0.15, 0.3, 0.6):
+            limits = values.mean(axis=1) + gap * values.std(axis=1)
+            best = float(own_expectations(values, limits, math.log(100.0)).mean())
+            when = first_places(ba.Bounded(0.0, 1.0).of_set(values.shape[1]), values, limits, math.log(100.0), BELOW)
+            line.append(f"{100 * (float(when.mean()) / best - 1):.1f} %")
+        lines.append(line)
+    table(["values; size of the set", "0.15 sd away", "0.3 sd", "0.6 sd"], lines)
+
+
 def errors(random: np.random.Generator, sets: int) -> None:
     rows = []
     for label, (draw, limits) in SHAPES.items():
-        row = [label]
+        rates: dict[str, list[str]] = {"gaussian": [], "symmetric": [], "bounded": []}
         for items in SIZES:
             values = draw(random, (sets, items))
             means = values.mean(axis=1)
@@ -122,11 +166,9 @@ def errors(random: np.random.Generator, sets: int) -> None:
                 for side in (ABOVE, BELOW):
                     of_set = noise.of_set(items, ties=-side)
                     worst = max(worst, int((first_places(of_set, values, means, math.log(20.0), side) > 0).sum()))
-                row.append(f"{worst / sets:.1%}")
-            row += ["–"] * (3 - len(noises))
-        rows.append(row)
-    names = [f"{name}, {items}" for items in SIZES for name in ("σ", "symmetric", "bounded")]
-    table(["values", *names], rows)
+                rates[noise.name].append(f"{100 * worst / sets:.1f}")
+        rows.append([label, *(" / ".join(some) or "–" for some in rates.values())])
+    table(["values", "`Gaussian`", "`Symmetric`", "`Bounded`"], rows)
 
 
 def main() -> None:
@@ -134,6 +176,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=10_000)
     sets = parser.parse_args().sets
     tests_needed(np.random.default_rng(1), min(sets, 2_000))
+    cost_of_one_expectation(np.random.default_rng(3), min(sets, 500))
     errors(np.random.default_rng(2), sets)
 
 

@@ -1,4 +1,4 @@
-"""Parts that a machine may lack: tests that need one skip where it is missing, and fail where it is required."""
+"""What all tests share: how long they are, the parts that some of them need, databases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ import typer.main
 from hypothesis import HealthCheck, settings
 
 from bestarm.testing.patience import wait_until
-from bestarm.testing.postgres import PostgresServer, find_postgres
+from bestarm.testing.postgres import PostgresServer
+from tests import parts
 from tests.lengths import TORTURE
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
@@ -32,36 +34,58 @@ settings.register_profile("bestarm", deadline=None, derandomize=True, suppress_h
 settings.register_profile(TORTURE, settings.get_profile("bestarm"), derandomize=False, print_blob=True)
 
 
+def _use_memory() -> None:
+    """Put what tests write into memory, where that has room: databases wait for the disk at every commit, and no test
+    could tell whether they did."""
+    memory = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK):
+        return
+    system = os.statvfs(memory)
+    if system.f_bavail * system.f_frsize >= 4 * 2**30 and not system.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _use_memory()
     # Before any test is imported: how many examples there are is settled there.
-    settings.load_profile(TORTURE if config.option.markexpr == TORTURE else "bestarm")
+    chosen = config.option.markexpr
+    settings.load_profile(TORTURE if TORTURE in chosen and f"not {TORTURE}" not in chosen else "bestarm")
 
 
-def _missing(part: str, what: str) -> None:
-    """Skip the test, unless `BESTARM_REQUIRE` lists the part that it needs."""
-    if part in os.environ.get("BESTARM_REQUIRE", "").split(","):
-        pytest.fail(f"{what} is required here and not installed")
-    pytest.skip(f"{what} is not installed")
+# Who has an address of a server, however it was started, has use for one.
+_url = PostgresServer.url
+
+
+def _claimed_url(self: PostgresServer, *name: str, **options: Any) -> str:
+    parts.claim("postgresql")
+    return _url(self, *name, **options)
+
+
+PostgresServer.url = _claimed_url  # type: ignore[method-assign]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    parts.mark(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    parts.begin(item)
 
 
 @pytest.fixture(scope="session")
 def missing() -> Callable[[str, str], None]:
     """Call it with the part's name in `BESTARM_REQUIRE`, and what to call it, when it is not there."""
-    return _missing
+    return parts.missing
 
 
 @pytest.fixture
 def needs() -> Callable[[str], None]:
-    """Call it with the name of a package that the test needs, "nvvm" for NVIDIA's compiler, or "postgresql" for a
-    server to start."""
+    """Call it with the name of a package that the test needs and that `.[dev]` brings."""
 
-    def check(part: str) -> None:
-        if part == "postgresql":
-            _postgres()
-        elif part == "nvvm":
-            _nvvm()
-        elif importlib.util.find_spec(part) is None:
-            _missing(part, part)
+    def check(package: str) -> None:
+        if importlib.util.find_spec(package) is None:
+            parts.missing(package, package)
 
     return check
 
@@ -80,32 +104,10 @@ def until_written() -> Callable[[Path, int, subprocess.Popen[Any]], None]:
     return wait
 
 
-def _nvvm() -> None:
-    """NVIDIA's compiler, where numba-cuda looks for it: pip's, conda's or the system's."""
-    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-
-    try:
-        for library in ("nvvm", "nvrtc"):
-            load_nvidia_dynamic_lib(library)
-    except DynamicLibNotFoundError:
-        _missing("nvvm", "NVIDIA's compiler (nvidia-nvvm, nvidia-cuda-nvrtc)")
-
-
-def _postgres() -> Path:
-    """Where the server's programs are; the test is skipped if they, or the driver, are not there."""
-    programs = find_postgres()
-    if programs is None:
-        _missing("postgresql", "the PostgreSQL server")
-    if importlib.util.find_spec("psycopg") is None:
-        _missing("postgresql", "psycopg")
-    assert programs is not None
-    return programs
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL server of this test run's own. It waits for no disk, and loses nothing unless the machine stops."""
-    server = PostgresServer(_postgres(), {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"})
+    server = PostgresServer(parts.postgres_programs(), {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"})
     yield server
     server.close()
 

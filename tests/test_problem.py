@@ -338,7 +338,7 @@ def plans(draw: st.DrawFn) -> ba.Plan:
     )
 
 
-@examples(100, 1000)
+@examples(50, 400)
 @given(plans())
 def test_round_trips(plan: ba.Plan) -> None:
     assert ba.Plan.from_toml(plan.to_toml()) == plan

@@ -85,8 +85,8 @@ NOISES: list[tuple[Noise, float]] = [
 @pytest.mark.parametrize(("noise", "mean"), NOISES, ids=repr)
 @pytest.mark.parametrize("name", bound_names())
 def test_a_bound_is_ever_crossed_with_probability_at_most_alpha(name: str, noise: Noise, mean: float) -> None:
-    """2,000 paths of 10^4 samples at alpha = 0.2. A bound that just held would fail here with probability 1e-6."""
-    alpha, paths = 0.2, 2_000
+    """1,000 paths of 10^4 samples at alpha = 0.2. A bound that just held would fail here with probability 1e-6."""
+    alpha, paths = 0.2, 1_000
     problem = Problem(arms=(Arm("a", {"m": mean}),), objective=maximize("m", noise=noise))
     nature = new_nature(problem)
     # Center the draws, so that the sum itself is the deviation.

@@ -45,7 +45,7 @@ def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:
 def test_pair_evidence_never_overstates_the_infimum_and_hardly_understates_it(kinds: Kinds) -> None:
     rng = np.random.default_rng(7)
     found = 0
-    for _ in range(150):
+    for _ in range(60):
         high, low = random_stream(rng, kinds[0]), random_stream(rng, kinds[1])
         margin = float(rng.choice([0.0, 0.3, -0.1]))
         first, last = max(high.low + margin, low.low, -8.0), min(high.high + margin, low.high, 8.0)
@@ -64,7 +64,7 @@ def test_pair_evidence_never_overstates_the_infimum_and_hardly_understates_it(ki
             found += 1
         else:
             assert evidence == -math.inf
-    assert found > 30
+    assert found > 12
 
 
 def test_combination_is_a_weighted_mean() -> None:

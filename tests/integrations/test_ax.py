@@ -8,7 +8,6 @@ import importlib.util
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ def ax_client(bench: Bench, caches: range = range(1, 11)) -> Any:
 
 
 @pytest.fixture
-def ax(needs: Callable[[str], None]) -> Any:
-    needs("ax")
+def ax() -> Any:
     with warnings.catch_warnings():
         # What Ax's own dependencies say of each other when they are loaded is not ours to mend.
         warnings.simplefilter("ignore")

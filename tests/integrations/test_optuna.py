@@ -64,8 +64,7 @@ def tuned(bench: Bench, trials: int = 40, storage: str | None = None) -> Any:
 
 
 @pytest.fixture
-def optuna(needs: Callable[[str], None]) -> Any:
-    needs("optuna")
+def optuna() -> Any:
     import optuna
 
     return optuna
@@ -194,8 +193,8 @@ def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         from_optuna(object(), LATENCY)
 
 
-def test_the_example_of_the_document_runs(needs: Callable[[str], None], capsys: pytest.CaptureFixture[str]) -> None:
-    needs("optuna")
+@pytest.mark.parts("optuna")
+def test_the_example_of_the_document_runs(capsys: pytest.CaptureFixture[str]) -> None:
     if not NAMED_CONSTRAINTS:
         pytest.skip("the example uses trial.set_constraint, which Optuna has from 5 on")
     text = (Path(__file__).parents[2] / "docs" / "tuners.md").read_text(encoding="utf-8")

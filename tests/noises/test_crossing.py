@@ -75,7 +75,7 @@ def one_metric(noise: NoiseModel) -> Setting:
     return new_setting(ba.Problem(arms=["a", "b"], objective=ba.maximize("m", noise=noise)), 0.05, "paper")
 
 
-@pytest.mark.parametrize(("paths", "steps"), lengths((600, 300), (10_000, 700)))
+@pytest.mark.parametrize(("paths", "steps"), lengths((600, 300), (5_000, 700)))
 @pytest.mark.parametrize(("noise", "draw", "c"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_crossing_rates(noise: NoiseModel, draw: Draw, c: float, paths: int, steps: int) -> None:
     """A crossing rate of alpha passes with probability 1 - 1e-6 or more, in each of the six comparisons."""
@@ -119,7 +119,7 @@ def hostile_pairs(setting: Setting, streams: Streams, values: Floats, ever: Floa
             arm = 1 - arm if helps else arm
 
 
-@pytest.mark.parametrize(("paths", "steps"), lengths((300, 200), (10_000, 250)))
+@pytest.mark.parametrize(("paths", "steps"), lengths((300, 200), (5_000, 250)))
 @pytest.mark.parametrize(("noise", "draw", "c"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
 def test_hostile_sampling_of_pairs(noise: NoiseModel, draw: Draw, c: float, paths: int, steps: int) -> None:
     """A crossing rate of alpha passes with probability 1 - 1e-6 or more."""

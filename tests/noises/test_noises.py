@@ -15,7 +15,13 @@ from bestarm.noises import dispatch, noise_choices, registry
 from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
 from bestarm.policies.confidence import by_newton, interval_end
-from bestarm.testing.noises import NOISE_CHECKS, Check
+from bestarm.testing.noises import (
+    NOISE_CHECKS,
+    Check,
+    check_a_record_is_replayed,
+    check_interpreted_and_compiled_agree,
+    check_studies_end_right,
+)
 
 EXAMPLES: list[tuple[NoiseModel, float]] = [
     (ba.Gaussian(2.0), 0.7),
@@ -37,8 +43,23 @@ def test_every_noise_has_an_example() -> None:
     assert {type(noise) for noise, _ in EXAMPLES} == set(built_in().values()) - others
 
 
-@pytest.mark.parametrize("check", NOISE_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(("noise", "mean"), EXAMPLES, ids=repr)
+FURTHER = [(ba.Bernoulli(), 0.02), (ba.Bernoulli(), 0.98), (ba.Bounded(-2.0, 6.0), -1.5)]
+"""Means near an end of the range. With these, checks of whole studies are left to `make torture`."""
+WHOLE = (check_studies_end_right, check_interpreted_and_compiled_agree, check_a_record_is_replayed)
+
+
+@pytest.mark.parametrize(
+    ("noise", "mean", "check"),
+    [
+        pytest.param(
+            *(noise, mean, check),
+            id=f"{noise!r}-{mean!r}-{check.__name__}",
+            marks=[pytest.mark.torture] if check in WHOLE and (noise, mean) in FURTHER else [],
+        )
+        for noise, mean in EXAMPLES
+        for check in NOISE_CHECKS
+    ],
+)
 def test_conformance(noise: NoiseModel, mean: float, check: Check) -> None:
     check(noise, mean)
 

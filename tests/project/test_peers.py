@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -69,10 +68,9 @@ EXACT = 10**8
 quietly = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.fixture(params=TUNERS)
-def tuner(request: pytest.FixtureRequest, needs: Callable[[str], None]) -> str:
+@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.parts(TUNERS[name].package)) for name in TUNERS])
+def tuner(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    needs(TUNERS[name].package)
     if TUNERS[name].package == "optuna" and int(importlib.metadata.version("optuna").split(".")[0]) < 5:
         pytest.skip("the comparison uses trial.set_constraint, which Optuna has from 5 on")
     return name
@@ -90,8 +88,8 @@ def test_a_tuner_that_is_told_the_truth_names_the_right_arm(tuner: str, name: st
         assert {method for method, answer in found.items() if is_wrong(plan, np.array(answer))} == set()
 
 
-def test_the_best_trial_is_optunas(needs: Callable[[str], None]) -> None:
-    needs("optuna")
+@pytest.mark.parts("optuna")
+def test_the_best_trial_is_optunas() -> None:
     plan = PLANS["cache"]
     study = with_optuna._study(plan, 40, 1, seed=1)
     trials = study.get_trials(deepcopy=False)
@@ -114,8 +112,8 @@ def test_pooling_takes_means_of_values_and_of_constraints() -> None:
 
 
 @pytest.fixture
-def ax(needs: Callable[[str], None]) -> None:
-    needs("ax")
+def ax() -> None:
+    """The mark of who uses it."""
 
 
 def noisy(plan: Plan, n: int, seed: int) -> Any:
@@ -153,9 +151,8 @@ def test_with_standard_errors_ax_gives_an_arm_the_benefit_of_the_doubt(ax: None,
 
 
 @quietly
-def test_the_table_and_the_picture_show_everybody(needs: Callable[[str], None]) -> None:
-    needs("optuna")
-    needs("ax")
+@pytest.mark.parts("optuna", "ax")
+def test_the_table_and_the_picture_show_everybody() -> None:
     runs = {"cheap": 40, "single": 1, "averaged": 2, "ax": 1, "bandit": 1}
     with ThreadPoolExecutor(1) as pool:
         found = compare(PLANS["exp1-a"], runs, pool)

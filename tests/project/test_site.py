@@ -1,4 +1,6 @@
-"""The documentation site: built with warnings as errors; every link leads somewhere; nothing comes from elsewhere."""
+"""The documentation site: built with warnings as errors; every link leads somewhere; nothing comes from elsewhere.
+
+Whether a page or a link is missing, `make docs` says too."""
 
 from __future__ import annotations
 
@@ -75,6 +77,7 @@ def pages(site: Path) -> dict[Path, Page]:
     return {path: Page(path) for path in site.rglob("*.html")}
 
 
+@pytest.mark.torture
 def test_every_link_leads_to_a_page_and_an_anchor(site: Path, pages: dict[Path, Page]) -> None:
     assert {f"{name}.html" for name in PAGES} <= {path.relative_to(site).as_posix() for path in pages}
     lost = []
@@ -95,11 +98,13 @@ def test_every_link_leads_to_a_page_and_an_anchor(site: Path, pages: dict[Path, 
     assert followed > 1000
 
 
+@pytest.mark.torture
 def test_nothing_is_loaded_from_another_host(pages: dict[Path, Page]) -> None:
     foreign = {link for page in pages.values() for link in page.loaded if urlsplit(link).netloc}
     assert foreign == set()
 
 
+@pytest.mark.torture
 def test_style_sheets_load_nothing_from_another_host(site: Path) -> None:
     sheets = list(site.rglob("*.css"))
     assert sheets
@@ -107,6 +112,7 @@ def test_style_sheets_load_nothing_from_another_host(site: Path) -> None:
         assert not re.search(r"(url\(|@import)\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
 
 
+@pytest.mark.torture
 def test_the_references_are_complete(site: Path, pages: dict[Path, Page]) -> None:
     commands = pages[site / "reference" / "command-line.html"]
     named = {info.name or info.callback.__name__ for info in app.registered_commands if info.callback}
@@ -121,6 +127,7 @@ def test_the_references_are_complete(site: Path, pages: dict[Path, Page]) -> Non
     assert all(f"{route}</code>" in http for route in ("POST /api/studies/{study}/tell", "GET /api/health"))
 
 
+@pytest.mark.torture
 def test_the_notebook_is_a_page_with_what_it_showed(site: Path) -> None:
     page = (site / "examples" / "dose-finding.html").read_text(encoding="utf-8")
     assert "150 mg: feasible and best, with 95 % confidence" in page

@@ -67,8 +67,8 @@ def test_numbers_are_those_of_simulate(reference: Path) -> None:
     assert frame["tests"].sum() == sum(s.tests.sum() for s in result.simulations)
 
 
-def test_parquet_where_pyarrow_is(reference: Path, needs: Callable[[str], None]) -> None:
-    needs("pyarrow")
+@pytest.mark.parts("pyarrow")
+def test_parquet_where_pyarrow_is(reference: Path) -> None:
     import pandas as pd
 
     table = pd.read_parquet(reference / "runs.parquet")
@@ -84,9 +84,8 @@ def test_processes_and_any_number_of_workers(reference: Path, tmp_path: Path, wo
 
 
 @pytest.fixture
-def dask_cluster(needs: Callable[[str], None], tmp_path: Path) -> Iterator[str]:
+def dask_cluster(tmp_path: Path) -> Iterator[str]:
     """A scheduler and two workers, each a process of its own."""
-    needs("distributed")
     address_file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
@@ -111,8 +110,8 @@ def test_a_dask_cluster(dask_cluster: str, reference: Path, tmp_path: Path) -> N
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
 
-def test_ray(reference: Path, needs: Callable[[str], None], tmp_path: Path) -> None:
-    needs("ray")
+@pytest.mark.parts("ray")
+def test_ray(reference: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = in_a_process("campaign", *GRID, "--runs", "12", "--out", str(out), "--executor", "ray:")
     assert result.returncode == 0, result.stderr
@@ -130,15 +129,19 @@ def long_reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-AT_LENGTH = [pytest.param(kind, marks=pytest.mark.torture) for kind in ("threads", "dask", "ray")]
+DASK, RAY = pytest.mark.parts("distributed"), pytest.mark.parts("ray")
+AT_LENGTH = [
+    pytest.param(kind, marks=[pytest.mark.torture, *more])
+    for kind, *more in (("processes",), ("threads",), ("dask", DASK), ("ray", RAY))
+]
+"""Long campaigns on workers of every kind. `test_torture.py` kills and resumes many short ones."""
 
 
-@pytest.mark.parametrize("kind", ["processes", *AT_LENGTH])
+@pytest.mark.parametrize("kind", AT_LENGTH)
 def test_killed_half_way_and_resumed(
     tmp_path: Path,
     kind: str,
     long_reference: Path,
-    needs: Callable[[str], None],
     until_written: Callable[..., None],
     request: pytest.FixtureRequest,
 ) -> None:
@@ -150,7 +153,6 @@ def test_killed_half_way_and_resumed(
     if kind == "dask":
         executor = f"dask:{request.getfixturevalue('dask_cluster')}"
     elif kind == "ray":
-        needs("ray")
         executor = "ray:"
     broken = tmp_path / "broken"
     command = [sys.executable, "-m", "bestarm", "campaign", *LONG_GRID, "--out", str(broken), "--executor", executor]
@@ -250,9 +252,8 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
         assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize("kind", ["dask", "ray"])
-def test_an_unreachable_scheduler_is_one_line(kind: str, needs: Callable[[str], None], tmp_path: Path) -> None:
-    needs({"dask": "distributed"}.get(kind, kind))
+@pytest.mark.parametrize("kind", [pytest.param("dask", marks=DASK), pytest.param("ray", marks=RAY)])
+def test_an_unreachable_scheduler_is_one_line(kind: str, tmp_path: Path) -> None:
     options = ("--runs", "1", "--out", str(tmp_path), "--executor", f"{kind}:127.0.0.1:1")
     result = in_a_process("campaign", "exp1-a", *options)
     assert result.returncode == 2

@@ -64,9 +64,7 @@ def mixed():
 
 
 @pytest.fixture
-def on_simulator(needs: Callable[[str], None]) -> Callable[..., None]:
-    needs("numba_cuda")
-
+def on_simulator() -> Callable[..., None]:
     def run(script: str, simulated: bool = True) -> None:
         result = subprocess.run(
             [sys.executable, "-c", _PRELUDE + script],
@@ -162,11 +160,9 @@ with tempfile.TemporaryDirectory() as folder:
     )
 
 
-def test_ctrl_c_is_heard_and_what_has_ended_is_kept(
-    tmp_path: Path, needs: Callable[[str], None], until_written: Callable[..., None]
-) -> None:
+@pytest.mark.parts("numba_cuda")
+def test_ctrl_c_is_heard_and_what_has_ended_is_kept(tmp_path: Path, until_written: Callable[..., None]) -> None:
     """A campaign interrupted on a card continues on the CPU, and nobody can tell."""
-    needs("numba_cuda")
     program = (
         _PRELUDE
         + """
@@ -222,9 +218,9 @@ else:
     )
 
 
-def test_a_compiler_for_cards_takes_it(on_simulator: Callable[..., None], needs: Callable[[str], None]) -> None:
+@pytest.mark.parts("nvvm")
+def test_a_compiler_for_cards_takes_it(on_simulator: Callable[..., None]) -> None:
     """The part that the simulator leaves out, up to the point where a card is needed."""
-    needs("nvvm")
     on_simulator(
         """
 from types import SimpleNamespace

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import bestarm as ba
+from bestarm.kernel.state import UNFINISHED
 from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
+from bestarm.testing.on_items import with_every_noise
 from bestarm.testing.policies import assert_engines_agree
 
 NOISES: dict[str, tuple[ba.Noise, tuple[float, float, float], float | None]] = {
@@ -27,7 +29,7 @@ def plan_of(noise: str, *, items: int = 40, repeats: bool = False, delta: float 
     """Three arms; the middle one is the best that keeps its limit, unless there is none."""
     kind, means, spread = NOISES[noise]
     spreads = None if spread is None else {"score": spread}
-    return Plan(
+    plan = Plan(
         name=noise,
         arms=[
             ba.Arm(f"arm {k}", {"score": mean, "violation": rate}, spreads=spreads)
@@ -35,12 +37,12 @@ def plan_of(noise: str, *, items: int = 40, repeats: bool = False, delta: float 
         ],
         objective=ba.maximize("score", noise=kind),
         constraints=[ba.at_most("violation", 0.3, noise=ba.Bernoulli())],
-        measurements=[ba.measurement("score", "violation")],
         items=items,
         repeats=repeats,
         item_spreads=None if noise == "exact" else {"score": 1.5},
         delta=delta,
     )
+    return with_every_noise(plan)
 
 
 def job_of(plan: Plan, max_tests: int = 3_000) -> Job:
@@ -52,7 +54,7 @@ def test_in_a_set_the_means_are_those_that_are_stated(noise: str) -> None:
     plan = plan_of(noise, items=97)
     job = job_of(plan)
     table = ItemWorlds(plan, job.setting.reference).of(5, 2, 0)
-    assert table.shape == (3, 2, 97)
+    assert table.shape == (3, 6, 97)
     form = plan.normal_form()
     user = form.sign[:, np.newaxis] * (table + job.setting.reference[:, np.newaxis])
     assert np.allclose(user.mean(axis=2), plan.true_means(), atol=1e-9)
@@ -76,7 +78,7 @@ def test_a_world_with_more_room_starts_in_the_same_way() -> None:
 def test_interpreted_and_compiled_agree(noise: str, repeats: bool) -> None:
     job = job_of(plan_of(noise, repeats=repeats), max_tests=600)
     assert_engines_agree(job, run=1)
-    assert job.simulate(1, 1).outcomes.answers[0] == 1
+    assert job.simulate(1, 1).outcomes.answers[0] in (1, UNFINISHED)
 
 
 @pytest.mark.parametrize("items", [1, 2, 7, 30])
@@ -88,7 +90,7 @@ def test_a_set_is_measured_out_at_most_and_then_the_answer_is_exact(items: int) 
         items=items,
         delta=1e-9,
     )
-    result = ba.simulate(plan, runs=30, seed=2)
+    result = ba.simulate(with_every_noise(plan), runs=30, seed=2)
     assert result.unfinished == 0
     assert result.wrong == 0
     assert result.tests_per_stream is not None
@@ -107,7 +109,7 @@ def test_in_a_set_the_threshold_itself_is_allowed(rate: float) -> None:
     )
     expected = 0 if rate == 0.2 else 1
     assert plan.right_answers() == (expected,)
-    result = ba.simulate(plan, runs=20, seed=1)
+    result = ba.simulate(with_every_noise(plan), runs=20, seed=1)
     assert result.answer_counts == {plan.arm_names[expected]: 20}
 
 
@@ -136,7 +138,7 @@ def test_errors_on_a_close_race(noise: str, repeats: bool) -> None:
         item_spreads={"score": 1.5},
         delta=0.1,
     )
-    result = ba.simulate(plan, runs=400, seed=4, max_tests=450)
+    result = ba.simulate(with_every_noise(plan), runs=400, seed=4, max_tests=450)
     assert result.wrong <= 59
 
 

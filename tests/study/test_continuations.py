@@ -139,7 +139,7 @@ def test_runs_must_be_a_number() -> None:
 
 @pytest.mark.parametrize(
     ("instance", "studies"),
-    [*lengths(("exp1-c", 12), ("exp1-c", 60)), pytest.param("drug-bernoulli", 25, marks=pytest.mark.torture)],
+    [*lengths(("exp1-c", 12), ("exp1-c", 30)), pytest.param("drug-bernoulli", 12, marks=pytest.mark.torture)],
 )
 def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int) -> None:
     """From half-way on. If 85 % do, this fails with probability 1e-5, however many studies there are.

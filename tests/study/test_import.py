@@ -283,8 +283,8 @@ def test_what_fails_in_the_middle_is_undone(database_url: str, monkeypatch: pyte
     study.storage.close()
 
 
-def test_a_server_that_stops_in_the_middle(needs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    needs("postgresql")
+@pytest.mark.parts("postgresql")
+def test_a_server_that_stops_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
     from bestarm.testing.postgres import find_postgres
 
     programs = find_postgres()

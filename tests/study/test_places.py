@@ -9,24 +9,27 @@ import pytest
 
 import bestarm as ba
 from bestarm.items import ItemOrder
+from bestarm.testing.on_items import with_every_noise
 
 
-def problem_of(items: int | list[str] = 12, *, repeats: bool = False, **more: object) -> ba.Problem:
-    return ba.Problem(
+def problem_of(items: int | list[str] = 12, *, repeats: bool = False) -> ba.Problem:
+    plan = ba.Plan(
         arms=["a", "b"],
         objective=ba.maximize("score", noise=ba.Symmetric()),
         constraints=[ba.at_most("cost", 5.0, noise=ba.Symmetric())],
-        measurements=[ba.measurement("score", "cost")],
         items=items,
         repeats=repeats,
     )
+    return with_every_noise(plan)
 
 
 def value(arm: str, item: str, *, gap: float = 0.5) -> dict[str, float]:
     """The same item is the same for all arms, up to a little."""
     luck = random.Random(f"{arm} {item}")
     ease = random.Random(item).gauss(0.0, 3.0)
-    return {"score": ease + luck.gauss(0.0, 0.1) + (gap if arm == "a" else 0.0), "cost": 2.0 + luck.gauss(0.0, 0.1)}
+    score = ease + luck.gauss(0.0, 0.1) + (gap if arm == "a" else 0.0)
+    further = {"rate": 0.0, "load": luck.gauss(0.0, 1.0), "time": luck.gauss(0.0, 1.0), "size": 2.0}
+    return {"score": score, "cost": 2.0 + luck.gauss(0.0, 0.1), **further}
 
 
 def test_the_order_is_a_permutation_that_depends_on_the_seed_alone() -> None:
@@ -61,7 +64,7 @@ def test_repeats_draw_items_again_and_again() -> None:
     for _ in range(20):
         for test in study.ask(2):
             seen[test.arm].append(test.item)
-            study.tell(test, {"score": random.Random(test.id).gauss(0, 1), "cost": 1.0 + 0.001 * test.id})
+            study.tell(test, value(test.arm, f"{test.item} {test.id}"))
     fewer = min(map(len, seen.values()))
     assert fewer > 5
     assert seen["a"][:fewer] == seen["b"][:fewer]

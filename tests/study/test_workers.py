@@ -83,8 +83,8 @@ def test_identify_on_executors(policy: str, tmp_path: Path) -> None:
             assert study.answer == answer
 
 
-def test_identify_on_dask(needs: Callable[[str], None]) -> None:
-    needs("distributed")
+@pytest.mark.parts("distributed")
+def test_identify_on_dask() -> None:
     distributed: Any = importlib.import_module("distributed")
 
     with (
@@ -102,11 +102,9 @@ def test_identify_on_dask(needs: Callable[[str], None]) -> None:
     assert answer.arm == "high"
 
 
-def test_equal_calls_are_made_anew_on_dask(
-    needs: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parts("distributed")
+def test_equal_calls_are_made_anew_on_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask knows a call with equal arguments again and would return its old result."""
-    needs("distributed")
     distributed: Any = importlib.import_module("distributed")
 
     def counted(arm: str, metric: str) -> float:
@@ -215,12 +213,12 @@ def test_what_a_failure_counts(tmp_path: Path) -> None:
             ba.identify(plan(name="other"), exact, **options)
 
 
-@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (20, 5)))
+@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (10, 4)))
 def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> None:
     """A program that crashes on three inputs of ten, where two are allowed, must not be called safe.
 
     With failures counted, a study certifies it with probability at most 0.05; that all of 3 seeded ones do has
-    probability below 2e-4, more than 5 of 20 below 4e-4.
+    probability below 2e-4, more than 4 of 10 below 1e-4.
     """
     problem = ba.Problem(
         arms=["only"],
@@ -242,12 +240,12 @@ def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> No
     assert certified <= at_most
 
 
-@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (20, 5)))
+@pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (10, 4)))
 def test_adverse_results_that_take_long_are_heard(studies: int, at_most: int) -> None:
     """Two workers with heartbeats, by a clock of ours. What is adverse takes a minute, what is not a second.
 
     Each study is wrong with probability at most 0.05; that all of 3 seeded ones are, below 2e-4, more
-    than 5 of 20, below 4e-4.
+    than 4 of 10, below 1e-4.
     """
     problem = ba.Problem(
         arms=["only"],

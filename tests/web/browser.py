@@ -22,6 +22,7 @@ PHONE: ViewportSize = {"width": 360, "height": 740}
 DESK: ViewportSize = {"width": 1400, "height": 900}
 MEANS = {"25 mg": (0.2, 0.1), "150 mg": (0.6, 0.3), "300 mg": (0.9, 0.8)}
 """Efficacy and adverse event; measured almost without noise, so that few tests are needed."""
+CACHES = {"small": {"time": 4.0, "memory": 2.0}, "large": {"time": 1.0, "memory": 3.0}}
 
 
 class Server:
@@ -101,6 +102,18 @@ def doses(noise: float = 0.05) -> ba.Problem:
         arms=list(MEANS),
         objective=ba.maximize("efficacy", noise=ba.Gaussian(noise)),
         constraints=[ba.at_most("adverse event", 0.5, noise=ba.Gaussian(noise), cost=3.0)],
+    )
+
+
+def caches() -> ba.Problem:
+    """One test yields time and memory, on an item; crashes are measured alone."""
+    bounded = ba.Bounded(0.0, 10.0)
+    return ba.Problem(
+        arms=list(CACHES),
+        objective=ba.minimize("time", noise=bounded),
+        constraints=[ba.at_most("memory", 5.0, noise=bounded), ba.at_most("crash", 0.9, noise=ba.Bernoulli())],
+        measurements=[ba.measurement("time", "memory", cost=2.0)],
+        items=[f"question {k}" for k in (1, 2, 3, 4)],
     )
 
 

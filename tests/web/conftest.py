@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
 import httpx
 import pytest
+from tests import parts
 from tests.web.browser import DESK, Scheme, Server, Visit, Visitor
 from tests.web.service import TOKEN, client_at, new_study
 
@@ -66,19 +66,14 @@ def _running_loop(loop: asyncio.AbstractEventLoop | None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def browser(missing: Callable[[str, str], None]) -> Iterator[tuple[Browser, asyncio.AbstractEventLoop | None]]:
+def browser() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop | None]]:
     """Chromium, and the event loop that must run while it is used. In between it does not, as far as others can see:
     they have loops of their own."""
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("chromium", "playwright")
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if program is None:
-        missing("chromium", "Chromium")
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         # Chromium refuses to run as root, as in most containers, unless its own sandbox is off.
-        launched = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        launched = playwright.chromium.launch(executable_path=parts.find_chromium(), args=["--no-sandbox"])
         loop = asyncio._get_running_loop()
         with _running_loop(None):
             yield launched, loop
@@ -95,6 +90,7 @@ def idle() -> list[Visitor]:
 def visit(
     browser: tuple[Browser, asyncio.AbstractEventLoop | None], server: Server, idle: list[Visitor]
 ) -> Iterator[Visit]:
+    parts.claim("chromium")
     chromium, loop = browser
     visitors: list[Visitor] = []
 

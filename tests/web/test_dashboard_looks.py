@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from benchmarks.dashboard import large_problem, large_results
-from tests.web.browser import DESK, PHONE, Scheme, Server, Visit, doses, measure, new_study, no_sideways_scrolling
+from tests.web.browser import (
+    DESK,
+    PHONE,
+    Scheme,
+    Server,
+    Visit,
+    caches,
+    doses,
+    measure,
+    new_study,
+    no_sideways_scrolling,
+)
 
 import bestarm as ba
 
@@ -78,6 +89,10 @@ def test_accessibility(visit: Visit, server: Server, scheme: Scheme, viewport: V
     study.ask(3)
     done, done_path = new_study(server, f"{name}, done")
     measure(done)
+    together, together_path = new_study(server, f"{name}, together", caches())
+    for test in together.ask(3):
+        together.tell(test, dict.fromkeys(test.metrics, 1.0))
+    together.ask(2)
     visitor = visit(viewport=viewport, scheme=scheme)
     found: list[str] = []
 
@@ -96,6 +111,11 @@ def test_accessibility(visit: Visit, server: Server, scheme: Scheme, viewport: V
     visitor.go("/new")
     page.get_by_role("button", name="Create the study").click()
     page.get_by_role("heading", name="The study was not created").wait_for()
+    page.get_by_role("group", name="What to make best").get_by_label("Metric").fill("time")
+    page.get_by_role("group", name="Constraint 1").get_by_label("Metric").fill("memory")
+    page.get_by_role("button", name="Measure metrics together").click()
+    page.get_by_role("group", name="Measurement 1").get_by_label("time").check()
+    page.get_by_label("Each measurement is made on").select_option("names")
     audit("form with complaints")
     for where in (path, done_path):
         visitor.go(where)
@@ -104,7 +124,15 @@ def test_accessibility(visit: Visit, server: Server, scheme: Scheme, viewport: V
         page.locator(".history canvas").wait_for()
         page.get_by_text("The same as a table").click()
         audit(f"study {where}")
-    page.get_by_role("button", name=re.compile("Correct test")).first.click()
+    visitor.go(together_path)
+    for box in (page.locator(".flight input").first, page.locator(".entry-values input").first):
+        box.fill("1")
+        box.press("Enter")
+    page.get_by_role("button", name="Save results").click()
+    page.get_by_role("button", name=re.compile("Correct test")).first.wait_for()
+    no_sideways_scrolling(page)
+    audit("study of measurements on items")
+    page.get_by_role("button", name=re.compile("Correct test")).last.click()
     page.get_by_role("dialog").wait_for()
     audit("dialog")
     assert found == []

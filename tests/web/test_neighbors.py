@@ -372,7 +372,7 @@ def opened(request: pytest.FixtureRequest, database_url: str, storage: Storage) 
             yield lambda holder: client.open("x", holder=holder)
 
 
-_HERE = lengths(("here", "postgresql"), ("here", "sqlite"))
+_HERE = lengths(("here", "sqlite"), ("here", "postgresql"))
 _THERE = lengths(("on a server", "sqlite"), ("on a server", "postgresql"))
 
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.lengths import lengths
 from tests.web.service import PLAN
 
 import bestarm as ba
@@ -23,9 +22,8 @@ negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 408, 409, 
 """
 
 
-@pytest.mark.parametrize(
-    ("phases", "examples", "least"), lengths(("examples,fuzzing", 3, 50), ("examples,coverage,fuzzing", 8, 300))
-)
+@pytest.mark.torture
+@pytest.mark.parametrize(("phases", "examples", "least"), [("examples,coverage,fuzzing", 8, 300)])
 def test_schemathesis_finds_no_failure(tmp_path: Path, phases: str, examples: int, least: int) -> None:
     """Everything the description allows, and what it does not, is answered as it says; seeded.
 
@@ -37,6 +35,12 @@ def test_schemathesis_finds_no_failure(tmp_path: Path, phases: str, examples: in
     for test in one.ask(4):
         one.tell(test, 1.0)
     one.ask(4)
+    harm = {"metric": "harm", "at_most": 0.5, "noise": "bernoulli"}
+    together = PLAN | {"constraints": [harm], "measurements": [{"metrics": ["gain", "harm"]}], "items": 50}
+    two = Study.create(ba.Plan.from_data(together), name="together", storage=path)
+    for test in two.ask(4):
+        two.tell(test, {"gain": 0.5, "harm": 0})
+    two.ask(4)
     (tmp_path / "schemathesis.toml").write_text(CONFIGURATION)
     program = str(Path(sys.executable).with_name("schemathesis"))
     with running(path) as url:

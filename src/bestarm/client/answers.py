@@ -12,8 +12,9 @@ from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.terms import Share
 from bestarm.analysis.waiting import Awaited
 from bestarm.answer import Answer
-from bestarm.storage.base import Pending
+from bestarm.storage.base import Event, Pending
 from bestarm.study.continuations import Outlook
+from bestarm.study.names import Test
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,10 +69,24 @@ def read_forecast(data: dict[str, Any]) -> Outlook:
     return Outlook(**whole)
 
 
+def read_test(data: dict[str, Any]) -> Test:
+    """A test to make, or one that is out. What is usual is not said: one metric, and no item."""
+    return Test(data["id"], data["arm"], data["metric"], tuple(data.get("metrics", ())), data.get("item"))
+
+
 def read_pending(data: dict[str, Any], arm: int, metric: int) -> Pending:
     """A test that is its holder's until they tell it expires at null."""
+    plain = {name: data[name] for name in Pending._fields if name in data}
     expires = math.inf if data["expires"] is None else data["expires"]
-    return Pending(**data | {"arm": arm, "metric": metric, "expires": expires})
+    return Pending(**plain | {"arm": arm, "metric": metric, "expires": expires, "item": data.get("place")})
+
+
+def read_event(data: dict[str, Any], arm: int | None, metric: int | None) -> Event:
+    """A line of the log."""
+    plain = {name: data[name] for name in Event._fields if name in data}
+    value, *more = (data.get("values") or {"": data["value"]}).values()
+    told = {"value": value, "more": tuple(more)}
+    return Event(**plain | told | {"arm": arm, "metric": metric, "item": data.get("place")})
 
 
 def _costed(data: dict[str, Any]) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bestarm.analysis.health.notes import Health
@@ -14,19 +15,21 @@ from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.answer import Answer
-from bestarm.client.answers import read_answer, read_forecast, read_pending, read_status
+from bestarm.client.answers import read_answer, read_event, read_forecast, read_pending, read_status, read_test
 from bestarm.client.connection import Connection, Unanswered
+from bestarm.items import ItemOrder
 from bestarm.plan import Plan
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
 from bestarm.storage.requests import check_key, new_key
+from bestarm.study.adding import GivenResult, _fields
 from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.continuations import Outlook
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, Test, number_of, numbers_of
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue
+from bestarm.study.values import RefusedValue, Result
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput, is_boolean
 
@@ -102,7 +105,7 @@ class RemoteStudy:
             except StorageError:
                 self._unanswered = request
                 raise
-            tests += [Test(**test) for test in asked]
+            tests += map(read_test, asked)
             if beats:
                 self._holds.add(test["id"] for test in asked)
             if len(asked) < wanted:
@@ -115,13 +118,16 @@ class RemoteStudy:
             taken, self._unanswered = self._unanswered, None
             return taken
 
-    def tell(self, test: Test | int, value: float) -> None:
-        """Record the result of a test. Once it returns, the result is safe."""
+    def tell(self, test: Test | int, value: Result) -> None:
+        """Record the result of a test. Once it returns, the result is safe.
+
+        A test of several metrics is told all its values at once: `study.tell(test, {"time": 1.2, "memory": 340})`.
+        """
         self.tell_many([(test, value)])
 
-    def tell_many(self, results: Iterable[tuple[Test | int, float]]) -> None:
+    def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none; at most 10,000."""
-        rows = [_named(test) | {"value": _number(value)} for test, value in results]
+        rows = [_named(test) | {"value": _numbers(value)} for test, value in results]
         try:
             self._post("tell", {"results": _few(rows)})
         except AlreadyTold:
@@ -131,7 +137,7 @@ class RemoteStudy:
 
     def add(
         self,
-        results: Iterable[tuple[str, str, float]],
+        results: Iterable[GivenResult],
         *,
         source: str = "",
         ends: Collection[int] = (),
@@ -139,16 +145,20 @@ class RemoteStudy:
     ) -> list[int]:
         """Record results (arm, metric, value) measured without asking, all or none; at most 10,000.
 
+        A test of several metrics is given as (arm, {metric: value, …}). In a study with items the item comes last.
         Under the same `key` the same results are recorded once, as in `Study.add`.
         """
-        rows = [{"arm": arm, "metric": metric, "value": _number(value)} for arm, metric, value in results]
+        rows = [_given(result) for result in results]
         body = {"results": _few(rows), "source": source, "ends": sorted(ends)}
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
 
-    def correct(self, test: Test | int, value: float, reason: str = "") -> None:
-        """Replace a result that was told wrongly; the old one stays in the log."""
-        self._post("correct", _named(test) | {"value": _number(value), "reason": reason})
+    def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
+        """Replace a result that was told wrongly; the old one stays in the log.
+
+        Of a test of several metrics, values that are not given stay as they are.
+        """
+        self._post("correct", _named(test) | {"value": _numbers(value), "reason": reason})
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
@@ -241,7 +251,15 @@ class RemoteStudy:
         """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
         it counts."""
         return [
-            Awaited.of(row, test.arm, test.metric, study=self.name, url=default_url())
+            Awaited.of(
+                row,
+                test.arm,
+                test.metric,
+                study=self.name,
+                url=default_url(),
+                metrics=test.metrics,
+                item=test.item,
+            )
             for test, row in self.pending()
             if is_unresolved(row)
         ]
@@ -266,7 +284,7 @@ class RemoteStudy:
                 break
         rows = []
         for row in found:
-            test = Test(row["id"], row["arm"], row["metric"])
+            test = read_test(row)
             rows.append((test, read_pending(row, self.arm_number(test.arm), self.metric_number(test.metric))))
         return rows
 
@@ -275,23 +293,52 @@ class RemoteStudy:
         check_last(last)
         events = []
         for row in self._get("log", {"last": min(last or MOST_AT_ONCE, MOST_AT_ONCE)}):
-            row["arm"] = None if row["arm"] is None else self.arm_number(row["arm"])
-            row["metric"] = None if row["metric"] is None else self.metric_number(row["metric"])
-            events.append(Event(**row))
+            arm = None if row["arm"] is None else self.arm_number(row["arm"])
+            metric = None if row["metric"] is None else self.metric_number(row["metric"])
+            events.append(read_event(row, arm, metric))
         return events
 
     def arm_number(self, name: str) -> int:
         return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:
+        """The number of a metric; of a test that yields several, that of the first."""
         return self._numbering.metric(name)
+
+    def item_name(self, place: int | None) -> str | None:
+        """The item at a place of the study's order, from 0, as the log and the record have it."""
+        return None if place is None or self._items is None else self._items.name(place)
+
+    @functools.cached_property
+    def _items(self) -> ItemOrder | None:
+        plan = self.plan
+        return None if plan.items is None else ItemOrder(plan.items, plan.repeats, self._status()["seed"])
 
 
 def _named(test: Test | int) -> dict[str, Any]:
-    """A test as requests name it. With its arm and metric, the service checks that it is the one meant."""
+    """A test as requests name it. With its arm, metric and item, the service checks that it is the one meant."""
     if isinstance(test, Test):
-        return {"test": test.id, "arm": test.arm, "metric": test.metric}
+        item = {} if test.item is None else {"item": test.item}
+        return {"test": test.id, "arm": test.arm, "metric": test.metric} | item
     return {"test": number_of(test)}
+
+
+def _given(result: GivenResult) -> dict[str, Any]:
+    """A result measured without asking, as the service takes it."""
+    arm, metric, values, item = _fields(result)
+    given = {"values" if metric is None else "value": _numbers(values)}
+    named = {} if metric is None else {"metric": metric}
+    return {"arm": arm} | named | given | ({} if item is None else {"item": item})
+
+
+def _numbers(result: object) -> float | bool | dict[str, float | bool]:
+    """What a test yields, as JSON can carry it."""
+    if isinstance(result, Mapping):
+        for metric in result:
+            if not isinstance(metric, str):
+                raise RefusedValue("value", dict(result), "must have the names of metrics", shown=quoted(dict(result)))
+        return {metric: _number(value) for metric, value in result.items()}
+    return _number(result)
 
 
 def _number(value: object) -> float | bool:

@@ -27,6 +27,10 @@ BELOW = -1
 """The sides of c: evidence that the mean lies above c, or below it."""
 
 
+ENDLESS = 10**15
+"""So many items stand for a set without end: items that are drawn again and again."""
+
+
 class Stream(NamedTuple):
     """One stream: its noise and its sufficient statistics, in normal form and relative to the metric's reference."""
 
@@ -302,7 +306,7 @@ class NoiseModel(abc.ABC):
         if not self.is_symmetric:
             reason = f"{self.name} noise is not known for differences; state Symmetric(), or Bounded(low, high)"
             raise InvalidInput("noise", self.name, reason)
-        return noise_of_file("symmetric", "Symmetric")
+        return noise_of_file("sets.symmetric", "SymmetricSet", ENDLESS)
 
     def refuses_items(self, *, repeats: bool) -> str | None:
         """Why a study with items cannot use this noise; None if it can."""

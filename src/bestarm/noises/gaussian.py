@@ -20,7 +20,7 @@ from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
 from bestarm.kernel.state import Floats, Setting, Streams, blur
 from bestarm.kernel.tables import slot
-from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream, noise_of_file
+from bestarm.noises.base import BELOW, ENDLESS, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream, noise_of_file
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
 from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
@@ -159,4 +159,4 @@ class Gaussian(NoiseModel):
 
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
-        return noise_of_file("symmetric", "Symmetric")
+        return noise_of_file("sets.symmetric", "SymmetricSet", ENDLESS)

@@ -25,6 +25,12 @@ def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> in
 
 
 @kernel
+def take_in(setting: Setting, streams: Streams, tests: Ints, values: Floats, k: int) -> None:
+    """Enter result number k into its stream."""
+    record(setting, streams, tests[k, 0], tests[k, 1], values[k])
+
+
+@kernel
 def advance(
     setting: Setting,
     streams: Streams,
@@ -55,9 +61,10 @@ def advance(
         while k < values.shape[0] and metric >= 0:
             arm = tests[k, 0]
             if values[k] == values[k]:
-                if streams.counts[arm, metric] == 0:
+                is_new = streams.counts[arm, metric] == 0
+                take_in(setting, streams, tests, values, k)
+                if is_new and streams.counts[arm, metric] > 0:
                     untested[0] -= 1
-                record(setting, streams, arm, metric, values[k])
             metric = setting.following[metric]
             k += 1
         for row in range(first, k):

@@ -14,8 +14,7 @@ from bestarm.kernel.state import Flags, Floats, Ints
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.registry import known_for
-from bestarm.policies.advance import UNDECIDED
-from bestarm.policies.advance_on_items import advance_on_items
+from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import Certify, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
@@ -26,6 +25,7 @@ from bestarm.policies.items import (
     lead_of,
     new_paired_setting,
     new_paired_streams,
+    record_at,
     rival_reaches_on_items,
     shown_lead_on_items,
     with_room,
@@ -74,6 +74,16 @@ BY_ITEMS: dict[str, Callable[..., Any]] = {
 _PROPOSE = specialized(propose, "on_items", **BY_ITEMS)
 
 
+@kernel
+def take_in_at(setting: Any, streams: Any, tests: Ints, values: Floats, k: int) -> None:
+    """Enter result number k, on the item at its place."""
+    record_at(setting, streams, tests[k, 0], tests[k, 1], tests[k, 2], values[k])
+
+
+_advance = specialized(advance, "on_items", take_in=take_in_at)
+_interpreted = specialized(_advance, "certify", update=update, propose=_PROPOSE)
+
+
 class CertifyOnItems(Certify):
     """`certify` where arms are measured on items. Its streams are `PairedStreams`, its setting a `PairedSetting`.
 
@@ -120,9 +130,7 @@ class CertifyOnItems(Certify):
         kernels = type(self).kernels
         setting: Any = self.setting
         known = known_for(setting.kind, setting.differences.kind)
-        self._advance = compiled(
-            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
-        )
+        self._advance = compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):
@@ -136,6 +144,3 @@ class CertifyOnItems(Certify):
         with np.errstate(over="ignore", invalid="ignore"):
             size = run(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
         return None if size == UNDECIDED else self._decision(int(size))
-
-
-_interpreted = specialized(advance_on_items, "certify", update=update, propose=_PROPOSE)

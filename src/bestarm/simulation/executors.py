@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any
 
@@ -53,12 +54,21 @@ class Workers:
     def submit(self, job: Job, first: int, runs: int) -> Future[Chunk]:
         if isinstance(self._executor, ThreadPoolExecutor):
             # Threads share the flag that ends their work early. Other processes would get a copy.
-            return self._executor.submit(job.simulate, first, runs, self._stop)
-        return self._executor.submit(_simulate, job, first, runs)
+            return self._submit(job.simulate, first, runs, self._stop)
+        return self._submit(_simulate, job, first, runs)
 
     def call(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
         """Call any function on a worker."""
-        return self._executor.submit(function, *arguments)
+        return self._submit(function, *arguments)
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        try:
+            return self._executor.submit(function, *arguments)
+        except OSError as error:
+            # Python's pool of processes says so while it is breaking: it starts a new process and has lost its pipes.
+            if isinstance(self._executor, ProcessPoolExecutor):
+                raise BrokenProcessPool(f"the pool is broken: {error}") from error
+            raise
 
     def replace_broken(self) -> bool:
         """Replace the broken executor. False if it is not ours to replace."""

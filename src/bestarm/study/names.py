@@ -44,9 +44,10 @@ class Test:
         on = "" if self.item is None else f" on {self.item!r}"
         return f"{self.metric!r} of {self.arm!r}{on}"
 
-    def is_same(self, other: Test) -> bool:
-        """Whether it is the test that somebody means. Those who know of no items do not name them."""
-        return (self.arm, self.metric) == (other.arm, other.metric) and other.item in (None, self.item)
+
+def is_meant(test: Test, given: Test) -> bool:
+    """Whether it is the test that somebody means. Those who know of no items do not name them."""
+    return (test.arm, test.metric) == (given.arm, given.metric) and given.item in (None, test.item)
 
 
 def number_of(test: Test | int) -> int:

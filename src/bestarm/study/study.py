@@ -30,7 +30,7 @@ from bestarm.study.checks import (
 )
 from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, number_of, numbers_of
+from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.placing import Placing
 from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
@@ -360,7 +360,7 @@ class Study(Follower):
             if found is None:
                 raise NotFound("test", number, f"no such test in study {self.name!r}")
             issued = found[0]
-        if isinstance(test, Test) and not self._test(issued).is_same(test):
+        if isinstance(test, Test) and not is_meant(self._test(issued), test):
             here = self._test(issued)
             raise InvalidInput("test", number, f"is {here.words} in study {self.name!r}, not {test.words}")
         return issued

@@ -9,11 +9,12 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from bestarm.study.adding import GivenResult
 from bestarm.study.checks import UnreadableStudy
 from bestarm.study.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
-from bestarm.web import models
+from bestarm.web import inputs, models
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
@@ -69,24 +70,28 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             tags=[tag],
         )
 
-    def meant(one: SharedStudy, body: models.Correct | models.OneTest) -> Test | int:
-        return one.meant(body.test, body.arm, body.metric)
+    def meant(one: SharedStudy, body: inputs.Correct | inputs.OneTest) -> Test | int:
+        return one.meant(body.test, body.arm, body.metric, body.item)
 
     @action("ask", models.Asked, keyed=True)
-    async def ask(study: Key, body: models.Ask, request: Request) -> Response:
+    async def ask(study: Key, body: inputs.Ask, request: Request) -> Response:
         """Tests to make now. None and not done: wait for results that are out."""
-        tests, done = await change(
-            study, request, body.holder, lambda one: one.ask_or_end(body.n, body.days, body.lease), served.decide
-        )
-        made = [{"id": test.id, "arm": test.arm, "metric": test.metric} for test in tests]
-        return json_response({"tests": made, "done": done})
+
+        def act(one: SharedStudy) -> dict[str, Any]:
+            tests, done = one.ask_or_end(body.n, body.days, body.lease)
+            return {"tests": one.shown.tests(tests), "done": done}
+
+        return json_response(await change(study, request, body.holder, act, served.decide))
 
     @action("tell", models.Told)
-    async def tell(study: Key, body: models.Tell, request: Request) -> Response:
-        """Record results of tests, all or none. The same value again has no effect."""
+    async def tell(study: Key, body: inputs.Tell, request: Request) -> Response:
+        """Record results of tests, all or none. The same value again has no effect.
+
+        A test of several metrics is told all its values at once, as an object.
+        """
 
         def act(one: SharedStudy) -> None:
-            results = [(one.meant(told.test, told.arm, told.metric), told.value) for told in body.results]
+            results = [(one.meant(told.test, told.arm, told.metric, told.item), told.value) for told in body.results]
             if len(results) == 1:
                 one.tell(*results[0])
             else:
@@ -96,9 +101,9 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         return json_response({"told": len(body.results)})
 
     @action("add", models.Added, keyed=True)
-    async def add(study: Key, body: models.Add, request: Request) -> Response:
+    async def add(study: Key, body: inputs.Add, request: Request) -> Response:
         """Record results that were measured without asking, all or none."""
-        results = [(result.arm, result.metric, result.value) for result in body.results]
+        results = [_given(result) for result in body.results]
         ids = await change(
             study, request, body.holder, lambda one: one.add(results, source=body.source, ends=body.ends)
         )
@@ -106,7 +111,11 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("csv", models.Told, body=_CSV, keyed=True)
     async def csv(study: Key, request: Request, holder: Holder = None) -> Response:
-        """Record a CSV file of results, with the columns test,value or arm,metric,value; all or none."""
+        """Record a CSV file of results, all or none.
+
+        Its columns are test,value or arm,metric,value; or test or arm and a column for each metric. A study with items
+        has a column item, too.
+        """
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
@@ -117,19 +126,19 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         return json_response({"told": recorded.results})
 
     @action("correct", models.Nothing)
-    async def correct(study: Key, body: models.Correct, request: Request) -> Response:
+    async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:
         """Replace a result that was told wrongly; the old one stays in the log."""
         await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 
     @action("fail", models.Nothing, keyed=True)
-    async def fail(study: Key, body: models.OneTest, request: Request) -> Response:
+    async def fail(study: Key, body: inputs.OneTest, request: Request) -> Response:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
         await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
         return json_response({})
 
     @action("set-aside", models.Nothing, keyed=True)
-    async def set_aside(study: Key, body: models.SetAside, request: Request) -> Response:
+    async def set_aside(study: Key, body: inputs.SetAside, request: Request) -> Response:
         """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
         await change(
             study, request, body.holder, lambda one: one.set_aside(meant(one, body), body.reason, kind=body.kind)
@@ -137,13 +146,13 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         return json_response({})
 
     @action("abandon", models.Nothing)
-    async def abandon(study: Key, body: models.OneTest, request: Request) -> Response:
+    async def abandon(study: Key, body: inputs.OneTest, request: Request) -> Response:
         """Give a test up, for a reason that has nothing to do with its result."""
         await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
         return json_response({})
 
     @action("release", models.Released, keyed=True)
-    async def release(study: Key, body: models.FreedTests, request: Request) -> Response:
+    async def release(study: Key, body: inputs.FreedTests, request: Request) -> Response:
         """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
         held_by = body.held_by
         if held_by is not None and body.tests:
@@ -158,14 +167,14 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         return json_response({"released": await change(study, request, body.holder, act)})
 
     @action("renew", models.Nothing)
-    async def renew(study: Key, body: models.HeldTests, request: Request) -> Response:
+    async def renew(study: Key, body: inputs.HeldTests, request: Request) -> Response:
         """A heartbeat: the holder promises to be heard of again within `lease` seconds."""
         lease = LEASE if body.lease is None else body.lease
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
         return json_response({})
 
     @action("archive", models.Nothing, tag="studies")
-    async def archive(study: Key, body: Annotated[models.Archive, Body()], request: Request) -> Response:
+    async def archive(study: Key, body: Annotated[inputs.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""
         try:
             await change(study, request, None, lambda one: one.archive(undo=body.undo), served.decide)
@@ -174,3 +183,11 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
             live.nudge(study)
         return json_response({})
+
+
+def _given(result: inputs.NewResult | inputs.NewResults) -> GivenResult:
+    """A result measured without asking, as a study takes it."""
+    item: tuple[()] | tuple[str | int] = () if result.item is None else (result.item,)
+    if isinstance(result, inputs.NewResults):
+        return (result.arm, result.values, *item)
+    return (result.arm, result.metric, result.value, *item)

@@ -33,6 +33,12 @@ def _plan_schemas() -> dict[str, Any]:
             if field == "noise":
                 part["properties"][field] = {"$ref": "#/components/schemas/PlanNoise"}
                 part["required"].append(field)
+    parts["PlanMeasurement"]["properties"]["metrics"] |= {"items": _NAME, "minItems": 1, "uniqueItems": True}
+    plan["properties"]["items"]["anyOf"] = [
+        {"type": "integer", "minimum": 1},
+        {"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True},
+        {"type": "null"},
+    ]
     plan["properties"]["arms"] |= {"items": {"anyOf": [_NAME, {"$ref": "#/components/schemas/PlanArm"}]}, "minItems": 1}
     return parts | {"Plan": plan, "PlanNoise": noise_schema()}
 

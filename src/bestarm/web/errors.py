@@ -18,7 +18,7 @@ from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
 from bestarm.web.description import allowed_methods
-from bestarm.web.models import WHOLE
+from bestarm.web.inputs import FORM, WHOLE
 from bestarm.web.threads import Gone
 
 LONGEST_REASON = 10_000
@@ -106,10 +106,18 @@ def _data(complaint: Complaint) -> dict[str, Any]:
     """A complaint as it is sent; of its value, what is short and plain."""
     value = complaint.value
     is_short = value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= WHOLE)
-    stated = {"value": value} if is_short or (isinstance(value, str) and len(value) <= LONGEST_VALUE) else {}
+    is_short = is_short or (isinstance(value, str) and len(value) <= LONGEST_VALUE) or _is_result(value)
+    stated = {"value": value} if is_short else {}
     sentence, reason = (_short(text, LONGEST_SENTENCE) for text in (complaint.sentence, complaint.reason))
     choices = list(complaint.choices[:MOST_CHOICES])
     return {"field": complaint.field, "reason": reason, "choices": choices, "sentence": sentence} | stated
+
+
+def _is_result(value: object) -> bool:
+    """Whether it is what was told of a test of several metrics."""
+    if not isinstance(value, dict) or len(json_bytes(value)) > 10 * LONGEST_VALUE:
+        return False
+    return all(isinstance(number, bool | int | float) and math.isfinite(number) for number in value.values())
 
 
 def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = "") -> Refusal:
@@ -170,8 +178,7 @@ def _bad_request(error: RequestValidationError) -> Refusal:
     if first["type"] == "json_invalid":
         return Refusal(400, f"the body is not valid JSON: {first['ctx']['error']}")
     source, *rest = first["loc"]
-    # Of a value that may be a number or true or false, pydantic names the kind too.
-    field = _path(part for part in rest if part not in ("float", "bool")) or None
+    field = _path(part for part in rest if not str(part).startswith(FORM)) or None
     words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
     if field is None:
         return Refusal(422, f"the {source} {words}")

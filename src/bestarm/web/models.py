@@ -1,8 +1,8 @@
-"""What the service takes and returns, as the OpenAPI description states it."""
+"""What the service returns, as the OpenAPI description states it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -13,139 +13,7 @@ from bestarm.analysis.waiting import Awaited
 from bestarm.answer import AnswerState
 from bestarm.client import StudyLine
 from bestarm.storage.base import Aside
-from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
-from bestarm.validation import LONGEST_NAME
-
-MOST_RESULTS = 10_000
-"""Results or tests in one request."""
-
-WHOLE = 2**53 - 1
-"""The largest whole number that every program reads from JSON as it is."""
-
-TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
-Value = Annotated[float, Field(strict=True, allow_inf_nan=False)] | Annotated[bool, Field(strict=True)]
-"""True and False are natural results of a yes-or-no test."""
-Holder = Annotated[
-    str | None,
-    Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
-]
-Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True)]
-Reason = Annotated[str, Field(max_length=2000)]
-Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
-Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
-Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-
-
-class _Input(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewStudy(_Input):
-    """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own."""
-
-    plan: dict[str, Any]
-    name: str | None = None
-    seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
-
-
-class Ask(_Input):
-    """A wish for tests to make. They are the holder's until they are told, failed or released.
-
-    With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
-    `renew` before so many seconds have passed, and loses them by silence.
-    """
-
-    n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
-    days: Days | None = None
-    lease: Lease | None = None
-    holder: Holder
-
-
-class _OfTest(_Input):
-    """Says something of a test. Its arm and metric need not be given; if they are, they must be right."""
-
-    test: TestId
-    arm: Name | None = None
-    metric: Name | None = None
-
-
-class Result(_OfTest):
-    """The result of a test that was asked for."""
-
-    value: Value
-
-
-class Tell(_Input):
-    """Results of tests that were asked for; all are recorded, or none."""
-
-    results: Annotated[list[Result], Field(max_length=MOST_RESULTS)]
-    holder: Holder
-
-
-class NewResult(_Input):
-    """A result that was measured without asking."""
-
-    arm: Name
-    metric: Name
-    value: Value
-
-
-class Add(_Input):
-    """Results measured without asking, in order; all are recorded, or none. A `source` is accepted once.
-
-    Nothing is decided before the last of them, unless `ends` has the places, from 0, of results that end a round.
-    """
-
-    results: Annotated[list[NewResult], Field(max_length=MOST_RESULTS)]
-    source: Annotated[str, Field(max_length=200)] = ""
-    ends: Annotated[list[Place], Field(max_length=MOST_RESULTS)] = []
-    holder: Holder
-
-
-class Correct(_OfTest):
-    """A result that was told wrongly, as it should have been."""
-
-    value: Value
-    reason: Reason = ""
-    holder: Holder
-
-
-class OneTest(_OfTest):
-    """A test whose attempt failed, or that is given up, and why."""
-
-    reason: Reason = ""
-    holder: Holder
-
-
-class SetAside(OneTest):
-    """A test whose attempt ended so, when nobody has said yet what that counts."""
-
-    kind: Aside = "failed"
-
-
-class FreedTests(_Input):
-    """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
-
-    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
-    held_by: Annotated[str, Field(max_length=200)] | None = None
-    holder: Annotated[str, Field(max_length=200)]
-
-
-class HeldTests(_Input):
-    """Tests that `holder` holds for `lease` more seconds."""
-
-    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
-    holder: Annotated[str, Field(max_length=200)]
-    lease: Lease | None = None
-
-
-class Archive(_Input):
-    """Put the study away, or bring it back."""
-
-    undo: Annotated[bool, Field(strict=True)] = False
-
-
-# ------------------------------------------------------------------------------------------------------ returned
+from bestarm.web.inputs import Values
 
 
 class Complaint(BaseModel):
@@ -155,7 +23,7 @@ class Complaint(BaseModel):
     """
 
     field: str | None
-    value: str | float | bool | None = None
+    value: str | float | bool | Values | None = None
     reason: str
     choices: list[str]
     sentence: str
@@ -289,8 +157,21 @@ class DataHealth(BaseModel):
     notes: list[HealthNote]
 
 
+class Measured(BaseModel):
+    """What one test of an arm yields: its name, its metrics, and their places, from 0, in the lists of each arm."""
+
+    name: str
+    metrics: list[str]
+    places: list[int]
+    cost: float
+
+
 class StudyStatus(BaseModel):
-    """Where a study stands. `version` changes whenever something is recorded."""
+    """Where a study stands. `version` changes whenever something is recorded.
+
+    `measured` has what tests there are of an arm, and `about_tests` says in sentences which of them yield several
+    metrics, and what items they are made on. `seed` is that of the study's random choices.
+    """
 
     id: int
     version: str
@@ -311,7 +192,10 @@ class StudyStatus(BaseModel):
     awaited: Awaited | None
     health: DataHealth
     plan: dict[str, Any]
+    seed: int
     question: str
+    about_tests: list[str]
+    measured: list[Measured]
     results: dict[str, ResultWords]
     about_intervals: str
     answer_text: str | None
@@ -320,14 +204,29 @@ class StudyStatus(BaseModel):
     archived: float | None
 
 
+_MORE: dict[str, Any] = {
+    "metrics": Field(
+        default_factory=list, description="What it yields. Only there if a test of the study yields several."
+    ),
+    "item": Field(default=None, description="What it is measured on. Only there in a study with items."),
+    "place": Field(default=None, description="Of the item in the study's order, from 0. Only there with items."),
+}
+"""What is said of tests only in studies that need it, so that clients which know nothing of it can use the others."""
+
+
 class TestToMake(BaseModel):
-    """Measure `metric` of `arm` once, and tell the result under this id."""
+    """Measure `metric` of `arm` once, and tell the result under this id.
+
+    If one test yields several metrics, `metrics` are their names, and `metric` names them all.
+    """
 
     __test__ = False
 
     id: int
     arm: str
     metric: str
+    metrics: list[str] = _MORE["metrics"]
+    item: str | None = _MORE["item"]
 
 
 class Asked(BaseModel):
@@ -372,10 +271,13 @@ class PendingTest(BaseModel):
     due: float | None
     aside: Aside | None
     reason: str
+    metrics: list[str] = _MORE["metrics"]
+    item: str | None = _MORE["item"]
+    place: int | None = _MORE["place"]
 
 
 class LogEntry(BaseModel):
-    """Something that happened in a study."""
+    """Something that happened in a study. Of a test of several metrics, `values` has the results and `value` none."""
 
     time: float
     kind: str
@@ -385,6 +287,12 @@ class LogEntry(BaseModel):
     arm: str | None
     metric: str | None
     value: float | None
+    values: dict[str, float] | None = Field(
+        default=None, description="By metric. Only there if a test of the study yields several."
+    )
+    metrics: list[str] = _MORE["metrics"]
+    item: str | None = _MORE["item"]
+    place: int | None = _MORE["place"]
 
 
 class Progress(BaseModel):

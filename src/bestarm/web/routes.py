@@ -13,7 +13,7 @@ from bestarm import __version__
 from bestarm.plan import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
-from bestarm.web import models
+from bestarm.web import inputs, models
 from bestarm.web.actions import add_actions
 from bestarm.web.choices import Choices, all_choices
 from bestarm.web.common import (
@@ -76,8 +76,8 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ne
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def studies(
         archived: Annotated[Archived, Query(description="List the archived studies too, or only them.")] = "false",
-        name: Annotated[str | None, Query(max_length=models.LONGEST_NAME, description="Only this one.")] = None,
-        contains: Annotated[str, Query(max_length=models.LONGEST_NAME, description="Part of the name.")] = "",
+        name: Annotated[str | None, Query(max_length=inputs.LONGEST_NAME, description="Only this one.")] = None,
+        contains: Annotated[str, Query(max_length=inputs.LONGEST_NAME, description="Part of the name.")] = "",
         before: Annotated[int | None, DIGITS, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
         limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="At most so many.")] = 100,
     ) -> Response:
@@ -101,7 +101,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ne
         openapi_extra=takes_key(),
         tags=["studies"],
     )
-    async def create(body: models.NewStudy, request: Request) -> Response:
+    async def create(body: inputs.NewStudy, request: Request) -> Response:
         """Make a study from a plan."""
         try:
             plan = Plan.from_data(body.plan)
@@ -140,8 +140,8 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) ->
         limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
-        rows = await served.record(study, lambda one: one.pending(after=after, limit=limit))
-        return json_response([row._asdict() | {"arm": test.arm, "metric": test.metric} for test, row in rows])
+        rows = await served.record(study, lambda one: one.shown.pending(one.pending(after=after, limit=limit)))
+        return json_response(rows)
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(
@@ -187,17 +187,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) ->
         events = await served.together(
             study, f"log {last}", lambda: served.do_slowly(study, lambda one: one.recent_log(last))
         )
-        arms, metrics = shared.plan.arm_names, shared.plan.metrics
-        return json_response(
-            [
-                event._asdict()
-                | {
-                    "arm": None if event.arm is None else arms[event.arm],
-                    "metric": None if event.metric is None else metrics[event.metric],
-                }
-                for event in events
-            ]
-        )
+        return json_response(shared.shown.events(events))
 
     @router.get(
         "/studies/{study}/events",

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from bestarm.analysis.measuring import about_tests
 from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
@@ -18,6 +19,7 @@ from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
 from bestarm.study.study import Study, Test
 from bestarm.web.errors import json_bytes
+from bestarm.web.shown import Shown
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -85,6 +87,7 @@ class SharedStudy(Study):
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         super().__init__(storage, record)
         self._client = threading.local()
+        self.shown = Shown(self)
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
@@ -155,12 +158,12 @@ class SharedStudy(Study):
         # Where the database is, is nobody's business.
         return default_url()
 
-    def meant(self, number: int, arm: str | None, metric: str | None) -> Test | int:
+    def meant(self, number: int, arm: str | None, metric: str | None, item: str | None = None) -> Test | int:
         """The test that a client means; as far as it says which it is, that is checked when it is used."""
-        if arm is None and metric is None:
+        if arm is None and metric is None and item is None:
             return number
         here = self._test(self._issued(number))
-        return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric)
+        return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric, item=item)
 
     def ask_or_end(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
@@ -209,10 +212,19 @@ class SharedStudy(Study):
             "version": str(version),
             **data,
             "plan": plan.to_data(),
+            "seed": self._record.seed,
             "question": question(plan),
-            "results": {
-                part.metric: {"hint": part.noise.value_hint(), "sentence": part.noise.sentence()} for part in plan.parts
-            },
+            "about_tests": about_tests(plan),
+            "measured": [
+                {
+                    "name": plan.test_names[bundle[0]],
+                    "metrics": list(plan.yields[bundle[0]]),
+                    "places": list(bundle),
+                    "cost": plan.costs[bundle[0]],
+                }
+                for bundle in plan.bundles
+            ],
+            "results": _result_words(plan),
             "about_intervals": about_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,
@@ -255,6 +267,18 @@ class SharedStudy(Study):
             made_now = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
             self._outlook = now, time.monotonic() - now, made_now
             return made_now
+
+
+def _result_words(plan: Plan) -> dict[str, dict[str, str]]:
+    """What to type for each metric, and what is assumed of it by everything that the plan says of it."""
+    words: dict[str, dict[str, str]] = {}
+    for part in plan.parts:
+        sentence, known = part.noise.sentence(), words.get(part.metric)
+        if known is None:
+            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence}
+        elif sentence not in known["sentence"]:
+            known["sentence"] += f"; {sentence}"
+    return words
 
 
 def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -> dict[str, Any]:

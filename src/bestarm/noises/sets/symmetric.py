@@ -17,14 +17,16 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
+from bestarm.noises.base import ABOVE, BELOW, ENDLESS, NoiseKernels, NoiseModel, Stream, stream_of
 from bestarm.noises.exact import CERTAIN
+from bestarm.noises.gaussian import gaussian_evidence
 from bestarm.noises.self_normalized import (
     ALL_FREEDOM,
     ALL_SQUARES,
     FIRST,
     KEPT,
     LEAST,
+    LOG_FLAT,
     MOST,
     SKIPPED,
     SQUARES,
@@ -34,9 +36,12 @@ from bestarm.noises.self_normalized import (
     WWX,
     WWXX,
     WX,
+    add_flat,
+    beyond,
+    deviations_from,
+    squares_around,
 )
 from bestarm.noises.self_normalized import end as symmetric_end
-from bestarm.noises.self_normalized import evidence as symmetric_evidence
 from bestarm.noises.sets.settled import (
     ITEMS,
     SetNoise,
@@ -50,6 +55,10 @@ from bestarm.noises.sets.settled import (
 )
 from bestarm.noises.symmetric import scatter
 from bestarm.validation import value
+
+_LOG_ODDS = math.log(10.0 / 9.0)
+"""What a bet on a sign gains. For what is symmetric it could be log 2. But differences between two arms on an item are
+often exactly 0, and where a few are not, and all on one side, such bets would be lost too seldom."""
 
 _ROUNDED = KEPT
 """Where a stream keeps what its sum has rounded."""
@@ -96,7 +105,12 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
 def evidence(s: Stream, side: int, c: float) -> float:
     if is_settled(s):
         return CERTAIN if is_certain(s, side, c, s.total, s.kept[s.arm, s.metric, _ROUNDED]) else -CERTAIN
-    return symmetric_evidence(s, side, c)
+    x = c - s.kept[s.arm, s.metric, FIRST]
+    log_sn = gaussian_evidence(squares_around(s, x), deviations_from(s, side, x))
+    log_rest = LOG_FLAT
+    if side * (beyond(s, side) - x) > 0.0:
+        log_rest += s.n * _LOG_ODDS + math.log1p(math.exp(-s.n * _LOG_ODDS))
+    return add_flat(log_sn, log_rest)
 
 
 @kernel
@@ -142,5 +156,10 @@ class SymmetricSet(SetNoise):
     def range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
 
+    def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
+        return SymmetricSet(items, ties)
+
     def sentence(self) -> str:
+        if self.items == ENDLESS:
+            return "scatters as far up as down around its mean on the items, by an amount that nobody has to know"
         return f"the values of the {self.items:,} items scatter like normal ones, by an amount that nobody has to know"

@@ -11,7 +11,7 @@ from bestarm.validation import InvalidInput
 
 def check_many_threads_at_once(make_storage: MakeStorage) -> None:
     """Half share one storage, half open their own: nothing is lost, told twice, or held by two."""
-    threads, goal = 8, 400
+    threads, goal = 8, 200
     handed: list[list[int]] = [[] for _ in range(threads)]
     accepted: list[list[int]] = [[] for _ in range(threads)]
     errors: list[BaseException] = []

@@ -2,6 +2,9 @@
 
 import { h, newId, replace } from "./dom.js";
 
+/** What is wrong has been said elsewhere in the dialog. */
+const STAY = Symbol("stay");
+
 function open(title, children, confirm, read) {
   const heading = h("h2", { id: newId("dialog") }, title);
   const error = h("p", { class: "error", role: "alert" });
@@ -17,7 +20,9 @@ function open(title, children, confirm, read) {
       event.preventDefault();
       replace(error);
       try {
-        result = await read();
+        const found = await read();
+        if (found === STAY) return;
+        result = found;
         dialog.close();
       } catch (problem) {
         replace(error, problem.message);
@@ -39,13 +44,29 @@ export function askReason(title, explanation) {
     "Confirm", async () => input.value.trim());
 }
 
-/** Ask for a corrected value; `save(value, reason)` may complain. */
-export function askCorrection(what, save) {
-  const value = h("input", { id: newId("value"), inputmode: "decimal", autocomplete: "off", required: true });
+/** Ask for corrected values, in the boxes for them; `save(value, reason)` may complain. */
+export function askCorrection(what, values, save) {
   const reason = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open("Correct a result",
     [h("p", {}, what, " The old result stays in the log."),
-      h("div", { class: "field" }, h("label", { for: value.id }, "Right value"), value),
+      values.element,
       h("div", { class: "field" }, h("label", { for: reason.id }, "Reason (optional)"), reason)],
-    "Correct", async () => { await save(value.value, reason.value.trim()); return true; });
+    "Correct", async () => {
+      values.unmark();
+      if (!values.check()) return STAY;
+      if (values.isEmpty()) {
+        values.first.focus();
+        throw new Error("Type at least one value.");
+      }
+      try {
+        await save(values.read(), reason.value.trim());
+      } catch (problem) {
+        const box = (problem.complaints ?? []).map((one) => values.about(one)).find(Boolean);
+        if (!box) throw problem;
+        box.mark(problem.complaints[0].reason);
+        box.input.focus();
+        return STAY;
+      }
+      return true;
+    });
 }

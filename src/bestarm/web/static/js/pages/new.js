@@ -3,9 +3,14 @@
 import { get, post } from "../library/api.js";
 import { h, replace } from "../library/dom.js";
 import { decimal, explainedChoice, Fields, optional, text, typed } from "../library/fields.js";
+import { aboutMeasurements } from "../library/measuring.js";
 import { promised, question } from "../library/words.js";
+import { itemFields, linesOf, measurementFields } from "./grouping.js";
 
 const capital = (label) => label.charAt(0).toUpperCase() + label.slice(1);
+
+/** The cost of a test; that of a metric which is measured with others is stated there. */
+const stated = (cost) => (cost.disabled ? undefined : optional(cost));
 
 /** How results scatter: one of the noises that the service knows, and the numbers it needs. */
 function noiseFields(fields, path, noises, onChange = () => {}) {
@@ -48,7 +53,9 @@ function objectiveFields(fields, noises) {
       h("div", { class: "grid-2" },
         fields.add("objective.cost", "Cost of one test (optional)", cost),
         fields.add("objective.tolerance", "Tolerance (optional)", tolerance, "an arm this close to the best is good enough"))),
-    read: () => ({ metric: metric.value, goal: goal.value, noise: noise.read(), cost: optional(cost), tolerance: optional(tolerance) }),
+    metric,
+    cost,
+    read: () => ({ metric: metric.value, goal: goal.value, noise: noise.read(), cost: stated(cost), tolerance: optional(tolerance) }),
   };
 }
 
@@ -84,13 +91,9 @@ function constraintFields(fields, noises, index, remove) {
   return {
     element,
     metric,
-    read: () => ({ metric: metric.value, [side.value]: typed(threshold.value), noise: noise.read(), cost: optional(cost), slack: optional(slack) }),
+    cost,
+    read: () => ({ metric: metric.value, [side.value]: typed(threshold.value), noise: noise.read(), cost: stated(cost), slack: optional(slack) }),
   };
-}
-
-/** The place in the text of each arm that is not an empty line. */
-function armLines(area) {
-  return area.value.split("\n").map((line, k) => ({ name: line.trim(), line: k + 1 })).filter((arm) => arm.name !== "");
 }
 
 export async function show(main) {
@@ -100,7 +103,7 @@ export async function show(main) {
   const name = text({ required: true, placeholder: "dose" });
   const arms = h("textarea", { rows: 6, spellcheck: "false", required: true, placeholder: "25 mg\n75 mg\n150 mg" });
   const armCount = h("p", { class: "hint" });
-  arms.addEventListener("input", () => { const n = armLines(arms).length; armCount.textContent = n ? `${n} ${n === 1 ? "arm" : "arms"}` : ""; });
+  arms.addEventListener("input", () => { const n = linesOf(arms).length; armCount.textContent = n ? `${n} ${n === 1 ? "arm" : "arms"}` : ""; });
   const delta = decimal({ value: String(choices.defaults.delta) });
   const sure = h("span", {});
   const showSure = () => {
@@ -119,6 +122,8 @@ export async function show(main) {
   const list = h("div", { class: "new" });
   let constraints = [];
   let serial = 0;
+  const measurements = measurementFields(fields, () => [objective, ...constraints]);
+  const items = itemFields(fields);
 
   function addConstraint(focus) {
     const index = serial++;
@@ -142,7 +147,7 @@ export async function show(main) {
     h("div", { class: "card" },
       fields.add("name", "Name of the study", name),
       h("div", {}, fields.add("arms", "Arms, one on a line", arms, "the options to choose from"), armCount)),
-    objective.element, list, h("div", {}, more),
+    objective.element, list, h("div", {}, more), measurements.element, items.element,
     h("fieldset", { class: "card" }, h("legend", {}, "How to decide"),
       h("div", { class: "grid-2" },
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
@@ -158,15 +163,24 @@ export async function show(main) {
     let found = path.replace(/^plan\.?/, "").replace(/^body\.?/, "");
     const constraint = /^constraints\[(\d+)\]/.exec(found);
     if (constraint) found = found.replace(constraint[0], `constraints[${constraints[Number(constraint[1])]?.index}]`);
+    const measurement = /^measurements\[(\d+)\]/.exec(found);
+    if (measurement) found = found.replace(measurement[0], `measurements[${measurements.index(Number(measurement[1]))}]`);
     return found;
+  }
+
+  /** Of something that stands in a line of its own: in which. */
+  function lineOf(field) {
+    const found = /\b(arms|items)\[(\d+)\]/.exec(field || "");
+    if (!found) return "";
+    const line = found[1] === "arms" ? linesOf(arms)[Number(found[2])]?.line : items.line(Number(found[2]));
+    return line === undefined ? "" : `Line ${line}: `;
   }
 
   function complain(error) {
     const complaints = error.complaints.length ? error.complaints : [{ field: null, sentence: error.message }];
     const items = complaints.map(({ field, reason, sentence }) => {
       const entry = field ? fields.find(local(field)) : null;
-      const line = /arms\[(\d+)\]/.exec(field || "");
-      const words = (line ? `Line ${armLines(arms)[Number(line[1])]?.line}: ` : "") + reason;
+      const words = lineOf(field) + reason;
       if (!entry) return { item: h("li", {}, sentence), control: null };
       replace(entry.error, words);
       entry.control.setAttribute("aria-invalid", "true");
@@ -193,8 +207,10 @@ export async function show(main) {
     const plan = {
       name: name.value.trim(), delta: typed(delta.value), policy: policy.value, order: order.value,
       objective: objective.read(), constraints: constraints.map((one) => one.read()),
-      arms: armLines(arms).map((arm) => ({ name: arm.name })),
+      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(),
     };
+    const together = measurements.read();
+    if (together.length) plan.measurements = together;
     if (budget.tests !== undefined || budget.cost !== undefined) plan.budget = budget;
     try {
       const study = await post("/api/studies", { plan });
@@ -207,17 +223,21 @@ export async function show(main) {
 
   // What the form says so far, as the question it will ask.
   const preview = h("p", {});
+  const aboutTests = h("p", { class: "muted small" });
   function draft() {
     return {
       objective: { ...objective.read(), metric: objective.read().metric.trim() || "…" },
       constraints: constraints.map((one) => one.read()).filter((one) => one.metric.trim() !== ""),
-      arms: armLines(arms),
+      arms: linesOf(arms),
     };
   }
   function showDraft() {
     const plan = draft();
     const begun = plan.arms.length > 0 && plan.objective.metric !== "…";
+    measurements.draw();
+    items.draw();
     replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "What the form says so far stands here as a question."));
+    replace(aboutTests, begun ? [aboutMeasurements(measurements.measured()), items.words()] : null);
   }
   form.addEventListener("input", showDraft);
   form.addEventListener("click", showDraft);
@@ -227,5 +247,5 @@ export async function show(main) {
   replace(main, h("h1", {}, "New study"),
     h("p", { class: "question" }, "bestarm says which arm to test next on which metric, and stops as soon as the answer is certain enough."),
     h("div", { class: "new-page" }, form,
-      h("aside", { class: "card", "aria-label": "The question so far" }, h("h2", {}, "The question"), preview)));
+      h("aside", { class: "card", "aria-label": "The question so far" }, h("h2", {}, "The question"), preview, aboutTests)));
 }

@@ -7,12 +7,12 @@ import { count, interval, number, plural, requirement, shareWords } from "../lib
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
 
-const tests = (arm) => arm.metrics.reduce((sum, metric) => sum + metric.tests, 0);
-
 export function armsPanel(context) {
   const plan = context.status.plan;
   const parts = [plan.objective, ...(plan.constraints || [])];
   let status = context.status;
+  // A test that yields several metrics is one test.
+  const tests = (arm) => status.measured.reduce((sum, { places }) => sum + arm.metrics[places[0]].tests, 0);
   let sort = { key: "standing", down: false };
   let page = 0;
 

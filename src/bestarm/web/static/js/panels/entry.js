@@ -2,16 +2,53 @@
 
 import { post, postCsv } from "../library/api.js";
 import { announce, h, newId, replace } from "../library/dom.js";
-import { typed } from "../library/fields.js";
+import { itemCount, TOGETHER, valueBoxes } from "../library/measuring.js";
 import { visitorName } from "../library/visitor.js";
-import { plural } from "../library/words.js";
+import { count, plural } from "../library/words.js";
 
 const LARGEST_FILE = 16e6;
 const MOST_OPTIONS = 200;
+const MOST_SUGGESTED = 1000;
+
+/** Where the item is named that a result is of, if the study has any. */
+function itemBox(plan) {
+  const many = itemCount(plan);
+  if (many === null) return { element: null, control: null, read: () => ({}), clear() {}, mark() {} };
+  const isNumbered = typeof plan.items === "number";
+  const id = newId("item");
+  const control = h("input", { id, autocomplete: "off", placeholder: isNumbered ? `1 to ${count(many)}` : null,
+    inputmode: isNumbered ? "numeric" : null, list: isNumbered ? null : `${id}-list` });
+  const names = isNumbered ? null : h("datalist", { id: `${id}-list` }, plan.items.slice(0, MOST_SUGGESTED).map((name) => h("option", { value: name })));
+  const wrong = h("p", { class: "error", id: `${id}-wrong` });
+  control.setAttribute("aria-describedby", wrong.id);
+  return {
+    control,
+    element: h("div", { class: "field grow" }, h("label", { for: id }, "Item"), control, names, wrong),
+    read: () => (control.value.trim() ? { item: control.value.trim() } : {}),
+    clear() { control.value = ""; },
+    mark(reason) {
+      replace(wrong, reason || "");
+      if (reason) control.setAttribute("aria-invalid", "true");
+      else control.removeAttribute("aria-invalid");
+    },
+  };
+}
+
+/** The columns that a file can have, in the words of this study. */
+function columnWords(status) {
+  const several = status.measured.some(({ metrics }) => metrics.length > 1);
+  const item = itemCount(status.plan) === null ? "" : ",item";
+  const code = (text) => h("code", {}, text);
+  if (!several) {
+    return ["Columns ", code("test,value"), " for tests that were asked for, or ", code(`arm,metric,value${item}`), " for others."];
+  }
+  const wide = status.measured.find(({ metrics }) => metrics.length > 1).metrics.join(",");
+  return ["One line for each test, with a column for each metric: ", code(`test,${wide}`), " for tests that were asked for, or ",
+    code(`arm,${wide}${item}`), " for others. A metric that is measured alone can have lines ", code("test,value"), " or ", code(`arm,metric,value${item}`), "."];
+}
 
 export function entryPanel(context) {
   const plan = context.status.plan;
-  const parts = [plan.objective, ...(plan.constraints || [])];
   const names = plan.arms.map((arm) => (typeof arm === "string" ? arm : arm.name));
 
   // A list to choose from while it can be overlooked, else a box that suggests.
@@ -21,42 +58,61 @@ export function entryPanel(context) {
     : h("input", { id: armId, list: `${armId}-list`, autocomplete: "off" });
   const suggestions = names.length <= MOST_OPTIONS ? null
     : h("datalist", { id: `${armId}-list` }, names.map((name) => h("option", { value: name })));
-  const metric = h("select", { id: newId("metric") }, parts.map((part) => h("option", { value: part.metric }, part.metric)));
-  const value = h("input", { id: newId("value"), inputmode: "decimal", autocomplete: "off", class: "value" });
-  const hint = h("span", { class: "sr", id: `${value.id}-hint` });
-  const wrong = h("p", { class: "error", id: `${value.id}-wrong`, role: "alert" });
-  value.setAttribute("aria-describedby", `${hint.id} ${wrong.id}`);
-  const showHint = () => {
-    const words = context.status.results[parts[Math.max(0, metric.selectedIndex)].metric];
-    replace(hint, words.sentence);
-    value.placeholder = words.hint;
+  const measured = context.status.measured;
+  const metric = h("select", { id: newId("metric") }, measured.map(({ name }) => h("option", { value: name }, name)));
+  const place = h("div", { class: "entry-values" });
+  const item = itemBox(plan);
+  const wrong = h("p", { class: "error", role: "alert" });
+  let values = null;
+  const showBoxes = () => {
+    const { metrics } = measured[Math.max(0, metric.selectedIndex)];
+    values = valueBoxes(metrics, { words: (one) => context.status.results[one] });
+    replace(place, values.element);
   };
-  metric.addEventListener("change", showHint);
-  showHint();
+  metric.addEventListener("change", showBoxes);
+  showBoxes();
   const add = h("button", { class: "primary" }, "Add result");
   const byHand = h("form", { class: "inline", novalidate: true },
     h("div", { class: "field grow" }, h("label", { for: armId }, "Arm"), arm, suggestions),
     h("div", { class: "field grow" }, h("label", { for: metric.id }, "Metric"), metric),
-    h("div", { class: "field" }, h("label", { for: value.id }, "Result"), value, hint),
-    add);
+    item.element, place, add);
+
+  function complain(error) {
+    const box = error.complaints?.map((one) => values.about(one)).find(Boolean);
+    const isItem = error.complaints?.some(({ field }) => /(^|\.)item$/.test(field || ""));
+    if (box) box.mark(error.complaints[0].reason);
+    else if (isItem && item.control) item.mark(error.complaints[0].reason);
+    else {
+      replace(wrong, error.message);
+      if (values.boxes.length === 1) values.first.setAttribute("aria-invalid", "true");
+    }
+    return box?.input || (isItem && item.control) || values.first;
+  }
 
   byHand.addEventListener("submit", async (event) => {
     event.preventDefault();
     replace(wrong);
-    value.removeAttribute("aria-invalid");
+    values.unmark();
+    item.mark(null);
+    if (!values.check()) {
+      if (values.boxes.length > 1) replace(wrong, TOGETHER);
+      return;
+    }
+    let next = values.first;
     add.disabled = true;
     try {
-      const result = { arm: arm.value, metric: metric.value, value: typed(value.value) };
+      const result = { arm: arm.value, ...(values.boxes.length > 1 ? { values: values.read() } : { metric: metric.value, value: values.read() }), ...item.read() };
       const { ids } = await post(`${context.base}/add`, { results: [result], holder: visitorName() });
       announce(`Result saved as test ${ids[0]}`);
-      value.value = "";
+      values.clear();
+      item.clear();
+      if (item.control) next = item.control;
       await context.refresh();
     } catch (error) {
-      replace(wrong, error.message);
-      value.setAttribute("aria-invalid", "true");
+      next = complain(error);
     }
     add.disabled = Boolean(context.status.archived);
-    value.focus();
+    next.focus();
   });
 
   const file = h("input", { id: newId("file"), type: "file", accept: ".csv,text/csv" });
@@ -95,8 +151,7 @@ export function entryPanel(context) {
     h("p", { class: "muted" }, "Enter every result there is, in the order measured: to pick among them would bias the answer."),
     byHand, wrong,
     h("h3", {}, "From a file"),
-    h("p", { class: "muted" }, "Columns ", h("code", {}, "test,value"), " for tests that were asked for, or ",
-      h("code", {}, "arm,metric,value"), " for others. All lines are read, or none."),
+    h("p", { class: "muted columns-words" }, columnWords(context.status), " All lines are read, or none."),
     byFile, lines);
 
   return {

@@ -3,7 +3,7 @@
 import { post } from "../library/api.js";
 import { announce, h, keepingFocus, named, replace } from "../library/dom.js";
 import { askCorrection } from "../library/dialogs.js";
-import { typed } from "../library/fields.js";
+import { metricsOf, testWords, valueBoxes, valueWords } from "../library/measuring.js";
 import { visitorName } from "../library/visitor.js";
 import { exact, time } from "../library/words.js";
 
@@ -31,9 +31,16 @@ export function logPanel(context) {
   let last = "";
 
   async function correct(event) {
-    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value: typed(value), reason, holder: visitorName() });
-    const what = [`Test ${event.test}, `, named(event.metric || "metric"), " of ", named(event.arm || "arm"), `: recorded as ${exact(event.value)}.`];
-    const corrected = await askCorrection(what, save);
+    const metrics = metricsOf(event);
+    const several = metrics.length > 1;
+    const told = several ? metrics.map((metric) => exact(event.values[metric])) : [exact(event.value)];
+    const values = valueBoxes(metrics, {
+      words: (metric) => context.status.results[metric], single: "Right value", partly: several, placeholders: several ? told : [""],
+    });
+    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value, reason, holder: visitorName() });
+    const recorded = several ? [": recorded as ", metrics.map((metric, k) => [k ? ", " : "", named(metric), ` ${told[k]}`]), ". What you leave empty stays as it is."]
+      : `: recorded as ${told[0]}.`;
+    const corrected = await askCorrection([`Test ${event.test}, `, testWords(event), recorded], values, save);
     // The log may have been drawn anew behind the dialog, and the button that had the focus with it.
     if (document.activeElement === document.body) {
       body.querySelector(`[data-key="${CSS.escape(keyOf(event))}"]`)?.focus({ preventScroll: true });
@@ -50,8 +57,8 @@ export function logPanel(context) {
       h("td", { class: "nowrap" }, time(event.time)),
       h("td", {}, KINDS[event.kind] || event.kind),
       h("td", { class: "num" }, event.test ?? ""),
-      h("td", {}, event.arm ? [named(event.metric), " of ", named(event.arm)] : ""),
-      h("td", { class: "num" }, event.value === null || event.value === undefined ? "" : exact(event.value)),
+      h("td", {}, event.arm ? testWords(event) : ""),
+      h("td", { class: "num" }, valueWords(event)),
       h("td", {}, event.holder ? named(event.holder) : ""),
       h("td", { class: "reason" }, h("bdi", {}, event.detail || "")),
       h("td", {}, can ? h("button", { class: "small", "data-key": keyOf(event), onclick: () => correct(event) },

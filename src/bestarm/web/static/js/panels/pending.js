@@ -4,6 +4,7 @@ import { post } from "../library/api.js";
 import { announce, h, named, newId, replace, setText } from "../library/dom.js";
 import { askReason } from "../library/dialogs.js";
 import { typed } from "../library/fields.js";
+import { metricsOf, testWords, TOGETHER, valueBoxes } from "../library/measuring.js";
 import { rememberVisitor, visitorName } from "../library/visitor.js";
 import { count, duration, ENDED, plural } from "../library/words.js";
 
@@ -49,7 +50,7 @@ export function pendingPanel(context) {
       else if (answer.done) announce("The study is done: no more tests are needed");
       else announce("Nothing to test now: wait for results that are out");
       await context.refresh();
-      if (answer.tests.length) rows.get(answer.tests[0].id)?.input.focus();
+      if (answer.tests.length) rows.get(answer.tests[0].id)?.values.first.focus();
     } catch (error) {
       complain(error);
     }
@@ -59,36 +60,57 @@ export function pendingPanel(context) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     complain(null);
-    const given = [...rows.values()].filter((row) => row.input.value.trim() !== "");
+    const given = [...rows.values()].filter((row) => !row.values.isEmpty());
     for (const row of rows.values()) row.mark(null);
+    for (const row of given) {
+      if (!row.values.check()) {
+        row.say(TOGETHER);
+        return;
+      }
+    }
     if (!given.length) {
       problem.textContent = "Type at least one result.";
       return;
     }
     tell.disabled = true;
     try {
-      const results = given.map((row) => ({ test: row.id, value: typed(row.input.value) }));
+      const results = given.map((row) => ({ test: row.id, value: row.values.read() }));
       await post(`${context.base}/tell`, { results, holder: visitorName() });
-      for (const row of given) row.input.value = "";
+      for (const row of given) row.values.clear();
       announce(`${plural(results.length, "result")} saved`);
       await context.refresh();
       const next = [...rows.values()][0];
-      if (next) next.input.focus();
+      if (next) next.values.first.focus();
       else ask.focus();
     } catch (error) {
       const place = /results\[(\d+)\]/.exec(error.field || "");
       const about = error.complaints.find((one) => one.field === "test");
+      const named = place ? [given[Number(place[1])]] : given;
+      const box = error.complaints.flatMap((one) => named.map((row) => row?.values.about(one))).find(Boolean);
       const wrong = (place && given[Number(place[1])]) || rows.get(about?.value) ||
         (given.length === 1 ? given[0] : null);
-      if (wrong) wrong.mark(error.message);
+      if (box) {
+        box.mark(error.complaints[0].reason);
+        box.input.focus();
+      } else if (wrong) wrong.mark(error.message);
       else complain(error);
     }
     tell.disabled = false;
   });
 
   function makeRow(test) {
-    const input = h("input", { id: `result-${test.id}`, inputmode: "decimal", autocomplete: "off", class: "value", "aria-describedby": `result-${test.id}-more` });
-    const wrong = h("p", { class: "error", id: `result-${test.id}-wrong` });
+    const metrics = metricsOf(test);
+    const several = metrics.length > 1;
+    const values = valueBoxes(metrics, {
+      id: `result-${test.id}`, single: null, described: `result-${test.id}-more`, words: (metric) => context.status.results[metric],
+    });
+    const wrong = h("p", { class: "error", id: `result-${test.id}-about` });
+    const title = [h("span", { class: "sr" }, `Result of test ${test.id}: `), testWords(test, (name) => h("strong", {}, named(name)))];
+    const titleId = `result-${test.id}-title`;
+    if (several) {
+      values.element.removeAttribute("aria-label");
+      values.element.setAttribute("aria-labelledby", titleId);
+    }
     const held = h("span", { class: "muted small", id: `result-${test.id}-more` });
     const end = async (kind, title, explanation, said) => {
       const reason = await askReason(title, explanation);
@@ -105,33 +127,29 @@ export function pendingPanel(context) {
     const row = {
       id: test.id,
       test,
-      input,
+      values,
       held,
-      element: h("li", {},
+      element: h("li", { class: several ? "several" : null },
         h("div", { class: "what" },
-          h("label", { for: input.id }, h("span", { class: "sr" }, `Result of test ${test.id}: `),
-            h("strong", {}, named(test.metric)), " of ", h("strong", {}, named(test.arm))),
+          several ? h("span", { id: titleId }, title) : h("label", { for: values.first.id }, title),
           held),
-        input,
+        several ? values.element : [values.first, values.boxes[0].hint],
         h("div", { class: "buttons" },
           h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise type what a failure counts as its result.", `Test ${test.id} will be handed out again`) },
             "Make again", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
             "Give up", h("span", { class: "sr" }, what))),
-        wrong),
+        several ? wrong : values.boxes[0].wrong),
+      say: (words) => setText(wrong, words),
+      /** Say what is wrong with the test, at its box if there is one. */
       mark(reason) {
-        setText(wrong, reason || "");
-        if (reason) {
-          input.setAttribute("aria-invalid", "true");
-          input.setAttribute("aria-describedby", `${wrong.id} ${held.id}`);
-          input.focus();
-        } else {
-          input.removeAttribute("aria-invalid");
-          input.setAttribute("aria-describedby", held.id);
-        }
+        values.unmark();
+        row.say(several ? reason || "" : "");
+        if (!reason) return;
+        if (!several) values.boxes[0].mark(reason);
+        values.first.focus();
       },
     };
-    input.placeholder = context.status.results[test.metric].hint;
     return row;
   }
 

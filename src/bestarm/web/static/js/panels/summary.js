@@ -4,6 +4,7 @@ import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
 import { visitorName } from "../library/visitor.js";
 import { confidenceBar } from "../library/confidence.js";
+import { aboutItems, aboutMeasurements, itemCount, testWords } from "../library/measuring.js";
 import { healthPanel } from "./health.js";
 import { about, count, date, duration, ENDED, headline, number, plural, promised, question, STATES } from "../library/words.js";
 
@@ -23,6 +24,7 @@ export function summaryPanel(context) {
   const facts = h("dl", { class: "facts big" });
   const notes = h("div", { class: "notes" });
   const asked = h("p", { class: "question" });
+  const measured = h("p", { class: "muted about-tests" });
   const archive = h("button", { onclick: putAway });
   const health = healthPanel();
   let forecast = null;
@@ -57,7 +59,7 @@ export function summaryPanel(context) {
       h("div", { class: "actions", role: "group", "aria-label": "Download and archive" },
         save("report", "html", "Report"), save("export?format=csv", "csv", "CSV"),
         save("export?format=json", "json", "JSON"), archive)),
-    asked,
+    asked, measured,
     h("div", { class: "card hero" },
       h("div", { class: "hero-text" }, first, second, bar),
       facts),
@@ -80,6 +82,9 @@ export function summaryPanel(context) {
     replace(state, status.archived ? "archived" : STATES[status.state] || "…");
     element.querySelector(".hero").className = `card hero ${status.state}`;
     replace(asked, question(plan));
+    const items = itemCount(plan);
+    replace(measured, aboutMeasurements(status.measured.map(({ metrics }) => metrics)), items === null ? "" : aboutItems(items, plan.repeats));
+    measured.hidden = !measured.textContent;
     replace(facts,
       fact("Tests", count(status.tests), plan.budget?.tests ? `of ${count(plan.budget.tests)}` : null),
       fact("Cost", number(status.cost), plan.budget?.cost ? `of ${number(plan.budget.cost)}` : null),
@@ -122,7 +127,7 @@ export function summaryPanel(context) {
       ENDED[test.state] ? [" Type below what that counts, or, if it has nothing to do with results, have the test made again: "]
         : [" If its result will not come: "],
       h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
-    return h("p", { class: "note" }, wait, named(test.metric), " of ", named(test.arm), "); ", held, ".", act);
+    return h("p", { class: "note" }, wait, testWords(test), "); ", held, ".", act);
   }
 
   async function free(test) {

@@ -1,0 +1,187 @@
+"""What the service takes, as the OpenAPI description states it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from bestarm.storage.base import Aside
+from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
+from bestarm.validation import LONGEST_NAME
+
+MOST_RESULTS = 10_000
+"""Results or tests in one request."""
+
+WHOLE = 2**53 - 1
+"""The largest whole number that every program reads from JSON as it is."""
+
+TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
+FORM = "\0"
+"""How the names of forms begin that a field may have. Pydantic says which it took where something is wrong with it."""
+
+
+def _form(name: str) -> Tag:
+    return Tag(FORM + name)
+
+
+def _forms(choose: Callable[[Any], str]) -> Discriminator:
+    return Discriminator(lambda data: FORM + choose(data))
+
+
+Value = Annotated[
+    Annotated[float, Field(strict=True, allow_inf_nan=False), _form("number")]
+    | Annotated[bool, Field(strict=True), _form("yes or no")],
+    _forms(lambda data: "yes or no" if isinstance(data, bool) else "number"),
+]
+"""True and False are natural results of a yes-or-no test."""
+Values = dict[str, Value]
+"""Numbers by metric, of a test that yields several."""
+AnyValue = Annotated[
+    Annotated[Value, _form("one")] | Annotated[Values, _form("several")],
+    _forms(lambda data: "several" if isinstance(data, dict) else "one"),
+    Field(description="A number; of a test that yields several metrics, an object with a number for each."),
+]
+Holder = Annotated[
+    str | None,
+    Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
+]
+Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True)]
+Reason = Annotated[str, Field(max_length=2000)]
+Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
+Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+
+
+class _Input(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewStudy(_Input):
+    """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own."""
+
+    plan: dict[str, Any]
+    name: str | None = None
+    seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
+
+
+class Ask(_Input):
+    """A wish for tests to make. They are the holder's until they are told, failed or released.
+
+    With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
+    `renew` before so many seconds have passed, and loses them by silence.
+    """
+
+    n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
+    days: Days | None = None
+    lease: Lease | None = None
+    holder: Holder
+
+
+class _OfTest(_Input):
+    """Says something of a test. Its arm, metric and item need not be given; if they are, they must be right."""
+
+    test: TestId
+    arm: Name | None = None
+    metric: Name | None = None
+    item: Name | None = None
+
+
+class Result(_OfTest):
+    """The result of a test that was asked for: a number, or one for each of its metrics, all or none."""
+
+    value: AnyValue
+
+
+class Tell(_Input):
+    """Results of tests that were asked for; all are recorded, or none."""
+
+    results: Annotated[list[Result], Field(max_length=MOST_RESULTS)]
+    holder: Holder
+
+
+Item = Annotated[
+    Annotated[Name, _form("name")] | Annotated[int, Field(ge=1, le=WHOLE, strict=True), _form("number")],
+    _forms(lambda data: "number" if isinstance(data, int) else "name"),
+    Field(description="What it was measured on, by name or number. In a study with items it must be said."),
+]
+
+
+class _NewTest(_Input):
+    arm: Name
+    item: Item | None = None
+
+
+class NewResult(_NewTest):
+    """A result of a metric that was measured without asking."""
+
+    metric: Name
+    value: AnyValue
+
+
+class NewResults(_NewTest):
+    """The results of a test of several metrics that was made without asking, all of them."""
+
+    values: Values
+
+
+AnyNewResult = Annotated[
+    Annotated[NewResult, _form("one")] | Annotated[NewResults, _form("several")],
+    _forms(lambda data: "several" if isinstance(data, dict) and "values" in data else "one"),
+]
+
+
+class Add(_Input):
+    """Results measured without asking, in order; all are recorded, or none. A `source` is accepted once.
+
+    Nothing is decided before the last of them, unless `ends` has the places, from 0, of results that end a round.
+    """
+
+    results: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)]
+    source: Annotated[str, Field(max_length=200)] = ""
+    ends: Annotated[list[Place], Field(max_length=MOST_RESULTS)] = []
+    holder: Holder
+
+
+class Correct(_OfTest):
+    """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
+
+    value: AnyValue
+    reason: Reason = ""
+    holder: Holder
+
+
+class OneTest(_OfTest):
+    """A test whose attempt failed, or that is given up, and why."""
+
+    reason: Reason = ""
+    holder: Holder
+
+
+class SetAside(OneTest):
+    """A test whose attempt ended so, when nobody has said yet what that counts."""
+
+    kind: Aside = "failed"
+
+
+class FreedTests(_Input):
+    """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
+
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
+    held_by: Annotated[str, Field(max_length=200)] | None = None
+    holder: Annotated[str, Field(max_length=200)]
+
+
+class HeldTests(_Input):
+    """Tests that `holder` holds for `lease` more seconds."""
+
+    tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
+    holder: Annotated[str, Field(max_length=200)]
+    lease: Lease | None = None
+
+
+class Archive(_Input):
+    """Put the study away, or bring it back."""
+
+    undo: Annotated[bool, Field(strict=True)] = False

@@ -1,0 +1,160 @@
+// The parts of the form for a new study that say what one test yields, and what it is made on.
+
+import { h, named, newId, replace } from "../library/dom.js";
+import { decimal, optional, typed } from "../library/fields.js";
+import { aboutItems } from "../library/measuring.js";
+
+/** A box to tick, with its label. */
+function tick(label, attributes = {}) {
+  const box = h("input", { type: "checkbox", id: newId("tick"), ...attributes });
+  return { box, element: h("label", { class: "check", for: box.id }, box, h("span", {}, label)) };
+}
+
+/** The lines that are not empty, each with its number. */
+export function linesOf(area) {
+  return area.value.split("\n").map((line, k) => ({ name: line.trim(), line: k + 1 })).filter((one) => one.name !== "");
+}
+
+/**
+ * Metrics that are measured together. `parts()` has the controls of all metrics that are named in the form, and of
+ * their costs: what is measured together has one cost, which is stated here.
+ */
+export function measurementFields(fields, parts) {
+  const list = h("div", { class: "new" });
+  const more = h("button", { type: "button", onclick: () => add() }, "Measure metrics together");
+  let groups = [];
+  let serial = 0;
+
+  /** The metrics named so far, each once, with the controls that name it. */
+  function metrics() {
+    const found = new Map();
+    for (const { metric } of parts()) {
+      const name = metric.value.trim();
+      if (name) found.set(name, [...(found.get(name) ?? []), metric]);
+    }
+    return found;
+  }
+
+  const chosen = (group, known = metrics()) => [...known].filter(([, controls]) => controls.some((one) => group.ticked.has(one))).map(([name]) => name);
+
+  function add() {
+    const index = serial++;
+    const path = `measurements[${index}]`;
+    const boxes = h("div", { class: "ticks", role: "group", tabindex: -1, id: newId("metrics"), "aria-label": "Metrics of this measurement" });
+    const error = h("p", { class: "error", id: `${boxes.id}-error` });
+    boxes.setAttribute("aria-describedby", error.id);
+    const cost = decimal({ placeholder: "1" });
+    const title = h("span", {});
+    const remove = h("span", { class: "sr" });
+    const group = { index, ticked: new Set(), boxes, cost, title, remove, drawn: null };
+    group.element = h("fieldset", { class: "card" }, h("legend", {}, h("span", { class: "legend-row" }, title,
+      h("button", { type: "button", class: "small", onclick: () => drop(group) }, "Remove", remove))),
+    h("div", { class: "grid-2" },
+      h("div", { class: "field" }, h("span", { class: "label" }, "One test yields"), boxes, error),
+      fields.add(`${path}.cost`, "Cost of one test (optional)", cost)));
+    fields.controls.set(`${path}.metrics`, { control: boxes, error, label: "One test yields" });
+    groups.push(group);
+    list.append(group.element);
+    draw();
+    (boxes.querySelector("input") ?? cost).focus();
+  }
+
+  function drop(group) {
+    groups = groups.filter((other) => other !== group);
+    group.element.remove();
+    fields.forget(`measurements[${group.index}]`);
+    draw();
+    more.focus();
+  }
+
+  function drawBoxes(group, known) {
+    const now = JSON.stringify([...known.keys()]);
+    if (group.drawn === now) return;
+    group.drawn = now;
+    replace(group.boxes, known.size ? [...known].map(([name, controls]) => {
+      const { box, element } = tick(named(name), { checked: controls.some((one) => group.ticked.has(one)) });
+      box.addEventListener("change", () => { for (const one of controls) group.ticked[box.checked ? "add" : "delete"](one); });
+      return element;
+    }) : h("span", { class: "muted" }, "Name the metrics above first."));
+  }
+
+  /** As the form now is: which metrics there are, and whose cost is stated here. */
+  function draw() {
+    const known = metrics();
+    groups.forEach((group, k) => {
+      replace(group.title, `Measurement ${k + 1}`);
+      replace(group.remove, ` measurement ${k + 1}`);
+      drawBoxes(group, known);
+    });
+    more.hidden = known.size < 2 && !groups.length;
+    const together = new Set(groups.flatMap((group) => chosen(group, known)));
+    for (const { metric, cost } of parts()) {
+      cost.disabled = together.has(metric.value.trim());
+      cost.placeholder = cost.disabled ? "see the measurement" : "1";
+    }
+  }
+
+  return {
+    element: h("div", { class: "new" }, list, h("div", {}, more)),
+    draw,
+    /** The place in the form of what the service calls measurement `k`. */
+    index: (k) => groups[k]?.index,
+    read: () => groups.map((group) => ({ metrics: chosen(group), cost: optional(group.cost) })),
+    /** What each test yields, as far as the form says. */
+    measured() {
+      const known = metrics();
+      const together = groups.map((group) => chosen(group, known)).filter((names) => names.length);
+      const grouped = new Set(together.flat());
+      return [...together, ...[...known.keys()].filter((name) => !grouped.has(name)).map((name) => [name])];
+    },
+  };
+}
+
+/** What arms are measured on: nothing in particular, or items that are the same for all. */
+export function itemFields(fields) {
+  const kind = h("select", {}, [["none", "Nothing in particular"], ["number", "Items, numbered"], ["names", "Items, by name"]].map(([value, title]) => h("option", { value }, title)));
+  const number = decimal({ inputmode: "numeric", placeholder: "500" });
+  const names = h("textarea", { rows: 5, spellcheck: "false", placeholder: "question 1\nquestion 2" });
+  const again = tick("An item can be measured again, and gives a fresh value");
+  const meaning = h("p", { class: "meaning", role: "status" });
+  const choice = fields.add("items.kind", "Each measurement is made on", kind, "questions, inputs or patients, the same for every arm");
+  const fieldOfNumber = fields.add("items.number", "How many items", number);
+  const fieldOfNames = fields.add("items.names", "Items, one on a line", names);
+  const repeatsError = h("p", { class: "error", id: `${again.box.id}-error` });
+  again.box.setAttribute("aria-describedby", repeatsError.id);
+  fields.controls.set("repeats", { control: again.box, error: repeatsError, label: "Repeats" });
+  const repeats = h("div", { class: "field" }, again.element, repeatsError);
+
+  function count() {
+    if (kind.value === "names") return linesOf(names).length;
+    const value = typed(number.value);
+    return Number.isInteger(value) && value > 0 ? value : 0;
+  }
+
+  function draw() {
+    const has = kind.value !== "none";
+    fieldOfNumber.hidden = kind.value !== "number";
+    fieldOfNames.hidden = kind.value !== "names";
+    repeats.hidden = !has;
+    const n = has ? count() : 0;
+    const words = n ? aboutItems(n, again.box.checked) : has ? "" : "Every measurement is fresh; the question is about the mean of all that could be made.";
+    if (meaning.textContent !== words) replace(meaning, words);
+    // A complaint about items belongs to the control that states them.
+    fields.controls.set("items", has ? fields.controls.get(kind.value === "number" ? "items.number" : "items.names") : fields.controls.get("items.kind"));
+  }
+  draw();
+
+  return {
+    element: h("fieldset", { class: "card" }, h("legend", {}, "What arms are measured on"),
+      h("div", { class: "grid-2" }, choice, fieldOfNumber), fieldOfNames, repeats, meaning),
+    draw,
+    /** In which line an item of the service's list stands; nothing if items are not listed. */
+    line: (k) => (kind.value === "names" ? linesOf(names)[k]?.line : undefined),
+    words: () => (kind.value !== "none" && count() ? aboutItems(count(), again.box.checked) : ""),
+    read() {
+      if (kind.value === "none") return {};
+      const items = kind.value === "number" ? typed(number.value) : linesOf(names).map((one) => one.name);
+      return { items, ...(again.box.checked ? { repeats: true } : {}) };
+    },
+  };
+}

@@ -1,0 +1,50 @@
+"""`make test` starts no server and no browser: tests that do so have the mark of the part that they need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests import parts
+
+from bestarm.testing.postgres import PostgresServer
+
+ROOT = Path(__file__).parents[2]
+
+
+def marked(request: pytest.FixtureRequest) -> set[str]:
+    return {part for marker in request.node.iter_markers(parts.PARTS) for part in marker.args}
+
+
+def test_a_server_is_not_for_tests_without_its_mark() -> None:
+    with pytest.raises(pytest.fail.Exception, match=r'needs pytest\.mark\.parts\("postgresql"\)'):
+        PostgresServer.url(object())  # type: ignore[arg-type]
+    with pytest.raises(pytest.fail.Exception, match=r'needs pytest\.mark\.parts\("chromium"\)'):
+        parts.claim("chromium")
+
+
+def test_a_database_has_the_mark_of_its_server(database_url: str, request: pytest.FixtureRequest) -> None:
+    assert marked(request) == ({"postgresql"} if "://" in database_url else set())
+
+
+def test_users_of_a_fixture_have_its_mark() -> None:
+    given: list[Any] = []
+    parts.mark(SimpleNamespace(fixturenames=["browser", "visit"], add_marker=given.append))  # type: ignore[arg-type]
+    assert [(marker.name, marker.args) for marker in given] == [("parts", ("chromium",))]
+
+
+@pytest.mark.parametrize("required", ["", "ray,abacus"])
+def test_what_is_missing_is_skipped_unless_it_is_required(required: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESTARM_REQUIRE", required)
+    outcome = pytest.fail.Exception if required else pytest.skip.Exception
+    with pytest.raises(outcome, match="not installed"):
+        parts.missing("abacus", "an abacus")
+
+
+def test_the_last_check_runs_what_the_tests_leave_out() -> None:
+    assert '"not torture and not parts"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    check = ROOT / ".ci" / "run"
+    if check.exists():
+        assert '"parts or torture"' in check.read_text(encoding="utf-8")

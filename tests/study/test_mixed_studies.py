@@ -1,0 +1,159 @@
+"""Whole studies of every mixture: bundles, items, orders, noises, policies, and workers who fail or give up.
+
+Whatever happened, the record alone decides: a study opened anew, one that was exported and imported, and one whose
+results are taken in at once by the same source, agree with the one that lived through it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import random
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, note
+from hypothesis import strategies as st
+from tests.lengths import examples
+
+import bestarm as ba
+from bestarm.items import count_of
+from bestarm.study.exchange import import_results, write_csv
+
+NOISES: dict[str, ba.Noise] = {
+    "gaussian": ba.Gaussian(2.0),
+    "symmetric": ba.Symmetric(),
+    "bounded": ba.Bounded(0.0, 10.0),
+    "bernoulli": ba.Bernoulli(),
+    "exact": ba.Exact(),
+}
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> ba.Plan:
+    """Two or three arms, up to three constraints, some metrics measured together or limited twice, perhaps on items."""
+    kinds = draw(st.lists(st.sampled_from([*NOISES]), min_size=1, max_size=3))
+    objective = ba.maximize("metric 0", noise=NOISES[kinds[0]], tolerance=draw(st.sampled_from([0.0, 0.2])))
+    constraints = [
+        ba.at_most(f"metric {k}", 0.6 if kind == "bernoulli" else 6.0, noise=NOISES[kind])
+        for k, kind in enumerate(kinds[1:], start=1)
+    ]
+    if kinds[0] in ("gaussian", "symmetric", "bounded") and draw(st.booleans()):
+        # The objective has a limit, too: of its mean, or of a quantile.
+        noise = draw(st.sampled_from([NOISES[kinds[0]], ba.Quantile(0.8)]))
+        constraints.append(ba.at_most("metric 0", 9.5, noise=noise))
+    metrics = list(dict.fromkeys(["metric 0", *(constraint.metric for constraint in constraints)]))
+    together = draw(st.lists(st.sampled_from(metrics), unique=True, max_size=3))
+    items = draw(st.sampled_from([None, None, 7, ["first", "second", "third", "fourth"]]))
+    return ba.Plan(
+        arms=[f"arm {k}" for k in range(draw(st.integers(2, 3)))],
+        objective=objective,
+        constraints=constraints,
+        measurements=[ba.measurement(*together, cost=1.5)] if len(together) > 1 else [],
+        items=items,
+        repeats=items is not None and draw(st.booleans()),
+        policy="certify" if items is not None else draw(st.sampled_from(["certify", "feasible-lucb", "racing"])),
+        order=draw(st.sampled_from(["issue", "arrival"])),
+        delta=draw(st.sampled_from([0.05, 0.4])),
+        budget=ba.Budget(tests=draw(st.integers(10, 60))),
+    )
+
+
+def measured(plan: ba.Plan, test: ba.Test, luck: random.Random) -> float | Mapping[str, float]:
+    """What a test gives."""
+    arm = plan.arm_names.index(test.arm)
+    ease = random.Random(test.item).gauss(0.0, 1.0) if test.item else 0.0
+    values: dict[str, float] = {}
+    for metric in test.metrics:
+        noise = next(part.noise for part in plan.parts if part.metric == metric)
+        mean = 4.0 + arm + ease
+        if isinstance(noise, ba.Bernoulli):
+            values[metric] = float(luck.random() < 0.3 + 0.2 * arm)
+        elif isinstance(noise, ba.Exact):
+            values[metric] = 4.0 + arm
+        else:
+            values[metric] = min(max(mean + luck.gauss(0.0, 1.0), 0.0), 10.0)
+    return values if len(values) > 1 or luck.random() < 0.5 else values[test.metrics[0]]
+
+
+def live(study: ba.Study, luck: random.Random) -> None:
+    """Work on a study with bad luck until it is done, or nothing more can be done."""
+    held: list[ba.Test] = []
+    for _ in range(400):
+        if study.done:
+            return
+        if not held or luck.random() < 0.4:
+            held += study.ask(luck.randint(1, 4))
+        if not held:
+            return
+        test = held.pop(luck.randrange(len(held)))
+        chance = luck.random()
+        if chance < 0.05:
+            study.abandon(test, "power cut")
+        elif chance < 0.1:
+            study.fail(test, "cable")
+        elif chance < 0.15:
+            study.release(test)
+        else:
+            result = measured(study.plan, test, luck)
+            study.tell(test, result)
+            if chance > 0.97:
+                study.correct(test, measured(study.plan, test, luck), "typo")
+
+
+def seen(study: ba.Study) -> dict[str, Any]:
+    """What a study says of its results, apart from who holds what."""
+    status = study.status()
+    shown = dataclasses.asdict(status)
+    return {
+        "answer": None if study.answer is None else (study.answer.arm, study.answer.state, study.answer.tests),
+        **{
+            name: repr(shown[name]) for name in ("state", "leader", "confidence", "tests", "cost", "arms", "candidates")
+        },
+    }
+
+
+@examples(25, 400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(plan=plans(), seed=st.integers(0, 10**6))
+def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
+    note(plan.to_toml())
+    with tempfile.TemporaryDirectory() as folder:
+        database = str(Path(folder) / "studies.db")
+        study = ba.Study.create(plan, storage=database, seed=seed)
+        live(study, random.Random(seed))
+        assert study.done or study.pending() or plan.items is not None
+        lived = seen(study)
+        again = ba.Study.open(plan.name, storage=database)
+        assert seen(again) == lived
+        for (test, row), (other, other_row) in zip(study.pending(), again.pending(), strict=True):
+            assert (test, row) == (other, other_row)
+        # Tests that were given up are not in it; what waits for a result that is out is taken in by a copy at once.
+        if not study.pending() and study.answer is not None and study.answer.state != "budget_spent":
+            text = io.StringIO()
+            write_csv(study, text)
+            copy = ba.Study.create(dataclasses.replace(plan, name="copy"), storage=database, seed=seed)
+            import_results(copy, text.getvalue().encode(), "export.csv")
+            assert copy.answer is not None
+            assert (copy.answer.arm, copy.answer.state) == (study.answer.arm, study.answer.state)
+
+
+@examples(15, 200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(plan=plans(), seed=st.integers(0, 10**6))
+def test_items_are_met_in_one_order(plan: ba.Plan, seed: int) -> None:
+    """Each arm is measured on the first items of the order, each once; a test without a result gives its item back."""
+    if plan.items is None:
+        plan = dataclasses.replace(plan, items=9, policy="certify")
+    study = ba.Study.create(plan, storage=":memory:", seed=seed)
+    live(study, random.Random(seed))
+    places: dict[tuple[int, int], list[int]] = {}
+    for test in study.storage.history(study.record.key):
+        told = [outcome for outcome in test.outcomes if outcome.value is not None]
+        if told or not test.outcomes:
+            assert test.item is not None
+            places.setdefault((test.arm, test.metric), []).append(test.item)
+    assert plan.items is not None
+    for taken in places.values():
+        assert len(set(taken)) == len(taken)
+        assert plan.repeats or max(taken) < count_of(plan.items)
