@@ -81,6 +81,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     items.check_items_go_with_their_tests_to_the_next_holder,
     items.check_planned_items_are_there_after_reopening,
     items.check_results_on_items_are_given_once,
+    items.check_places_are_given_when_nobody_else_can_take_them,
     items.check_items_of_arrivals,
     threads.check_many_threads_at_once,
     threads.check_many_threads_create_one_study,

@@ -17,6 +17,7 @@ from bestarm.testing.storages.common import (
     one_round,
     study_by_arrival,
 )
+from bestarm.validation import InvalidInput
 
 
 def _items(storage: Storage, study: StudyRecord, *, after: int = 0) -> list[int | None]:
@@ -116,3 +117,33 @@ def check_items_of_arrivals(make_storage: MakeStorage) -> None:
         assert [(test.id, test.item) for test in storage.history(study.key)] == [(3, None), (1, 2), (4, 6), (2, 1)]
         first = next(iter(storage.arrivals(study.key, 0)))
         assert _items(storage, study, after=int(first.arrivals[1])) == [6, 1]
+
+
+def check_places_are_given_when_nobody_else_can_take_them(make_storage: MakeStorage) -> None:
+    """What is recorded is what `places` returns, after all that was issued before. A repeat does not call it."""
+    with new_study(make_storage) as (storage, study):
+        calls: list[int] = []
+        given = [(0, 0, 1.0, (2.0,), 7), (1, 0, 3.0, (4.0,), 8)]
+
+        def places() -> list[int]:
+            calls.append(storage.issued(study.key))
+            return [0, 5]
+
+        def refuse() -> list[int]:
+            raise InvalidInput("item", "x", "is taken")
+
+        storage.hand_out(study.key, 1, ANN, LONG, 0, one_round((0, 0)))
+        with must_refuse("item", "taken"):
+            storage.give(study.key, given, BOB, "file.csv", request="k", places=refuse)
+        assert storage.issued(study.key) == 1
+        for _ in range(2):
+            assert list(storage.give(study.key, given, BOB, "file.csv", request="k", places=places)) == [2, 3]
+        assert calls == [1]
+        assert [(test.item, test.outcomes[-1].more) for test in storage.history(study.key) if test.given] == [
+            (0, (2.0,)),
+            (5, (4.0,)),
+        ]
+        # The numbers of the items tell results under one key apart, not their places.
+        with must_refuse("key", "k"):
+            storage.give(study.key, [(0, 0, 1.0, (2.0,), 9), given[1]], BOB, "", request="k", places=places)
+        assert storage.issued(study.key) == 3
