@@ -127,8 +127,8 @@ def judge(lots: random.Random) -> Callable[..., dict[str, float]]:
 
 def compare(plan: ba.Plan, studies: int) -> None:
     """What the same questions, and several metrics at once, save. The verdicts are the same in all studies."""
-    print("| in each of some studies | mean tests | dollars | answers |")
-    print("| --- | ---: | ---: | --- |")
+    print("| each study with | mean tests | fewest, most | dollars | answers |")
+    print("| --- | ---: | ---: | ---: | --- |")
     ways = {
         "the same questions for all, one reading of each reply": plan,
         "a random question for each call, one reading of each reply": with_own_questions(plan),
@@ -137,8 +137,10 @@ def compare(plan: ba.Plan, studies: int) -> None:
     for way, asked in ways.items():
         answers = [ba.identify(asked, judge(random.Random(seed)), seed=seed) for seed in range(studies)]
         tests, cost = (sum(each) / studies for each in zip(*((a.tests, a.cost) for a in answers), strict=True))
-        given = sorted({str(a.arm) for a in answers})
-        print(f"| {way} | {tests:,.0f} | {cost / 100:,.0f} | {'; '.join(given)} |", flush=True)
+        made, given = sorted(a.tests for a in answers), sorted({str(a.arm) for a in answers})
+        print(
+            f"| {way} | {tests:,.0f} | {made[0]:,}, {made[-1]:,} | {cost / 100:,.0f} | {'; '.join(given)} |", flush=True
+        )
 
 
 def main() -> int:
