@@ -17,9 +17,8 @@ import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
+from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.executors import open_workers
-from bestarm.simulation.schedule import Schedule
 from bestarm.testing.hard import hard_problems
 from bestarm.testing.together import all_in_one, tie_together
 
@@ -57,19 +56,20 @@ def bundles(runs: int) -> None:
             f"{made / apart.mean_tests:.2f}")  # fmt: skip
 
 
-def wrong_answers(job: Job, runs: int) -> tuple[int, int]:
+def wrong_answers(job: Job, runs: int, device: str) -> tuple[int, int]:
     """How many of the runs of a job end with a wrong answer, and how many end at all."""
     right = [NONE if answer is None else answer for answer in job.problem.right_answers()]
     wrong = ended = 0
-    schedule = Schedule([job], [[(0, runs)]], open_workers(None, None), 0.5)
-    for _, chunk in schedule:
-        answers = chunk.outcomes.answers
-        wrong += int((~np.isin(answers, (*right, UNFINISHED))).sum())
-        ended += int((answers != UNFINISHED).sum())
+    given = {"device": device, "executor": None, "workers": None, "chunk_seconds": 0.5}
+    with open_schedule([job], [[(0, runs)]], **given) as schedule:  # type: ignore[arg-type]
+        for _, chunk in schedule:
+            answers = chunk.outcomes.answers
+            wrong += int((~np.isin(answers, (*right, UNFINISHED))).sum())
+            ended += int((answers != UNFINISHED).sum())
     return wrong, ended
 
 
-def errors(runs: int) -> None:
+def errors(runs: int, device: str) -> None:
     """Hard problems with all metrics in one measurement that move together, or against each other."""
     head("problem, all metrics at once", "metrics", "wrong", "ended", f"of {runs:,} studies", "allowed")
     worlds: dict[str, Callable[[Job], Job]] = {
@@ -85,7 +85,7 @@ def errors(runs: int) -> None:
             job = Job.of(
                 dataclasses.replace(all_in_one(plan), delta=DELTA), find_policy("certify"), seed=3, max_tests=LIMIT
             )
-            wrong, ended = wrong_answers(world(job), runs)
+            wrong, ended = wrong_answers(world(job), runs, device)
             row(plan.name, label, f"{wrong:,}", f"{ended:,}", f"{100 * wrong / runs:.3f} %", f"{100 * DELTA:g} %")
 
 
@@ -146,11 +146,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--error-runs", type=int, default=100_000)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda, for the errors")
     parser.add_argument("--only", choices=("bundles", "errors", "judges", "sets"))
     given = parser.parse_args()
     tables: dict[str, Callable[[], None]] = {
         "bundles": lambda: bundles(given.runs),
-        "errors": lambda: errors(given.error_runs),
+        "errors": lambda: errors(given.error_runs, given.device),
         "judges": lambda: paired_judges(given.runs),
         "sets": lambda: sets(given.runs),
     }

@@ -22,6 +22,7 @@ from bestarm.policies.items import (
     DIFFERENCE,
     FIRST_ROOM,
     UNLIMITED,
+    infeasible_on_items,
     lead_of,
     new_paired_setting,
     new_paired_streams,
@@ -63,6 +64,7 @@ def share_on_items(streams: Any, leader: int, arm: int) -> float:
 
 
 BY_ITEMS: dict[str, Callable[..., Any]] = {
+    "infeasible_evidence": infeasible_on_items,
     "rival_reaches": rival_reaches_on_items,
     "worse_evidence": worse_on_items,
     "shown_lead": shown_lead_on_items,

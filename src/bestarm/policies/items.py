@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.evidence.ceilings import rival_ceiling
-from bestarm.evidence.combine import JOINT_WEIGHTS, infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.combine import JOINT_WEIGHTS, suffices, violation_evidence
 from bestarm.evidence.reaching import Infeasibility
 from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
@@ -132,11 +131,22 @@ def shown_lead_on_items(setting: Any, streams: Any, leader: int, arm: int, level
 def rival_reaches_on_items(
     setting: Any, streams: Any, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
-    """Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
+    """Whether the evidence that `arm` is worse than the leader reaches the level. That it is infeasible counts by
+    itself."""
     lead = lead_of(setting, streams, leader, arm)
-    limit = ceiling(lead, ABOVE, -setting.tolerance) if lead.n > 0 else -math.inf
-    if not rival_ceiling(setting, found.evidence, limit) >= level:
+    if lead.n == 0 or not ceiling(lead, ABOVE, -setting.tolerance) >= level:
         return False
-    infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
-    worse = evidence_above(lead, -setting.tolerance) if lead.n > 0 else -math.inf
-    return suffices(rival_evidence(setting, infeasible, -math.inf, worse), level)
+    return suffices(evidence_above(lead, -setting.tolerance), level)
+
+
+@kernel
+def infeasible_on_items(setting: Any, streams: Any, arm: int) -> float:
+    """Log-evidence that the arm is infeasible: that of its most suspect constraint, by its weight.
+
+    A stream that is ahead in the order of items tells about the next results of the others. So each is evidence by
+    itself, at all times, and nothing is known of their sum.
+    """
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        largest = max(largest, setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric))
+    return largest

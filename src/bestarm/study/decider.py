@@ -41,6 +41,7 @@ class Decider:
         """The policy's answer, once it has one. Results that come later do not enter."""
         self._plan = plan
         self._next: list[tuple[int, int]] | None = None
+        self._has_reference = False
         self._count = 0
 
     @property
@@ -62,7 +63,8 @@ class Decider:
         columns = (entries.arms, entries.metrics)
         tests = np.column_stack(columns if self._plan.items is None else (*columns, entries.items))
         ends = self.policy.setting.following[entries.metrics] < 0 if self._by_arrival else entries.ends
-        self._take(self.policy.advance(tests, self._normal(entries.metrics, entries.values), ends.astype(np.int8)))
+        normal = self._normal(entries.metrics, entries.values, enter=True)
+        self._take(self.policy.advance(tests, normal, ends.astype(np.int8)))
 
     def _check(self, entries: Entries) -> None:
         """Compiled code would write out of bounds if a number were out of range."""
@@ -78,15 +80,16 @@ class Decider:
                     f"there are {count}); restore the database from a copy",
                 )
 
-    def _normal(self, metrics: Ints, values: Floats) -> Floats:
+    def _normal(self, metrics: Ints, values: Floats, *, enter: bool = False) -> Floats:
         """Results in normal form, in the order in which they enter. NaN stays NaN.
 
         A Gaussian objective has no natural reference. Its first result to enter becomes one.
         """
         setting = self.policy.setting
-        if not self.policy.streams.counts[:, 0].any():
+        if not self._has_reference:
             known = values[(metrics == 0) & ~np.isnan(values)]
             setting.reference[:] = references(self._plan, *known[:1].tolist())
+            self._has_reference = enter and len(known) > 0
         normal: Floats = to_normal(self._plan, setting, metrics, values)
         return normal
 
