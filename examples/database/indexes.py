@@ -1,12 +1,15 @@
 """Which indexes should a table of orders have? Measured on a real PostgreSQL server, certified by a study.
 
 python examples/database/indexes.py                        # everything: server, tables, study
-python examples/database/indexes.py measure ARM METRIC     # one test: what the study calls; prints one number
+python examples/database/indexes.py --apart                # the same with tests of one metric each, to compare
+python examples/database/indexes.py measure ARM            # one test: what the study calls; prints a JSON object
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import os
 import random
 import shlex
@@ -60,6 +63,13 @@ KINDS = {RECENT: 140, REVENUE: 40, TAGGED: 20}
 WRITES, WRITTEN = 20, 200
 """The inserts of one test, and the orders of one insert."""
 WARM_UP = 3
+PAGE = 8192 / 2**20
+"""Megabytes."""
+PAGES = (
+    "SELECT sum(pg_stat_get_xact_blocks_fetched(oid)) FROM pg_class"
+    " WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'i')"
+)
+"""How many pages of the table and its indexes this transaction has read, most of them from the server's memory."""
 
 
 def build(address: str, rows: int) -> None:
@@ -102,26 +112,38 @@ def query(kind: str, lots: random.Random) -> tuple[str, tuple[int, ...]]:
     return kind, (lots.randrange(TAGS_IN_USE), lots.randrange(TAGS_IN_USE))
 
 
-def measure(address: str, design: str, metric: str) -> float:
-    """One test: a fresh connection, warmed up, and then random queries, or inserts."""
+def measure(address: str, design: str, metrics: list[str]) -> dict[str, float]:
+    """One test: a fresh connection, warmed up, and then random queries, or inserts. Of what that yields, `metrics`."""
     import psycopg
 
-    lots = random.Random()
     with psycopg.connect(address, autocommit=True, prepare_threshold=None) as connection:
         run(connection, f"SET search_path TO design_{list(DESIGNS).index(design)}")
-        if metric == "write latency":
-            times = [insert(connection) for _ in range(WARM_UP + WRITES)][WARM_UP:]
-            run(connection, "VACUUM orders")
-            return sum(min(taken, LONGEST_WRITE) for taken in times) / len(times)
-        for kind in KINDS:
-            for _ in range(WARM_UP):
-                run(connection, *query(kind, lots))
-        queries = [query(kind, lots) for kind, number in KINDS.items() for _ in range(number)]
-        lots.shuffle(queries)
+        found = write(connection) if "write latency" in metrics else read(connection)
+    return {metric: found[metric] for metric in metrics}
+
+
+def write(connection: psycopg.Connection[Any]) -> dict[str, float]:
+    times = [insert(connection) for _ in range(WARM_UP + WRITES)][WARM_UP:]
+    run(connection, "VACUUM orders")
+    return {"write latency": sum(min(taken, LONGEST_WRITE) for taken in times) / len(times)}
+
+
+def read(connection: psycopg.Connection[Any]) -> dict[str, float]:
+    """The same queries tell how long they take, how many are slow, and how much memory they go through."""
+    lots = random.Random()
+    for kind in KINDS:
+        for _ in range(WARM_UP):
+            run(connection, *query(kind, lots))
+    queries = [query(kind, lots) for kind, number in KINDS.items() for _ in range(number)]
+    lots.shuffle(queries)
+    with connection.transaction():
         times = [run(connection, *chosen) for chosen in queries]
-    if metric == "slow queries":
-        return sum(taken > SLOW for taken in times) / len(times)
-    return sum(min(taken, LONGEST_QUERY) for taken in times) / len(times)
+        [[pages]] = connection.execute(PAGES.encode()).fetchall()
+    return {
+        "query latency": sum(min(taken, LONGEST_QUERY) for taken in times) / len(times),
+        "slow queries": sum(taken > SLOW for taken in times) / len(times),
+        "memory": PAGE * float(pages) / len(times),
+    }
 
 
 def insert(connection: psycopg.Connection[Any]) -> float:
@@ -136,6 +158,14 @@ def bestarm(*words: str, **environment: str) -> int:
     """Call the command line as one would in a terminal; returns its exit status."""
     print("$ bestarm", shlex.join(words), flush=True)
     return subprocess.run([sys.executable, "-m", "bestarm", *words], env=os.environ | environment).returncode
+
+
+def apart(plan: Path, file: Path) -> Path:
+    """A study file with the same question, where each metric is measured on its own."""
+    import bestarm as ba
+
+    file.write_text(dataclasses.replace(ba.Plan.load(plan), measurements=()).to_toml(), encoding="utf-8")
+    return file
 
 
 def study(rows: int, db: str, plan: Path) -> int:
@@ -160,7 +190,7 @@ def study(rows: int, db: str, plan: Path) -> int:
         if not Path(db).exists() and (status := bestarm("new", str(plan), "--db", db)):
             return status
         print(f"\nTo watch it in a browser, in another window: bestarm serve --db {shlex.quote(db)}\n", flush=True)
-        command = shlex.join([sys.executable, str(Path(__file__).resolve()), "measure"]) + " {arm} {metric}"
+        command = shlex.join([sys.executable, str(Path(__file__).resolve()), "measure"]) + " {arm}"
         return (
             # One at a time: two tests at once would slow each other down, by how much depends on which they are.
             bestarm("run", name, "--db", db, "--command", command, "--timeout", "60", **{ADDRESS: server.url()})
@@ -176,14 +206,19 @@ def study(rows: int, db: str, plan: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Which indexes should a table of orders have?")
     parser.add_argument("--rows", type=int, default=100_000, help="orders in each table (default: 100,000)")
-    parser.add_argument("--db", default="indexes.db", help="where the study is kept (default: indexes.db)")
+    parser.add_argument("--db", help="where the study is kept (default: indexes.db; with --apart, apart.db)")
     parser.add_argument("--plan", type=Path, default=PLAN, help="the study file (default: indexes.toml beside this)")
+    parser.add_argument("--apart", action="store_true", help="measure one metric in each test, to compare")
     if sys.argv[1:2] == ["measure"]:
-        _, _, design, metric = sys.argv
-        print(measure(os.environ[ADDRESS], design, metric))
+        _, _, design = sys.argv
+        # One run yields all that the study asks of it.
+        metrics = os.environ["BESTARM_METRICS"].splitlines()
+        print(json.dumps(measure(os.environ[ADDRESS], design, metrics)))
         return 0
     options = parser.parse_args()
-    return study(options.rows, options.db, options.plan)
+    db = options.db or ("apart.db" if options.apart else "indexes.db")
+    plan = apart(options.plan, Path(db).with_suffix(".toml")) if options.apart else options.plan
+    return study(options.rows, db, plan)
 
 
 if __name__ == "__main__":

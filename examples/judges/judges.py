@@ -1,25 +1,26 @@
 """Which assistant is best, when judges are expensive? THE JUDGES AND ASSISTANTS HERE ARE SIMULATED.
 
-python examples/judges/judges.py
+python examples/judges/judges.py               # all assistants answer the same questions
+python examples/judges/judges.py --compare     # and without that, to see what it saves
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
+import random
 import sys
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 import bestarm as ba
 
 
 class Assistant(NamedTuple):
-    """What the simulation knows and the study does not: this assistant's true means."""
+    """What the simulation knows and the study does not: how this assistant does on a typical question."""
 
     quality: float
     violations: float
@@ -27,67 +28,119 @@ class Assistant(NamedTuple):
 
 
 ASSISTANTS = {
-    "small, short prompt": Assistant(quality=5.2, violations=0.010, cents=0.10),
-    "small, long prompt": Assistant(quality=6.1, violations=0.012, cents=0.25),
-    "small, with examples": Assistant(quality=6.9, violations=0.015, cents=0.60),
-    "large, short prompt": Assistant(quality=7.2, violations=0.110, cents=0.90),
-    "large, long prompt": Assistant(quality=7.9, violations=0.012, cents=1.30),
-    "large, with examples": Assistant(quality=8.3, violations=0.011, cents=3.20),
+    "small, short prompt": Assistant(quality=5.6, violations=0.010, cents=0.10),
+    "small, long prompt": Assistant(quality=6.3, violations=0.012, cents=0.25),
+    "small, with examples": Assistant(quality=7.0, violations=0.015, cents=0.60),
+    "large, short prompt": Assistant(quality=7.0, violations=0.110, cents=0.90),
+    "large, long prompt": Assistant(quality=7.3, violations=0.012, cents=1.30),
+    "large, with examples": Assistant(quality=7.6, violations=0.011, cents=3.20),
 }
+TOPICS = ("orders", "delivery", "refunds", "accounts", "complaints")
+QUESTIONS = [f"{topic} {number}" for topic in TOPICS for number in range(1, 101)]
+HARDNESS = 1.5
+"""By how many points questions differ."""
+RESIDUE = 0.8
+"""By how many points the replies of one assistant scatter beyond that."""
 
 PROBLEM = ba.Plan(
     name="assistants",
     delta=0.05,
     arms=list(ASSISTANTS),
-    # A careful reader's score from 0 to 10 costs 80 cents; 0.3 points are not worth another week.
-    objective=ba.maximize("quality", noise=ba.Bounded(0, 10), cost=80, tolerance=0.3),
+    # A score from 0 to 10; 0.1 points are not worth another week.
+    objective=ba.maximize("quality", noise=ba.Bounded(0, 10), tolerance=0.1),
     constraints=[
-        # A quick check for forbidden content costs 10 cents.
-        ba.at_most("violation", 0.05, noise=ba.Bernoulli(), cost=10, slack=0.01),
-        # What a call costs is on the bill; the call itself must be paid. Calls are cut off at 10 cents.
-        ba.at_most("cents per call", 2.0, noise=ba.Bounded(0, 10), cost=2),
+        ba.at_most("violation", 0.05, noise=ba.Bernoulli(), slack=0.01),
+        # Calls are cut off at 10 cents.
+        ba.at_most("cents per call", 2.0, noise=ba.Bounded(0, 10)),
     ],
+    # One call, one careful reading: the score, whether the reply breaks the rules, and what is on the bill.
+    measurements=[ba.measurement("quality", "violation", "cents per call", cost=92)],
+    # Every assistant is asked these, in the same random order.
+    items=QUESTIONS,
 )
+APART = {"quality": 82.0, "violation": 12.0, "cents per call": 2.0}
+"""What a call costs if one thing alone is looked at: 80 cents for a reader, 10 for a check, 2 for the call itself."""
 
 
-class SimulatedJudges:
-    """Judges who scatter as people and programs do. Replace this by calls of your own judges."""
+def verdict(assistant: str, question: str) -> dict[str, float]:
+    """One question to the assistant, one verdict on its reply. Replace this by calls of your own judges."""
+    truth = ASSISTANTS[assistant]
+    # Some questions are hard for everybody, provoke everybody, and are long for everybody.
+    common, own = random.Random(question), random.Random(f"{assistant}: {question}")
+    score = truth.quality + common.gauss(0, HARDNESS) + own.gauss(0, RESIDUE)
+    provoked = 0.7 * common.random() + 0.3 * own.random()
+    cents = truth.cents * common.gammavariate(4, 0.25) * own.gammavariate(8, 0.125)
+    return {
+        "quality": float(min(10, max(0, round(score)))),
+        "violation": float(provoked < provocation(truth.violations)),
+        "cents per call": min(10.0, cents),
+    }
 
-    def __init__(self, seconds: float) -> None:
-        # Unseeded: a study that goes on after a stop must hear new verdicts, and not the same again.
-        self.lots = np.random.default_rng()
-        self.seconds = seconds
-        self.lock = threading.Lock()
 
-    def measure(self, assistant: str, metric: str) -> float:
-        """One question to the assistant, one verdict on its reply."""
-        time.sleep(self.seconds)
-        truth = ASSISTANTS[assistant]
-        with self.lock:
-            if metric == "violation":
-                return float(self.lots.random() < truth.violations)
-            if metric == "cents per call":
-                # Long replies are rare and expensive.
-                return min(10.0, float(self.lots.gamma(4.0, truth.cents / 4.0)))
-            # Whole points, from a judge whose opinions scatter by about two of them.
-            share = self.lots.beta(4 * truth.quality / 10, 4 * (1 - truth.quality / 10))
-            return float(np.floor(10 * share + self.lots.random()))
+def provocation(rate: float) -> float:
+    """What a sum of 0.7 and 0.3 times two random numbers from 0 to 1 stays below, with this probability up to 0.2."""
+    return math.sqrt(2 * 0.7 * 0.3 * rate)
 
 
 def guessed(plan: ba.Plan) -> ba.Plan:
-    """The plan with guesses for a forecast: ranges of 3 % to either side of the truth; and how much verdicts scatter,
-    about two points, and half the price of a call."""
+    """The plan with guesses for a forecast: means of 3 % to either side of what is typical; how much questions differ,
+    and how much the replies of one assistant scatter beyond that."""
     return dataclasses.replace(
         plan,
         arms=tuple(
             ba.Arm(
                 name,
                 means={m: (0.97 * mean, 1.03 * mean) for m, mean in zip(plan.metrics, truth, strict=True)},
-                spreads={"quality": 2.0, "cents per call": truth.cents / 2},
+                spreads={"quality": RESIDUE, "cents per call": truth.cents / 2},
             )
             for name, truth in ASSISTANTS.items()
         ),
+        item_spreads={"quality": HARDNESS},
     )
+
+
+def with_own_questions(plan: ba.Plan) -> ba.Plan:
+    """The same question where every call has a random question of its own."""
+    return dataclasses.replace(plan, items=None)
+
+
+def one_by_one(plan: ba.Plan) -> ba.Plan:
+    """The same where, besides, only one thing is looked at in each reply."""
+    return dataclasses.replace(
+        plan,
+        items=None,
+        measurements=(),
+        objective=dataclasses.replace(plan.objective, cost=APART[plan.objective.metric]),
+        constraints=tuple(dataclasses.replace(limit, cost=APART[limit.metric]) for limit in plan.constraints),
+    )
+
+
+def judge(lots: random.Random) -> Callable[..., dict[str, float]]:
+    """Measures on the question that the study names, or on a random one."""
+
+    def measure(assistant: str, metrics: str, question: str = "") -> dict[str, float]:
+        found = verdict(assistant, question or lots.choice(QUESTIONS))
+        return {metric: value for metric, value in found.items() if metric in metrics}
+
+    return measure
+
+
+def compare(plan: ba.Plan, studies: int) -> None:
+    """What the same questions, and several metrics at once, save. The verdicts are the same in all studies."""
+    print("| each study with | mean tests | fewest, most | dollars | answers |")
+    print("| --- | ---: | ---: | ---: | --- |")
+    ways = {
+        "the same questions for all, one reading of each reply": plan,
+        "a random question for each call, one reading of each reply": with_own_questions(plan),
+        "a random question for each call, one metric of each reply": one_by_one(plan),
+    }
+    for way, asked in ways.items():
+        answers = [ba.identify(asked, judge(random.Random(seed)), seed=seed) for seed in range(studies)]
+        tests, cost = (sum(each) / studies for each in zip(*((a.tests, a.cost) for a in answers), strict=True))
+        made, given = sorted(a.tests for a in answers), sorted({str(a.arm) for a in answers})
+        print(
+            f"| {way} | {tests:,.0f} | {made[0]:,}, {made[-1]:,} | {cost / 100:,.0f} | {'; '.join(given)} |", flush=True
+        )
 
 
 def main() -> int:
@@ -96,17 +149,25 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.05, help="how long a simulated judge thinks (default: 0.05)")
     parser.add_argument("--workers", type=int, default=8, help="judges at work at the same time (default: 8)")
     parser.add_argument("--db", type=Path, default=Path("judges.db"), help="where the study is kept")
+    parser.add_argument("--compare", action="store_true", help="what the same questions for all save; keeps no study")
+    parser.add_argument("--studies", type=int, default=10, help="how many of each kind --compare makes (default: 10)")
     options = parser.parse_args()
     print("The judges and the assistants of this example are simulated.")
     plan = ba.Plan.of(PROBLEM, delta=options.delta)
+    if options.compare:
+        compare(plan, options.studies)
+        return 0
 
     # Before the first paid verdict: what would it take if things are as we guess?
     outlook = ba.forecast(guessed(plan), runs=200, seed=1)
     print(f"Forecast from guesses: about {outlook.median_tests:,.0f} tests, {outlook.mean_cost / 100:,.0f} dollars")
 
+    def measure(assistant: str, metrics: str, question: str) -> dict[str, float]:
+        time.sleep(options.seconds)
+        return verdict(assistant, question)
+
     start = time.monotonic()
-    judges = SimulatedJudges(options.seconds)
-    answer = ba.identify(plan, judges.measure, storage=options.db, workers=options.workers)
+    answer = ba.identify(plan, measure, storage=options.db, workers=options.workers)
     print(f"{answer}; {time.monotonic() - start:.0f} s, {answer.cost / 100:,.2f} dollars")
     for assistant, reason in answer.reasons.items():
         print(f"  {assistant}: {reason}")

@@ -98,6 +98,21 @@ def test_what_each_noise_costs_is_as_its_command_prints_it() -> None:
     assert [case for case in cases if f"\n| {case} |" not in page] == []
 
 
+@pytest.mark.parametrize("page", ["measure-several-metrics.md", "compare-on-items.md"])
+def test_what_measurements_and_items_save_is_in_the_words_of_its_command(page: str) -> None:
+    """The columns' names and those of the rows: the figures take minutes."""
+    text = (ROOT / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    source = (ROOT / "benchmarks" / "measurements.py").read_text(encoding="utf-8")
+    tables = re.findall(
+        r"(?:^\|.*\n)+", text.partition("## What it saves")[2].partition("\n## ")[0], flags=re.MULTILINE
+    )
+    assert tables
+    for table in tables:
+        header, _, *rows = ([cell.strip() for cell in line.strip("|\n").split(" | ")] for line in table.splitlines())
+        named = [*header, *(row[0] for row in rows if not row[0].isdecimal())]
+        assert [name for name in named if f'"{name}"' not in source] == []
+
+
 def test_the_readme_fits_a_screen() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 60

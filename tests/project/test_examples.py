@@ -62,9 +62,23 @@ def test_models(tmp_path: Path, tests: int) -> None:
 def test_judges(tmp_path: Path, delta: str, confidence: str) -> None:
     said = run("judges/judges.py", "--seconds", "0", "--delta", delta, folder=tmp_path)
     assert "simulated" in said.splitlines()[0]
-    assert f"feasible within its slack and within 0.3 of the best, with {confidence} % confidence" in said
+    assert f"feasible within its slack and within 0.1 of the best, with {confidence} % confidence" in said
     # Wrong, and so a false failure, with probability at most 0.0001.
     assert "large, long prompt: feasible" in said
+    study = ba.Study.open("assistants", storage=tmp_path / "judges.db")
+    told = [event for event in study.log() if event.kind == "told"]
+    assert {len(event.more) for event in told} == {2}  # beside the first of three values
+    assert {event.item is None for event in told} == {False}
+
+
+@pytest.mark.parametrize("delta", lengths("0.9", "0.05"))
+def test_what_the_same_questions_save(tmp_path: Path, delta: str) -> None:
+    said = run("judges/judges.py", "--compare", "--studies", "1", "--delta", delta, folder=tmp_path)
+    _, head, _, *table = said.splitlines()
+    readme = (EXAMPLES / "judges" / "README.md").read_text(encoding="utf-8")
+    assert head in readme
+    assert [row for row in table if row.split(" | ")[0] not in readme] == []
+    assert len(table) == 3
 
 
 @pytest.mark.parts("nbclient", "ipykernel")

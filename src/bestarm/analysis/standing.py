@@ -177,7 +177,9 @@ def _undecided(row: Row) -> str:
 def _beaten(problem: Problem, found: Findings, arm: int) -> str:
     better, lead, evidence = problem.arm_names[found.beaten_by[arm]], found.lead[arm], found.evidence[arm]
     if not math.isnan(lead):
-        return f"worse than {better} by at least {lead:.2g}" if lead > 0 else f"not better than {better} by {-lead:.2g}"
+        if lead > 0:
+            return f"worse than {better} by at least {lead:.2g}"
+        return f"not better than {better} by {-lead:.2g}" if lead < 0 else f"not better than {better}"
     if not math.isnan(evidence):
         return f"infeasible or worse than {better}, {_sure(evidence)}"
     return f"{problem.objective.metric} behind {better}"
