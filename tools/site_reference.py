@@ -17,6 +17,7 @@ from bestarm.web.app import create_app
 
 GROUPS = {
     "What is asked": ("Problem", "Arm", "Objective", "Constraint", "maximize", "minimize", "at_most", "at_least"),
+    "What one test yields": ("measurement", "Measurement"),
     "How measurements scatter": ("Symmetric", "Bounded", "Bernoulli", "Quantile", "Exact", "Gaussian"),
     "Plans and planning": ("Plan", "Budget", "forecast", "Forecast"),
     "Live studies": ("Study", "Test", "Status", "Answer", "Health", "HealthNote", "identify", "plot"),

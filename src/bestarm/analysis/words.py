@@ -95,7 +95,7 @@ def noise_in_words(part: Objective | Constraint) -> str:
 def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     return [
-        "Every measurement is fresh: what one shows does not depend on the others.",
+        *_fresh(plan),
         *_together(plan),
         *_items(plan),
         f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
@@ -122,6 +122,13 @@ def _together(plan: Plan) -> list[str]:
         "recorded, or none."
         for metrics in several
     ]
+
+
+def _fresh(plan: Plan) -> list[str]:
+    """That measurements say nothing about each other, which on the same items they do."""
+    if plan.items is None:
+        return ["Every measurement is fresh: what one shows does not depend on the others."]
+    return ["What a test shows depends on its arm and its item, and not on the tests before it."]
 
 
 def _items(plan: Plan) -> list[str]:

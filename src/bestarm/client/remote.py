@@ -23,7 +23,7 @@ from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
 from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, _fields
+from bestarm.study.adding import GivenResult, fields_of
 from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.continuations import Outlook
 from bestarm.study.heartbeat import LEASE, Holds
@@ -325,7 +325,7 @@ def _named(test: Test | int) -> dict[str, Any]:
 
 def _given(result: GivenResult) -> dict[str, Any]:
     """A result measured without asking, as the service takes it."""
-    arm, metric, values, item = _fields(result)
+    arm, metric, values, item = fields_of(result)
     given = {"values" if metric is None else "value": _numbers(values)}
     named = {} if metric is None else {"metric": metric}
     return {"arm": arm} | named | given | ({} if item is None else {"item": item})

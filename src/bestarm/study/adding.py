@@ -40,7 +40,7 @@ def read_rows(plan: Plan, numbering: Numbering, results: Iterable[GivenResult]) 
     """The results, each one checked."""
     rows = []
     for result in results:
-        arm, metric, values, item = _fields(result)
+        arm, metric, values, item = fields_of(result)
         check_item(plan.items is not None, item)
         where = numbering.arm(arm)
         lead = _lead(numbering, metric, values)
@@ -49,7 +49,7 @@ def read_rows(plan: Plan, numbering: Numbering, results: Iterable[GivenResult]) 
     return rows
 
 
-def _fields(result: object) -> tuple[str, str | None, object, object]:
+def fields_of(result: object) -> tuple[str, str | None, object, object]:
     if not isinstance(result, tuple | list) or not 2 <= len(result) <= 4:
         raise InvalidInput("results", result, _FORMS, shown=quoted(result))
     arm, second, *rest = result
