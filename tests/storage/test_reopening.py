@@ -154,7 +154,7 @@ def test_an_empty_batch_is_a_mistake_and_no_answer(policy: type[ba.Policy]) -> N
 
 @pytest.mark.parametrize("engine", ENGINES, indirect=True)
 def test_an_empty_batch_is_a_mistake_in_a_live_study(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bestarm.study.decider.find_policy", lambda _: IdleKernel)
+    monkeypatch.setattr("bestarm.study.decider.policy_for", lambda _problem, _name: IdleKernel)
     plan = plan_of([[0.0], [1.0]], "certify")
     study = ba.Study.create(plan, storage=":memory:")
     study.tell_many([(test, 0.0) for test in study.ask(2)])
