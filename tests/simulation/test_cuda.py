@@ -226,6 +226,7 @@ def test_a_compiler_for_cards_takes_it(on_simulator: Callable[..., None]) -> Non
 from types import SimpleNamespace
 from numba.cuda import compile_ptx, compiler, dispatcher
 from numba.cuda.typing.typeof import typeof
+from bestarm.kernel.compile import variant_of
 from bestarm.kernel.random import _TAIL_START
 from bestarm.simulation.cuda.compiling import _helper, exact_arithmetic
 
@@ -255,7 +256,8 @@ def every_third(numbers):
     for k in range(10, 0, -3):
         numbers[k] = k
 
-assert "st." in compile_ptx(_helper(every_third, False, 0).py_func, (typeof(np.zeros(11)),), device=True, cc=(9, 0))[0]
+helper = _helper(every_third, False, variant_of(None))
+assert "st." in compile_ptx(helper.py_func, (typeof(np.zeros(11)),), device=True, cc=(9, 0))[0]
 """,
         simulated=False,
     )
@@ -267,7 +269,7 @@ def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., N
         """
 job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
 shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
-assert cuda._kernel(job.policy, shapes, (), True, 128, 0).targetoptions["lto"] is False
+assert cuda._kernel(job.policy, shapes, (), True, 128, cuda.variant_of(None)).targetoptions["lto"] is False
 """,
         simulated=False,
     )
