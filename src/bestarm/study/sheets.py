@@ -52,7 +52,7 @@ class Names:
         self._numbering = Numbering(plan)
         self._items = items_of(plan)
         self._item_names = frozenset(plan.items) if isinstance(plan.items, tuple) else frozenset()
-        self._has_listed = False
+        self.has_listed = False
 
     def arm(self, text: str) -> int:
         _check_name("arm", text)
@@ -80,10 +80,10 @@ class Names:
         try:
             return find()
         except InvalidInput as error:
-            if self._has_listed:
+            if self.has_listed:
                 # To list the choices once is enough.
                 raise InvalidInput(str(error.field), error.value, f"no such {error.field}") from None
-            self._has_listed = True
+            self.has_listed = True
             raise
 
 
@@ -120,7 +120,7 @@ class Sheet:
     def _long(self) -> Iterator[SheetRow]:
         group: _Group | None = None
         for line, fields in self._file.lines(self._bad_lines):
-            named = self._file.named(fields)
+            named, has_listed = self._file.named(fields), self._names.has_listed
             try:
                 arm = self._names.arm(named["arm"])
                 metric, lead = self._names.metric(named["metric"])
@@ -130,6 +130,8 @@ class Sheet:
                     raise _needs_test(metric, together)
             except InvalidInput as error:
                 if self._is_export and not named["value"]:
+                    # Nobody sees this complaint, so the next one still has to list the choices.
+                    self._names.has_listed = has_listed
                     self.skipped[_NOBODY] += 1
                 else:
                     self._bad_lines.add(line, error)
