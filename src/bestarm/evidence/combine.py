@@ -19,8 +19,9 @@ from bestarm.noises.dispatch import evidence_above
 WEIGHTS = (0.45, 0.45, 0.1)
 """Of the evidence that an arm is infeasible, that it is worse, and of their product."""
 JOINT_WEIGHTS = (0.0, 1.0, 0.0)
-"""Where every constraint is measured together with the objective: there is nothing to multiply. And nothing is gained
-by adding, since half of each suffices only if the whole of one does, and an infeasible arm is rejected anyway."""
+"""Where every constraint is measured together with the objective, or on items: there is nothing to multiply. And
+nothing is gained by adding, since half of each suffices only if the whole of one does, and an infeasible arm is
+rejected anyway."""
 
 
 @large

@@ -111,17 +111,6 @@ def count_result(streams: Streams, arm: int, metric: int, value: float) -> None:
 
 
 @kernel
-def count_tests(setting: Setting, streams: Streams) -> int:
-    """How many tests there have been. One test gives a result to every metric of its bundle."""
-    tests = 0
-    for metric in range(streams.counts.shape[1]):
-        if setting.lead[metric] == metric:
-            for arm in range(streams.counts.shape[0]):
-                tests += streams.counts[arm, metric]
-    return tests
-
-
-@kernel
 def total_cost(setting: Setting, streams: Streams) -> float:
     """What all tests so far have cost."""
     cost = 0.0

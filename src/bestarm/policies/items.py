@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.evidence.combine import JOINT_WEIGHTS, suffices, violation_evidence
+from bestarm.evidence.combine import suffices, violation_evidence
 from bestarm.evidence.reaching import Infeasibility
 from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
@@ -42,12 +42,10 @@ def new_paired_setting(problem: Problem, delta: float, bound: str, reference: Fl
     """The setting of a problem with items."""
     assert problem.items is not None
     setting = new_setting(problem, delta, bound, reference)
-    with np.errstate(divide="ignore"):
-        weights = dict(zip(("log_infeasible", "log_worse", "log_both"), np.log(JOINT_WEIGHTS).tolist(), strict=True))
     # Where the leader is as good as an arm up to the tolerance, it is good enough.
     between = new_setting(_differences(problem), delta, bound, ties=ABOVE)
     places = UNLIMITED if problem.repeats else count_of(problem.items)
-    return PairedSetting(*setting._replace(**weights), between, places)
+    return PairedSetting(*setting, between, places)
 
 
 def _differences(problem: Problem) -> Problem:

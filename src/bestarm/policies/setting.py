@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,14 @@ def to_user(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
         return problem.normal_form().sign[metric] * (value + setting.reference[metric])
 
 
-def laws(problem: Problem, reference: Floats, ties: int = BELOW) -> list[Law]:
-    """The noise of every metric in normal form."""
-    rows = zip(noises_of(problem, ties), problem.normal_form().sign.tolist(), reference.tolist(), strict=True)
+def laws(problem: Problem, reference: Floats, noises: Sequence[NoiseModel] | None = None) -> list[Law]:
+    """The noise of every metric in normal form, or of what takes its place."""
+    rows = zip(
+        noises_of(problem) if noises is None else noises,
+        problem.normal_form().sign.tolist(),
+        reference.tolist(),
+        strict=True,
+    )
     return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
 
 
@@ -103,14 +109,16 @@ def new_setting(
     threshold = np.concatenate([[0.0], form.threshold[1:] - reference[1:]])
     streams = len(problem.arms) * len(problem.metrics)
     root_log, inverse_root, mixture = _count_tables()
-    noises = laws(problem, reference, ties)
+    deciding = noises_of(problem, ties)
+    noises = laws(problem, reference, deciding)
     most_numbers = max(len(law.numbers) for law in noises)
     arm_weights = np.array([arm.weight for arm in problem.arms])
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
     leads = np.array(problem.leads)
     first, joint = leads == np.arange(len(leads)), leads[1:] == 0
-    ways = JOINT_WEIGHTS if joint.all() else WEIGHTS
+    # On items, streams of different tests depend on each other, too.
+    ways = JOINT_WEIGHTS if joint.all() or problem.items is not None else WEIGHTS
     with np.errstate(divide="ignore"):
         log_infeasible, log_worse, log_both = np.log(ways).tolist()
     return Setting(
@@ -125,7 +133,7 @@ def new_setting(
         lead=leads,
         following=_following(problem),
         is_bundled=int(not first.all()),
-        kind=np.array([kind_of(type(noise)) for noise in noises_of(problem)]),
+        kind=np.array([kind_of(type(noise)) for noise in deciding]),
         low=np.array([law.low for law in noises]),
         high=np.array([law.high for law in noises]),
         width=np.array([law.width for law in noises]),

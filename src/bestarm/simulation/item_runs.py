@@ -29,7 +29,7 @@ class Bench(NamedTuple):
     batch: Batch
     covered: Flags
     spent: Floats
-    """[0]: the number of tests; [1]: what they cost; [2]: the number of results."""
+    """[0]: the number of tests; [1]: what they cost."""
 
 
 @kernel
@@ -95,7 +95,6 @@ def run_on_items(
             break
     spent[0] = tests
     spent[1] = cost
-    spent[2] = results
     return answer
 
 
@@ -150,4 +149,4 @@ class ItemRuns:
         shape = self._job.shape
         streams = new_paired_streams(self._job.setting, shape[0], shape[1], room)
         memory = self._job.policy.kernels.new_memory(*shape)
-        return Bench(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(3))
+        return Bench(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(2))

@@ -268,7 +268,7 @@ class Follower:
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
         if self._places is not None:
             places = [((test.arm, test.metric), test.item) for test in pending]
-            rounds = self._places.planned(rounds, self._places.taken(places, late))
+            rounds = self._places.planned(rounds, places, late)
         return self._within_budget(rounds, [*out, *_tests(late)])
 
     def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:

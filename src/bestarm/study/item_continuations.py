@@ -29,20 +29,22 @@ class ContinuedRuns(ItemRuns):
         values: Floats = self._start.streams.values
         room = drawn.shape[2]
         for metric in range(values.shape[1]):
-            law = self._job.problem.parts[metric].noise
+            noise = self._job.problem.parts[metric].noise
+            # Values that can be anything. Rates are drawn as they are, and what never varies needs no drawing.
+            is_free = not (noise.is_whole or noise.is_share or noise.is_exact)
             known = values[:, metric, :room]
             effects = common_effects(known)
             for arm in range(values.shape[0]):
                 row, measured = drawn[arm, metric], known[arm]
                 is_known = np.zeros(room, bool)
                 is_known[: len(measured)] = ~np.isnan(measured)
-                if not (law.is_whole or law.is_share or law.is_exact):
+                if is_free:
                     others = ~is_known[: len(effects)] & ~np.isnan(effects)
                     row[: len(effects)][others] += effects[others]
                 target = row.mean()
                 row[is_known] = measured[is_known[: len(measured)]]
                 rest = int((~is_known).sum())
-                if rest and not self._job.problem.repeats and not (law.is_whole or law.is_share or law.is_exact):
+                if is_free and rest and not self._job.problem.repeats:
                     # So that the mean over the set is still the one that was drawn.
                     left = (target * room - row[is_known].sum()) / rest
                     row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from bestarm.items import ItemOrder
 from bestarm.plan import Plan
@@ -48,17 +48,22 @@ class Places:
         for test, place in _measured(entries):
             self._taken.setdefault(test, Taken()).add(place)
 
-    def taken(self, out: Iterable[tuple[Test, int | None]], late: Iterable[Entries]) -> dict[Test, Taken]:
-        """The places that are measured or being measured, where `out` are tests without a result, and `late` have one
-        that has not entered."""
-        found = {test: taken.copy() for test, taken in self._taken.items()}
+    def taken(
+        self, out: Iterable[tuple[Test, int | None]], late: Iterable[Entries], tests: Collection[Test] | None = None
+    ) -> dict[Test, Taken]:
+        """The places that are measured or being measured, of some tests or of all, where `out` are tests without a
+        result, and `late` have one that has not entered."""
+        whose = self._taken if tests is None else tests
+        found = {test: self._taken[test].copy() for test in whose if test in self._taken}
         for test, place in [*out, *(pair for part in late for pair in _measured(part))]:
-            if place is not None:
+            if place is not None and (tests is None or test in tests):
                 found.setdefault(test, Taken()).add(place)
         return found
 
-    def planned(self, rounds: Rounds, taken: dict[Test, Taken]) -> Rounds:
+    def planned(self, rounds: Rounds, out: Iterable[tuple[Test, int | None]], late: Iterable[Entries]) -> Rounds:
         """The same rounds, each test with its place. Where all items are taken, there is nothing more to measure."""
+        # Of a study with many arms, only a few are asked for at a time.
+        taken = self.taken(out, late, {(arm, metric) for tests in rounds for arm, metric, *_ in tests})
         placed: list[list[tuple[int, int] | tuple[int, int, int]]] = []
         for tests in rounds:
             placed.append([])
