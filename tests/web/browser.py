@@ -14,7 +14,7 @@ from bestarm.testing.ports import reserve_port
 from bestarm.web.server import running
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
+    from playwright.sync_api import Browser, BrowserContext, Page, Request, ViewportSize
 
 Scheme = Literal["light", "dark"]
 
@@ -66,8 +66,24 @@ class Visitor:
         self.requests: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.waiting: list[str] = []
+        self.page.on("request", self._sent)
+        self.page.on("requestfinished", self._answered)
+        self.page.on("requestfailed", self._answered)
         self.page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
+
+    def _sent(self, request: Request) -> None:
+        self.requests.append(request.url)
+        self.waiting.append(f"{request.method} {request.url}")
+
+    def _answered(self, request: Request) -> None:
+        self.waiting.remove(f"{request.method} {request.url}")
+
+    def account(self) -> str:
+        """What the page shows and waits for, for whoever asks why a test failed."""
+        return "\n".join(
+            [f"at {self.page.url}, waiting for {self.waiting}, errors {self.errors}", self.page.inner_text("body")]
+        )
 
     def go(self, path: str) -> Page:
         self.page.goto(self.url + path)

@@ -88,7 +88,10 @@ def idle() -> list[Visitor]:
 
 @pytest.fixture
 def visit(
-    browser: tuple[Browser, asyncio.AbstractEventLoop | None], server: Server, idle: list[Visitor]
+    browser: tuple[Browser, asyncio.AbstractEventLoop | None],
+    server: Server,
+    idle: list[Visitor],
+    request: pytest.FixtureRequest,
 ) -> Iterator[Visit]:
     parts.claim("chromium")
     chromium, loop = browser
@@ -102,8 +105,11 @@ def visit(
         return visitor
 
     with _running_loop(loop):
+        failures = request.session.testsfailed
         yield new
         for visitor in visitors:
+            if request.session.testsfailed > failures:
+                print(visitor.account())
             if visitor.url == server.url:
                 visitor.leave()
                 idle.append(visitor)

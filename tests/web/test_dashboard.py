@@ -24,9 +24,10 @@ from tests.web.browser import (
 )
 
 import bestarm as ba
+from bestarm.testing.patience import wait_until
 
 if TYPE_CHECKING:
-    from playwright.sync_api import ViewportSize
+    from playwright.sync_api import Route, ViewportSize
 
 
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
@@ -184,6 +185,27 @@ def test_what_everything_waits_for_is_said_and_can_be_freed(visit: Visit, server
     note.wait_for(state="detached")
     assert study.status().waiting == 0
     visitor.check()
+
+
+def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(visit: Visit, server: Server) -> None:
+    _, path = new_study(server, "slow line", doses(0.5))
+    visitor = visit()
+    held: list[Route] = []
+    late = re.compile(r"/(pending|log|history|forecast)(\?|$)")
+    visitor.page.route(late, lambda route: held.append(route))
+    page = visitor.go(path)
+    ask = page.get_by_role("button", name="Ask for tests")
+    ask.scroll_into_view_if_needed()
+    page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    # The browser's events are handled while something is asked of it.
+    wait_until(lambda: page.title() and len(held) == 4)
+    before = ask.bounding_box()
+    shown = {"pending": "No test is out.", "history": "No results yet.", "forecast": "needs at least", "log": "created"}
+    for part, words in shown.items():
+        next(route for route in held if f"/{part}" in route.request.url).continue_()
+        page.get_by_text(words).first.wait_for()
+        assert ask.bounding_box() == before, part
+    page.unroute(late)
 
 
 def test_asking_for_days(visit: Visit, server: Server) -> None:

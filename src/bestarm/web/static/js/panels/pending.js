@@ -29,8 +29,9 @@ export function pendingPanel(context) {
   const problem = h("p", { class: "error", role: "alert" });
   const list = h("ul", { class: "flight" });
   const tell = h("button", { class: "primary", type: "submit" }, "Save results");
-  const form = h("form", { class: "results", novalidate: true }, list, tell);
-  const note = h("p", { class: "muted" });
+  // Hidden until there is a test: a page that grows shorter moves what somebody is about to press.
+  const form = h("form", { class: "results", novalidate: true, hidden: true }, list, tell);
+  const note = h("p", { class: "muted" }, "No test is out.");
   const more = h("button", { hidden: true, onclick: () => { shown += AT_ONCE; draw(); } }, "Show more");
   const element = h("div", { class: "card" }, h("h3", {}, "In flight"), asking, problem, note, form, more);
 

@@ -31,7 +31,8 @@ export function progressPanel(context) {
   const holder = h("div", { class: "history" });
   const words = h("p", { class: "muted" });
   const rows = h("tbody", {});
-  const table = h("details", {}, h("summary", {}, "The same as a table"),
+  // What is loaded later may push the rest of the page down, but never pull it up under somebody's pointer.
+  const table = h("details", { hidden: true }, h("summary", {}, "The same as a table"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tests and cost over time" },
       h("table", {}, h("caption", { class: "sr" }, "Tests and cost over time"),
         h("thead", {}, h("tr", {}, ["Time", "Tests", "Cost"].map((title, k) => h("th", { scope: "col", class: k ? "num" : null }, title)))),
