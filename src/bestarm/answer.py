@@ -16,6 +16,17 @@ MOST_NAMES = 8
 
 
 @dataclasses.dataclass(frozen=True)
+class Difference:
+    """By how much, at least and at most, the leader performs better than another arm, in the objective's units.
+
+    Negative numbers mean worse, and infinite ones that there is no limit yet.
+    """
+
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Answer:
     """The conclusion of a study.
 
@@ -49,6 +60,12 @@ class Answer:
     """The arms that can still be the answer; a certified one is alone."""
     feasible: tuple[str, ...] = ()
     """The arms that are certified feasible (within the slack)."""
+    regret_at_most: float | None = None
+    """How far, at most, the performance of `arm` is below that of the best feasible arm, in the objective's units: 0 if
+    it is certified best. None if there is no limit, or `arm` is not certified feasible."""
+    differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
+    """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
+    1 - `delta`: a statement of its own, beside that of the answer."""
     warnings: tuple[str, ...] = ()
     """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bestarm.analysis.health.notes import Health
+from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.waiting import Awaited
 from bestarm.answer import good_words, leads_words, left_words, percent
@@ -39,6 +40,14 @@ class Status:
     slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
     candidates: tuple[str, ...] = ()
     feasible: tuple[str, ...] = ()
+    regret_at_most: float | None = None
+    """As in `Answer`, of the leader."""
+    known: str = ""
+    """What is certain, in a sentence: which arms can be the answer, which are feasible, how good the leader is."""
+    open: tuple[OpenQuestion, ...] = ()
+    """What the likeliest answer still lacks."""
+    progress: float = 0.0
+    """How much evidence the weakest open certificate has of what it needs, from 0 to 1."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
@@ -72,22 +81,25 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
-        plain: dict[str, Any] = _plain(self)
-        if plain["awaited"] is not None and plain["awaited"]["item"] is None:
+        data: dict[str, Any] = plain(self)
+        if data["awaited"] is not None and data["awaited"]["item"] is None:
             # As it is in every study without items.
-            del plain["awaited"]["item"]
-        return plain
+            del data["awaited"]["item"]
+        return data
 
 
-def _plain(data: Any) -> Any:
+def plain(data: Any) -> Any:
+    """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
     # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
     kind: Any = type(data)
     if kind is float:
         return data if math.isfinite(data) else None
     if kind is tuple:
-        return [_plain(item) for item in data]
+        return [plain(item) for item in data]
+    if kind is dict:
+        return {name: plain(item) for name, item in data.items()}
     names = _fields(kind)
-    return {name: _plain(getattr(data, name)) for name in names} if names else data
+    return {name: plain(getattr(data, name)) for name in names} if names else data
 
 
 @functools.cache

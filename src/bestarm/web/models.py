@@ -7,6 +7,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm.analysis.health.notes import HealthKind, Severity
+from bestarm.analysis.open_questions import OpenKind
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
 from bestarm.analysis.waiting import Awaited
@@ -114,8 +115,30 @@ class Arm(BaseModel):
     metrics: list[Metric]
 
 
+class Difference(BaseModel):
+    """By how much the answer, or the leader, is better than an arm; null where there is no limit yet."""
+
+    low: float | None
+    high: float | None
+
+
+class OpenQuestion(BaseModel):
+    """What the likeliest answer still lacks: whether a constraint holds, whether an arm is worse than the leader
+    (`against`), or infeasible. `tests` is about how many more tests it takes; null if there is no end in sight."""
+
+    kind: OpenKind
+    arm: str
+    metric: str | None
+    against: str | None
+    share: float
+    tests: float | None
+
+
 class Conclusion(BaseModel):
-    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack."""
+    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack.
+
+    `regret_at_most` is how far the arm can be below the best feasible one; null if there is no limit.
+    """
 
     state: AnswerState
     arm: str | None
@@ -127,6 +150,8 @@ class Conclusion(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
+    regret_at_most: float | None
+    differences: dict[str, Difference]
     warnings: list[str]
 
 
@@ -189,6 +214,10 @@ class StudyStatus(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
+    regret_at_most: float | None
+    known: str
+    open: list[OpenQuestion]
+    progress: float
     awaited: Awaited | None
     health: DataHealth
     plan: dict[str, Any]

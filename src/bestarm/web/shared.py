@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import math
 import threading
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bestarm.analysis.measuring import about_tests
+from bestarm.analysis.status import plain
 from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
@@ -204,7 +204,7 @@ class SharedStudy(Study):
         frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
-            conclusion = dataclasses.asdict(answer)
+            conclusion = plain(answer)
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
