@@ -53,7 +53,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     status = json.loads(works(bestarm, "status", "second", "--json"))
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
-        *("tolerance", "slack", "candidates", "feasible"),
+        *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
         *("awaited", "health"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
