@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -41,7 +42,7 @@ class Answer:
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
     150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
-    not certified: the budget is spent after 2,000 tests; 150 mg leads, with 62 % confidence
+    not certified: the budget is spent after 2,000 tests; 150 mg leads; nothing is certain yet
     """
 
     state: AnswerState
@@ -66,18 +67,15 @@ class Answer:
     differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
     """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
     1 - `delta`: a statement of its own, beside that of the answer."""
+    known: str = ""
+    """What is certain, in a sentence."""
     warnings: tuple[str, ...] = ()
     """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 
     def __str__(self) -> str:
         if self.state == "budget_spent":
-            leads = leads_words(self.arm, self.confidence, self.feasible, self.slack)
-            parts = [f"the budget is spent after {self.tests:,} tests", leads]
-            if self.reasons:
-                parts.append(left_words(len(self.reasons), self.candidates))
-            if others := [arm for arm in self.feasible if arm != self.arm]:
-                parts.append(f"also {feasible_words(self.slack)}: {names_in_words(others)}")
-            return f"not certified: {'; '.join(parts)}"
+            spent = f"the budget is spent after {self.tests:,} tests"
+            return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known)}"
         conclusion = (
             "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
         )
@@ -131,17 +129,18 @@ def good_words(tolerance: float, slack: Mapping[str, float]) -> str:
     return f"{feasible_words(slack)} and {best}"
 
 
-def leads_words(leader: str | None, confidence: float, feasible: Sequence[str], slack: Mapping[str, float]) -> str:
-    """Who leads, how sure that makes us (if at all), and whether it is known to be feasible.
+def leads_words(leader: str | None) -> str:
+    """Who leads.
 
-    >>> leads_words("b", 0.0, ["a", "b"], {})
-    'b leads and is feasible'
+    >>> leads_words("b"), leads_words(None)
+    ('b leads', 'no arm looks feasible')
     """
-    sure = f", with {percent(confidence)} confidence" if confidence >= 0.005 else ""
-    if leader is None:
-        return f"no arm looks feasible{sure}"
-    known = f"{',' if sure else ''} and is {feasible_words(slack)}" if leader in feasible else ""
-    return f"{leader} leads{sure}{known}"
+    return "no arm looks feasible" if leader is None else f"{leader} leads"
+
+
+def known_words(known: str) -> str:
+    """The sentence on what is certain, within another sentence."""
+    return f"{known[0].lower()}{known[1:]}" if known else "nothing is certain yet"
 
 
 def left_words(arms: int, candidates: Sequence[str]) -> str:
@@ -173,3 +172,37 @@ def names_in_words(names: Sequence[str]) -> str:
     if len(names) <= MOST_NAMES:
         return ", ".join(names) or "none"
     return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"
+
+
+def one_of_words(names: Sequence[str]) -> str:
+    """Which of these it is, or only how many they are. What numbered names have in common is said once.
+
+    >>> one_of_words(["prompt 5", "prompt 6", "prompt 7"]), one_of_words(["a", "b"]), one_of_words("abcdefghi")
+    ('prompt 5, 6 or 7', 'a or b', 'one of 9 arms')
+    """
+    if len(names) > MOST_NAMES:
+        return f"one of {len(names):,} arms"
+    return listed(names, "or")
+
+
+def listed(names: Sequence[str], joint: str) -> str:
+    """Names with a word before the last.
+
+    >>> listed(["a", "b", "c"], "and"), listed(["arm 1", "arm 12"], "and")
+    ('a, b and c', 'arm 1 and 12')
+    """
+    heads = {name.rpartition(" ")[0] for name in names}
+    tails = [name.rpartition(" ")[2] for name in names]
+    if len(heads) == 1 and heads != {""} and all(tail.isdecimal() for tail in tails):
+        names = [names[0], *tails[1:]]
+    return " ".join(filter(None, [", ".join(names[:-1]), joint if len(names) > 1 else "", names[-1]]))
+
+
+def rounded_up(number: float) -> str:
+    """A limit to two digits, never less than it is.
+
+    >>> rounded_up(0.3211), rounded_up(12.0), rounded_up(1234.5)
+    ('0.33', '12', '1300')
+    """
+    shown = decimal.Context(prec=2, rounding=decimal.ROUND_CEILING).create_decimal(repr(number))
+    return f"{shown.normalize():f}"

@@ -12,7 +12,7 @@ from bestarm.analysis.health.notes import Health
 from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import good_words, leads_words, left_words, percent
+from bestarm.answer import good_words, known_words, leads_words, percent
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -63,9 +63,8 @@ class Status:
             case "no_feasible_arm":
                 return "no arm is feasible"
             case "budget_spent":
-                leads = leads_words(self.leader, self.confidence, self.feasible, self.slack)
-                left = left_words(len(self.arms), self.candidates)
-                return f"the budget is spent and no answer is certified; {leads}; {left}"
+                spent = "the budget is spent and no answer is certified"
+                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known)}"
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:

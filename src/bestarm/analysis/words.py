@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bestarm.analysis.status import Status
+from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.terms import required, statistic, subject
-from bestarm.answer import Answer, excluded_words, names_in_words
+from bestarm.answer import (
+    MOST_NAMES,
+    Answer,
+    excluded_words,
+    feasible_words,
+    good_words,
+    listed,
+    names_in_words,
+    one_of_words,
+    promised,
+    rounded_up,
+)
 from bestarm.items import count_of
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -37,7 +48,7 @@ def _over_items(plan: Plan) -> str:
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
     """What the answer is worth. With the `status`, also what is certain while there is none."""
     if answer is None:
-        known = "" if status is None else certain(plan, status.candidates, status.feasible)
+        known = "" if status is None else certain(plan, status)
         return (
             "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
             f"wrong with probability at most {100 * plan.delta:g} %.{known}"
@@ -45,7 +56,7 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
     if answer.state == "budget_spent":
         return (
             "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
-            f"feasible one is not certain.{certain(plan, answer.candidates, answer.feasible)}"
+            f"feasible one is not certain.{certain(plan, answer)}"
         )
     allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
@@ -66,21 +77,79 @@ def _nearly(plan: Plan) -> str:
     return " (within the stated slack)" if plan.slacks else ""
 
 
-def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> str:
-    """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible."""
+def certain(plan: Plan, now: Answer | Status) -> str:
+    """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible,
+    how far the leader can be from the best."""
     facts = []
-    if len(candidates) < len(plan.arms):
-        as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
-        as_good += ["within the slack"] if plan.slacks else []
-        or_as_good = f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+    if now.candidates and len(now.candidates) < len(plan.arms):
         facts.append(
-            f"if any arm is feasible, the best one{or_as_good} is among {names_in_words(candidates)} "
-            f"({excluded_words(len(plan.arms), len(candidates))})"
+            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {names_in_words(now.candidates)} "
+            f"({excluded_words(len(plan.arms), len(now.candidates))})"
         )
-    if feasible and plan.constraints:
-        meets = "meets" if len(feasible) == 1 else "meet"
-        facts.append(f"{names_in_words(feasible)} {meets} every constraint{_nearly(plan)}")
+    if now.feasible and plan.constraints:
+        meets = "meets" if len(now.feasible) == 1 else "meet"
+        facts.append(f"{names_in_words(now.feasible)} {meets} every constraint{_nearly(plan)}")
+    if now.regret_at_most is not None:
+        leader = now.arm if isinstance(now, Answer) else now.leader
+        facts.append(f"{leader} is {_regret(plan, now.regret_at_most)}")
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
+
+
+def _or_as_good(plan: Plan) -> str:
+    as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+    as_good += ["within the slack"] if plan.slacks else []
+    return f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+
+
+def _regret(plan: Plan, limit: float) -> str:
+    """How good an arm is that can be below the best feasible arm by so much."""
+    if limit == 0.0:
+        return "as good as the best"
+    return f"at most {rounded_up(limit)} {'below' if plan.objective.goal == 'maximize' else 'above'} the best"
+
+
+def known(
+    plan: Plan,
+    state: StudyState,
+    leader: str | None,
+    candidates: Sequence[str],
+    feasible: Sequence[str],
+    regret: float | None,
+) -> str:
+    """What is certain now, in a sentence; nothing if nothing is.
+
+    >>> import bestarm as ba
+    >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
+    >>> plan = ba.Plan(arms=[f"prompt {k}" for k in range(1, 9)], objective=gain, constraints=[price])
+    >>> known(plan, "budget_spent", "prompt 7", ["prompt 5", "prompt 6", "prompt 7"], ["prompt 7"], 0.321)
+    'With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
+    >>> known(plan, "running", "prompt 7", ["prompt 5", "prompt 7"], [], None)
+    'With 95 % confidence, if any arm is feasible, the best is prompt 5 or 7'
+    """
+    sure = f"With {promised(plan.delta)} confidence"
+    if state == "certified":
+        return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
+    if state == "no_feasible_arm":
+        return f"{sure} no arm is feasible"
+    facts = []
+    if candidates and len(candidates) < len(plan.arms):
+        # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
+        is_any = not plan.constraints or (feasible and not plan.slacks)
+        given = "" if is_any else ", if any arm is feasible,"
+        facts.append(f"{given} the best{_or_as_good(plan)} is {one_of_words(candidates)}")
+    elif not candidates:
+        facts.append(" no arm is feasible")
+    if leader in feasible and (plan.constraints or regret is not None):
+        words = [feasible_words(plan.slacks)] if plan.constraints else []
+        words += [] if regret is None else [_regret(plan, regret)]
+        facts.append(f" {leader} is {' and '.join(words)}")
+    others = [arm for arm in feasible if arm != leader] if plan.constraints else []
+    if others:
+        are = "is" if len(others) == 1 else "are"
+        who = listed(others, "and") if len(others) <= MOST_NAMES else f"{len(others):,} arms"
+        also = ", too" if leader in feasible else ""
+        facts.append(f" {who} {are} {feasible_words(plan.slacks)}{also}")
+    return f"{sure}{';'.join(facts)}" if facts else ""
 
 
 def _what_stays(plan: Plan) -> str:

@@ -164,6 +164,10 @@ class NoiseKernels(NamedTuple):
     end: Callable[[Stream, int, float], float] | None = None
     """(s, side, level): the last c, or one before it, up to which the evidence that the mean lies on this side of c
     is `level` or more; coming from outside, toward the mean."""
+    lead: Callable[[Stream, Stream, float, float], float] | None = None
+    """(ahead, behind, level, enough): the largest lead of the first mean over the second for which the evidence reaches
+    `level`, at it and at every smaller one; or any such lead of `enough` or more. With None it follows from `evidence`
+    if that is log-convex, and else from one interval of each stream."""
     radius: Callable[[Setting, Streams, int, int], float] = tabulated_radius
     """(setting, streams, arm, metric): the half-width of the confidence interval around the mean on which the paper's
     algorithms decide, in units of `scale`."""

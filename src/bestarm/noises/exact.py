@@ -59,6 +59,11 @@ def end(s: Stream, side: int, level: float) -> float:
 
 
 @kernel
+def lead(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
+    return value_of(ahead) - value_of(behind)
+
+
+@kernel
 def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     return 0.0
 
@@ -83,7 +88,7 @@ class Exact(NoiseModel):
     label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius)
+    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, lead=lead, radius=radius)
     kept = 1
     is_exact = True
     is_quadratic = False

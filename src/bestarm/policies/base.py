@@ -33,6 +33,9 @@ from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Findings, by_intervals
+from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
+from bestarm.policies.open_certificates import OpenCertificate
+from bestarm.policies.open_certificates import by_intervals as by_intervals_open
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
 
@@ -76,8 +79,9 @@ class Policy(abc.ABC):
     `bestarm.policies.setting` convert one into the other.
 
     What is shown of a study comes from its policy too: `present_answer` (who leads, and how sure we are), `findings`
-    (what is certain of every arm), `bounds` (the intervals), `reason` and `note_on_intervals` (words). The defaults
-    suit a policy that decides by the confidence bounds `lower` and `upper`. Override what yours knows better.
+    (what is certain of every arm), `regret` and `differences` (how far apart arms can be), `open_certificates` (what an
+    answer lacks), `bounds` (the intervals), `reason` and `note_on_intervals` (words). The defaults suit a policy that
+    decides by the confidence bounds `lower` and `upper`. Override what yours knows better.
 
     Parameters
     ----------
@@ -263,6 +267,21 @@ class Policy(abc.ABC):
     def findings(self) -> Findings:
         """What is certain about every arm. By default, what the policy's confidence intervals say."""
         return by_intervals(self.setting, self.streams.counts, *self.bounds())
+
+    def regret(self, leader: int, found: Findings) -> float:
+        """How far, at most, the performance of `leader`, which is certified feasible, is below that of the best
+        feasible arm, in normal form; infinity if there is no limit. By default, what the intervals in `found` say."""
+        return regret_by_intervals(found, leader)
+
+    def differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By how much, at least and at most, `arm` performs better than each arm, in normal form; infinite where there
+        is no limit. All limits of all arms hold at once, at all times, with probability 1 - delta."""
+        return differences_by_intervals(*self.bounds(), arm)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """What is lacking for an answer, where `leader` (None: that no arm is feasible) is the likeliest one. By
+        default, what the intervals in `found` leave open."""
+        return [] if self.untested else by_intervals_open(self.setting, self.streams, found, leader)
 
     def reason(self, problem: Problem, arm: int, found: Findings) -> str | None:
         """Why `arm` is out, or what is still open about it, in the policy's own words on one line.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from bestarm.kernel.state import (
     NONE,
     Batch,
     Flags,
+    Floats,
     Ints,
     Setting,
     Streams,
@@ -45,7 +46,9 @@ from bestarm.policies.confidence import (
     weigh,
 )
 from bestarm.policies.findings import Findings, judged
+from bestarm.policies.limits import differences_from, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead
+from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
 from bestarm.policies.reasons import Reasons, survey
 
 # Draws of constraint means spread by half their posterior standard deviation: any one violated constraint of an arm
@@ -349,6 +352,9 @@ class Certify(KernelPolicy):
     kernels = Kernels(new_memory, update, propose, start, large=True)
     weigh = staticmethod(weigh)
     survey = staticmethod(survey)
+    regret_of = staticmethod(regret_of)
+    differences_from = staticmethod(differences_from)
+    weighing: ClassVar[Weighing] = BY_EVIDENCE
 
     @functools.cached_property
     def intervals(self) -> Intervals:
@@ -417,6 +423,31 @@ class Certify(KernelPolicy):
         if leader != NOBODY:
             findings.excluded[leader] = False
         return judged(self.setting, streams.counts, findings)
+
+    def regret(self, leader: int, found: Findings) -> float:
+        """From the evidence that each other arm is infeasible or not better by more."""
+        memory = self.memory
+        limit = for_size(type(self).regret_of, self.setting, self.streams)
+        return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
+
+    def differences(self, arm: int) -> tuple[Floats, Floats]:
+        """From the evidence about each pair of arms, at levels of its own."""
+        low, high = np.zeros(self.arms), np.zeros(self.arms)
+        streams = self._streams_about(arm)
+        fill = for_size(type(self).differences_from, self.setting, streams)
+        fill(self.setting, streams, arm, *pair_levels(self.setting, arm), low, high)
+        return low, high
+
+    def _streams_about(self, arm: int) -> Streams:
+        """The streams from which the differences between `arm` and the others follow."""
+        return self.streams
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        if self.untested:
+            return []
+        memory, leading = self.memory, NOBODY if leader is None else leader
+        closed = (memory.certified, memory.rejected, memory.beaten)
+        return by_evidence(self.setting, self.streams, *closed, leading, type(self).weighing)
 
     def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
         level = float(self.setting.level[arm])

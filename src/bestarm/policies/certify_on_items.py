@@ -22,16 +22,23 @@ from bestarm.policies.items import (
     DIFFERENCE,
     FIRST_ROOM,
     UNLIMITED,
+    apart_from,
     infeasible_on_items,
+    largest_lead_on_items,
     lead_of,
+    lost_on_items,
+    most_lead_on_items,
     new_paired_setting,
     new_paired_streams,
     record_at,
     rival_reaches_on_items,
     shown_lead_on_items,
+    tests_worse_on_items,
     with_room,
     worse_on_items,
 )
+from bestarm.policies.limits import differences_from, regret_of
+from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.problem import Problem
 
@@ -68,6 +75,10 @@ BY_ITEMS: dict[str, Callable[..., Any]] = {
     "rival_reaches": rival_reaches_on_items,
     "worse_evidence": worse_on_items,
     "shown_lead": shown_lead_on_items,
+    "largest_lead": largest_lead_on_items,
+    "most_lead": most_lead_on_items,
+    "tests_worse": tests_worse_on_items,
+    "lost_in_pair": lost_on_items,
     "drawn_lead": drawn_lead_on_items,
     "share_of_gain": share_on_items,
 }
@@ -97,6 +108,9 @@ class CertifyOnItems(Certify):
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
+    regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
+    differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
+    weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
@@ -110,6 +124,10 @@ class CertifyOnItems(Certify):
     @property
     def places(self) -> int | None:
         return None if self._places == UNLIMITED else self._places
+
+    def _streams_about(self, arm: int) -> Any:
+        # The differences at hand are those to the leader.
+        return self.streams if arm == self.leader else apart_from(self.streams, self.setting)
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in a result on the next item of the stream."""

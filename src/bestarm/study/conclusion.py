@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bestarm.analysis.knowledge import MOST_DIFFERENCES, differences_of, regret_at_most
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import findings_of, named, standings_of
+from bestarm.analysis.words import known
 from bestarm.answer import Answer, AnswerState
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
@@ -25,9 +27,13 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)
     found = findings_of(policy, stop)
+    arm = None if leader is None else plan.arm_names[leader]
+    candidates, feasible = named(plan, found.candidates), named(plan, found.feasible)
+    regret = regret_at_most(plan, policy, found, leader, stop)
+    is_long = len(plan.arms) > MOST_DIFFERENCES
     return Answer(
         state=state,
-        arm=None if leader is None else plan.arm_names[leader],
+        arm=arm,
         delta=plan.delta,
         confidence=confidence,
         tests=tests,
@@ -35,6 +41,9 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found, raw)},
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
-        candidates=named(plan, found.candidates),
-        feasible=named(plan, found.feasible),
+        candidates=candidates,
+        feasible=feasible,
+        regret_at_most=regret,
+        differences={} if leader is None or is_long else differences_of(plan, policy, leader),
+        known=known(plan, state, arm, candidates, feasible, regret),
     )

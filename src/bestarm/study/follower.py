@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.watch import Watch
+from bestarm.analysis.knowledge import differences_of, open_questions_of, regret_at_most
+from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
-from bestarm.answer import Answer
+from bestarm.analysis.words import known
+from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
 from bestarm.study.conclusion import answer_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
-from bestarm.study.names import Test
+from bestarm.study.names import Numbering, Test
 from bestarm.study.places import Places
 from bestarm.study.placing import Placing
 from bestarm.study.results import Results
@@ -113,6 +116,9 @@ class Follower:
             elif self._is_done:
                 state = "budget_spent"
             leading = None if leader is None else self.plan.arm_names[leader]
+            candidates, feasible = named(self.plan, found.candidates), named(self.plan, found.feasible)
+            regret = regret_at_most(self.plan, policy, found, leader, stop)
+            questions = () if stop is not None else open_questions_of(self.plan, policy, found, leader)
             return Status(
                 study=self.name,
                 state=state,
@@ -126,11 +132,41 @@ class Follower:
                 arms=tuple(standings_of(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
-                candidates=named(self.plan, found.candidates),
-                feasible=named(self.plan, found.feasible),
+                candidates=candidates,
+                feasible=feasible,
+                regret_at_most=regret,
+                known=known(self.plan, state, leading, candidates, feasible, regret),
+                open=questions,
+                progress=progress_of(questions, is_done=stop is not None),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
             )
+
+    def differences(self, arm: str | None = None) -> dict[str, Difference]:
+        """By how much, at least and at most, `arm` performs better than each other arm, in the objective's units: by
+        default the leader, or the answer. Empty if no arm leads.
+
+        All of them, whichever arm is asked about and whenever, hold at once with probability 1 - delta, as long as
+        the study's assumptions do: a statement of its own, beside that of the answer.
+
+        >>> import bestarm as ba
+        >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
+        >>> study = ba.Study.create(problem, delta=0.05, storage=":memory:")
+        >>> study.differences()
+        {}
+        >>> for test in study.ask(2):
+        ...     study.tell(test, {"old": 1.0, "new": 2.0}[test.arm])
+        >>> {arm: f"{limits.low:.2f} to {limits.high:.2f}" for arm, limits in study.differences("old").items()}
+        {'new': '-2.44 to 0.44'}
+        """
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            if arm is None:
+                leader = policy.present_answer(self._decider.stop).leader
+            else:
+                leader = Numbering(self.plan).arm(arm)
+            return {} if leader is None else differences_of(self.plan, policy, leader)
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, and that later ones wait for. None if no result is out, or none needed."""

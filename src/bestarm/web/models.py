@@ -152,6 +152,7 @@ class Conclusion(BaseModel):
     feasible: list[str]
     regret_at_most: float | None
     differences: dict[str, Difference]
+    known: str
     warnings: list[str]
 
 
