@@ -90,6 +90,8 @@ def test_a_whole_study_is_decided_as_here(client: Client, storage: str) -> None:
     assert remote.status() == local.status()
     assert remote.state == local.state
     assert remote.forecast() is None
+    assert remote.differences() == local.differences() == local.answer.differences
+    assert remote.differences("a") == local.differences("a")
     assert remote.progress().tests == local.progress().tests
     assert client.open("trial").answer == local.answer
     assert Study.open("trial", storage=storage).answer == local.answer
@@ -103,6 +105,10 @@ def test_what_is_not_known_comes_as_it_is_here(client: Client, storage: str) -> 
     assert (metric.low, metric.high) == (-math.inf, math.inf)
     assert repr(remote.status()) == repr(local.status())
     assert remote.answer is None
+    assert remote.differences() == {}
+    assert repr(remote.differences("a")) == repr(local.differences("a"))
+    with pytest.raises(ba.InvalidInput, match="arm"):
+        remote.differences("nobody")
     assert remote.forecast() is None
     for test in remote.ask(12):
         remote.tell(test, 0.0)

@@ -62,7 +62,7 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
         return None
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
     data = _listed(_costed(status["conclusion"]))
-    differences = {name: _difference(limits) for name, limits in data["differences"].items()}
+    differences = {name: read_difference(limits) for name, limits in data["differences"].items()}
     return Answer(**data | {"warnings": tuple(data["warnings"]), "differences": differences}, reasons=reasons)
 
 
@@ -107,7 +107,7 @@ def _question(data: dict[str, Any]) -> OpenQuestion:
     return OpenQuestion(**data | {"tests": math.inf if data["tests"] is None else data["tests"]})
 
 
-def _difference(data: dict[str, Any]) -> Difference:
+def read_difference(data: dict[str, Any]) -> Difference:
     """A limit that is not there comes as null."""
     low, high = data["low"], data["high"]
     return Difference(-math.inf if low is None else low, math.inf if high is None else high)

@@ -14,8 +14,16 @@ from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.waiting import Awaited, is_unresolved
-from bestarm.answer import Answer
-from bestarm.client.answers import read_answer, read_event, read_forecast, read_pending, read_status, read_test
+from bestarm.answer import Answer, Difference
+from bestarm.client.answers import (
+    read_answer,
+    read_difference,
+    read_event,
+    read_forecast,
+    read_pending,
+    read_status,
+    read_test,
+)
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.items import ItemOrder
 from bestarm.plan import Plan
@@ -242,6 +250,11 @@ class RemoteStudy:
     def status(self) -> Status:
         """Everything at a glance."""
         return read_status(self._status())
+
+    def differences(self, arm: str | None = None) -> dict[str, Difference]:
+        """By how much, at least and at most, `arm`, by default the leader, performs better than each other arm."""
+        found = self._get("differences", None if arm is None else {"arm": arm})
+        return {name: read_difference(limits) for name, limits in found.items()}
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
