@@ -26,6 +26,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.torture
 def test_every_figure_in_every_form(everything: Path) -> None:
     for stem in EXPERIMENTS:
         assert (everything / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
