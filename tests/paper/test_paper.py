@@ -34,6 +34,7 @@ def test_every_figure_in_every_form(everything: Path) -> None:
         assert (everything / f"{stem}.csv").read_text().startswith("panel,series,x,y,error\n")
 
 
+@pytest.mark.torture
 def test_the_page_has_every_part_and_names_the_departures(everything: Path) -> None:
     page = (everything / "paper.md").read_text(encoding="utf-8")
     for part in (
@@ -51,6 +52,7 @@ def test_the_page_has_every_part_and_names_the_departures(everything: Path) -> N
     assert html.count("<h2>") == 5
 
 
+@pytest.mark.torture
 def test_figure_2_spans_the_papers_sweeps(everything: Path) -> None:
     rows = [line.split(",") for line in (everything / "figure2.csv").read_text().splitlines()[1:]]
     ours = [(panel, float(x)) for panel, series, x, *_ in rows if series == "feasible-lucb"]
@@ -60,6 +62,7 @@ def test_figure_2_spans_the_papers_sweeps(everything: Path) -> None:
     assert {series for _, series, *_ in rows} == {*POLICIES, "lower bound (Theorem 1)"}
 
 
+@pytest.mark.torture
 def test_performance_first_is_left_out_of_the_drug_figure_as_in_the_paper(everything: Path) -> None:
     data = (everything / "drug.csv").read_text()
     assert "performance-first" not in data
@@ -67,6 +70,7 @@ def test_performance_first_is_left_out_of_the_drug_figure_as_in_the_paper(everyt
 
 
 @pytest.mark.parametrize("name", lengths("table1", "all"))
+@pytest.mark.torture
 def test_reproducing_again_computes_nothing_and_changes_nothing(everything: Path, name: str) -> None:
     before = {path.name: path.read_bytes() for path in everything.iterdir() if path.suffix in (".csv", ".md", ".svg")}
     reproduce(name, everything, runs=2, seed=1)
@@ -95,6 +99,7 @@ def test_one_experiment_after_the_other_gives_one_page(first: str, second: str, 
     assert "3 runs each" in page
 
 
+@pytest.mark.torture
 def test_a_damaged_part_is_named(everything: Path, tmp_path: Path) -> None:
     """And one part after the other gives one page: what `test_one_experiment_after_the_other…` does at length."""
     copy = tmp_path / "copy"
