@@ -20,27 +20,35 @@ WIDTH = 24
 
 
 def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
-    """What is known, what is open and how far that is; with an `outlook`, also what remains, as simulated."""
+    """What is known, what is open and how far that is; with an `outlook`, also what remains, as simulated.
+
+    Nothing if there is an answer: the headline says it all.
+    """
+    if status.state not in ("running", "budget_spent"):
+        return []
     lines = [("known", status.known)] if status.known else []
-    if status.open and status.state in ("running", "budget_spent"):
+    if status.open:
         lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
-    if status.state != "running" or not status.tests:
+    if status.state == "budget_spent" or not status.tests:
         return lines
     if outlook is not None:
-        lines += [("to go", to_go_words(outlook)), ("likely", answers_words(outlook))]
-    elif to_go := _estimate(status):
-        lines.append(("to go", to_go))
-    return lines
+        return [*lines, ("to go", to_go_words(outlook)), ("likely", answers_words(outlook))]
+    return [*lines, ("to go", f"about {tests} tests")] if (tests := _estimate(status)) else lines
 
 
 def compact_line(status: Status, outlook: Outlook | None = None) -> str:
     """The same in one line, for where there is no room for more."""
     if not status.tests:
         return "no results yet"
-    parts = [f"{status.tests:,} test{'' if status.tests == 1 else 's'}", _left(status)]
+    made = f"{status.tests:,} test{'' if status.tests == 1 else 's'}"
+    if status.state in ("certified", "no_feasible_arm"):
+        return made
+    parts = [made, _left(status)]
     if status.open:
-        parts += [f"open: {open_words(status.open, most=2)}", evidence_words(status)]
-    to_go = _estimate(status) if outlook is None else to_go_words(outlook)
+        parts[0] += f", {evidence_words(status)}"
+        parts.append(f"open: {open_words(status.open, most=2)}")
+    tests = _estimate(status) if outlook is None else ""
+    to_go = f"about {tests} to go" if tests else "" if outlook is None else to_go_words(outlook)
     return "; ".join(part for part in (*parts, to_go) if part)
 
 
@@ -111,6 +119,10 @@ def _left(status: Status) -> str:
 
 
 def _estimate(status: Status) -> str:
-    """How many tests remain, by what is open alone: nothing is simulated. Empty if the means do not tell yet."""
+    """How many tests remain, by what is open alone: nothing is simulated. Empty if it is too early to tell."""
     tests = sum(question.tests for question in status.open)
-    return f"about {about(tests)} tests to go" if status.open and math.isfinite(tests) else ""
+    return about(tests) if status.open and tests <= _FORESIGHT * status.tests else ""
+
+
+_FORESIGHT = 20
+"""An estimate of more than so many times the tests made so far says nothing: means are still about equal."""

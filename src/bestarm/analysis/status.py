@@ -49,7 +49,7 @@ class Status:
     open: tuple[OpenQuestion, ...] = ()
     """What the likeliest answer still lacks."""
     progress: float = 0.0
-    """How much evidence the weakest open certificate has of what it needs, from 0 to 1."""
+    """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
