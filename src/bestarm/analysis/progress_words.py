@@ -22,11 +22,11 @@ WIDTH = 24
 def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     """What is known, what is open and how far that is; with an `outlook`, also what remains, as simulated.
 
-    Nothing if there is an answer: the headline says it all.
+    Nothing if there is an answer, and nothing on what is known if the budget is spent: the headline says that.
     """
     if status.state not in ("running", "budget_spent"):
         return []
-    lines = [("known", status.known)] if status.known else []
+    lines = [("known", status.known)] if status.known and status.state == "running" else []
     if status.open:
         lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
     if status.state == "budget_spent" or not status.tests:

@@ -67,7 +67,7 @@ def _headlines(study: Study, now: Status, left: Outlook | None) -> Iterable[str]
         yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
     else:
         yield f"{now.study}{archived}: {now.headline}"
-    yield from (f"{name}: {text}" for name, text in progress_lines(now, left) if answer is None or name != "known")
+    yield from (f"{name}: {text}" for name, text in progress_lines(now, left))
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
