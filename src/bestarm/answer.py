@@ -6,8 +6,10 @@ import dataclasses
 import decimal
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Literal
 
+from bestarm.texts import html_table
 from bestarm.validation import exact
 
 AnswerState = Literal["certified", "no_feasible_arm", "budget_spent"]
@@ -80,6 +82,33 @@ class Answer:
             "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
         )
         return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, and why each arm is or is not it."""
+        heads = ("arm", "why", f"{self.arm} is better by") if self.differences else ("arm", "why")
+        rows = [
+            (arm, why, *([_better(self.differences.get(arm))] if self.differences else []))
+            for arm, why in list(self.reasons.items())[:_MOST_ROWS]
+        ]
+        table = html_table(rows, heads) if rows else ""
+        cut = f"<p>The first {_MOST_ROWS} of {len(self.reasons):,} arms.</p>" if len(self.reasons) > _MOST_ROWS else ""
+        warnings = "".join(f"<p>Warning: {escape(sentence)}</p>" for sentence in self.warnings)
+        return f"<p><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
+
+
+_MOST_ROWS = 60
+
+
+def _better(limits: Difference | None) -> str:
+    """How much better an arm is, in words."""
+    if limits is None:
+        return ""
+    ends = [
+        f"{word} {number:.3g}"
+        for word, number in (("at least", limits.low), ("at most", limits.high))
+        if math.isfinite(number)
+    ]
+    return ", ".join(ends) or "no limit yet"
 
 
 def promised(delta: float) -> str:

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from bestarm.policies.open_certificates import MOST_SHOWN as MOST_LISTED
+
 OpenKind = Literal["holds", "rival", "infeasible"]
 
 
@@ -56,11 +58,30 @@ def about(number: float) -> str:
     return f"{int(float(f'{whole:.2g}')):,}"
 
 
-def progress_of(questions: Sequence[OpenQuestion], *, is_done: bool) -> float:
-    """How much evidence the weakest open certificate has of what it needs, from 0 to 1."""
+def progress_of(
+    questions: Sequence[OpenQuestion], *, arms: int, constraints: int, candidates: int, is_done: bool
+) -> float:
+    """How much there is of all the evidence that the likeliest answer needs, from 0 to 1: the mean over its
+    certificates, closed ones included.
+
+    The weakest open certificate alone is a poor measure of how far a study is: it falls three times as often, with
+    the luck of one stream and with every change of the leader.
+
+    >>> one = OpenQuestion("holds", "b", "cost", None, 0.4, 20.0)
+    >>> progress_of([one], arms=4, constraints=1, candidates=2, is_done=False)  # three rivals are beaten
+    0.85
+    """
     if is_done:
         return 1.0
-    return min((question.share for question in questions), default=0.0)
+    if not questions:
+        return 0.0
+    has_leader = any(question.kind != "infeasible" for question in questions)
+    needed = max(constraints + arms - 1 if has_leader else arms, len(questions))
+    # Of many open certificates, only those are listed that may take longest. The others are taken to be like them.
+    is_cut = len(questions) >= MOST_LISTED
+    still = max(len(questions), candidates - has_leader) if is_cut else len(questions)
+    share = sum(question.share for question in questions) / len(questions)
+    return (needed - still + still * share) / needed
 
 
 def open_words(questions: Sequence[OpenQuestion], most: int = 3) -> str:

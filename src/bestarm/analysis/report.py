@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bestarm import __version__
 from bestarm.analysis.figures import side_by_side
 from bestarm.analysis.intervals import interval_chart
+from bestarm.analysis.progress_words import ABOUT_FORECASTS, confidence_words, progress_lines
 from bestarm.analysis.selection import charted
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
@@ -60,7 +61,7 @@ def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
     sections = [
         _opening(plan, status, answer, note),
         _health(status),
-        _remaining(outlook),
+        _remaining(status, outlook),
         _charts(plan, status, study.progress()),
         _arms(plan, status.arms),
         _costs(plan, status.arms),
@@ -106,19 +107,18 @@ def _health(status: Status) -> str:
     return f'<h2>Is the data healthy?</h2>\n<ul class="health">{points}</ul>\n'
 
 
-def _remaining(outlook: Outlook | None) -> str:
-    if outlook is None:
+def _remaining(status: Status, outlook: Outlook | None) -> str:
+    """What is open and how far that is, in the lines that every place shows, and how sure the evidence makes us."""
+    if status.state not in ("running", "budget_spent") or not status.tests:
         return ""
-    if outlook.median_tests == float("inf"):
-        text = "Simulated from here on, most studies would still take very many tests: some arms are almost tied, or a "
-        text += "mean is almost on its threshold. A tolerance or a slack settles such questions."
-    else:
-        most = f"nine in ten within {outlook.p90_tests:,.0f}" if outlook.p90_tests < float("inf") else "some far more"
-        text = (
-            f"Simulated from here on with the means as they now seem to be, half of the studies end within "
-            f"{outlook.median_tests:,.0f} more tests, {most}."
-        )
-    return f"<h2>What remains</h2>\n{_p(text)}"
+    lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
+    lines.append(("confidence", confidence_words(status)))
+    heading = "What remains" if status.state == "running" else "What is lacking"
+    rows = "".join(
+        f"<tr><th class=words>{escape(name)}</th><td class=words>{escape(text)}</td></tr>\n" for name, text in lines
+    )
+    simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None else ""
+    return f"<h2>{heading}</h2>\n<table><tbody>{rows}</tbody></table>\n{simulated}"
 
 
 def _charts(plan: Plan, status: Status, progress: Progress) -> str:

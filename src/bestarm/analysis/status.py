@@ -11,8 +11,9 @@ from typing import Any, Literal
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.status_view import status_html, status_text
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import good_words, known_words, leads_words, percent
+from bestarm.answer import good_words, known_words, leads_words
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -23,7 +24,8 @@ class Status:
 
     `answer` is what was certified, None as long as nothing is. `leader` is the current best arm. `tests` and `cost` are
     those of all results recorded. Of these, `waiting` do not count until the result of an earlier test is there.
-    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`.
+    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`. `confidence`
+    is how sure the evidence so far makes us of the leader; it can fall. Printed, it is some lines of text.
     """
 
     study: str
@@ -47,16 +49,22 @@ class Status:
     open: tuple[OpenQuestion, ...] = ()
     """What the likeliest answer still lacks."""
     progress: float = 0.0
-    """How much evidence the weakest open certificate has of what it needs, from 0 to 1."""
+    """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
 
+    def __str__(self) -> str:
+        return status_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return status_html(self)
+
     @property
     def headline(self) -> str:
         """The state in a few words."""
-        sure = percent(self.confidence)
         match self.state:
             case "certified":
                 return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
@@ -68,9 +76,9 @@ class Status:
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:
-            said = f"running: no arm looks feasible so far, confidence {sure}"
+            said = "running: no arm looks feasible so far"
         else:
-            said = f"running: {self.leader} leads, confidence {sure} so far"
+            said = f"running: {self.leader} leads"
         return f"{said} (not counting {self.results_that_wait})" if self.waiting else said
 
     @property

@@ -241,6 +241,12 @@ def compiled(root: Callable[..., Any], label: str = "", *, known: Known = None, 
     return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
 
 
+def is_kept(root: Callable[..., Any], label: str = "", *, known: Known = None, **replaced: Callable[..., Any]) -> bool:
+    """Whether `compiled`, with the same arguments, finds machine code on disk, so that it takes a moment only."""
+    form = compiled(root, label, known=known, **replaced)
+    return any(Path(form.stats.cache_path).glob(f"*{form.py_func.__qualname__}-*.nbi"))
+
+
 def cache_folder(root: Callable[..., Any]) -> Path:
     """Where the compiled forms of `root` are kept. Raises RuntimeError if numba finds no folder that it can write."""
     import numba

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import compiled, is_kernel, kernel
+from bestarm.kernel.compile import compiled, is_kept, is_kernel, kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
@@ -222,6 +222,29 @@ class Job:
             is_kernel(function) for function in (self.policy.kernels.update, self.policy.kernels.propose)
         )
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether runs can start at once: nothing has to be compiled. Of runs on items that is not known."""
+        if not self.is_compiled or self.problem.items is not None:
+            return False
+        try:
+            return is_kept(simulate_runs, **self._form)
+        except RuntimeError:  # no folder for machine code can be written
+            return False
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        """Which form of the loop is compiled."""
+        assert issubclass(self.policy, KernelPolicy)
+        kernels = self.policy.kernels
+        return {
+            "label": self.policy.name.replace("-", "_"),
+            "known": known_for(self.setting.kind, self.nature.kind),
+            "start": kernels.start,
+            "update": kernels.update,
+            "propose": kernels.propose,
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         """What to send. Tables are left out and made again by the receiver."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -289,21 +312,12 @@ class Job:
         return ItemRuns(self)
 
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
-        assert issubclass(self.policy, KernelPolicy)
         if self.problem.items is not None:
             outcomes = self._new_outcomes(runs)
             self._on_items.simulate(outcomes, first_run, _GO if stop is None else stop, trace or _NO_TRACE)
             return outcomes
-        loop = compiled(
-            simulate_runs,
-            self.policy.name.replace("-", "_"),
-            known=known_for(self.setting.kind, self.nature.kind),
-            start=self.policy.kernels.start,
-            update=self.policy.kernels.update,
-            propose=self.policy.kernels.propose,
-        )
         outcomes = self._new_outcomes(runs)
-        loop(
+        compiled(simulate_runs, **self._form)(
             self.setting,
             self.nature,
             self.new_workspace(),

@@ -20,6 +20,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.simulation.printing import forecast_html, forecast_text
 from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
@@ -38,7 +39,7 @@ class Forecast:
     "no feasible arm". Runs that are `unfinished` were cut off by `max_tests` or the plan's budget. They gave no answer
     and count as if they had ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests.
     `lower_bound` (Theorem 1) and `fixed_sample_tests` are means over the worlds, infinite if one of them is; the lower
-    bound is NaN if it is not known how much tests tell.
+    bound is NaN if it is not known how much tests tell. Printed, it is a short table.
     """
 
     plan: Plan
@@ -54,6 +55,13 @@ class Forecast:
     per_stream: Floats
     lower_bound: float
     fixed_sample_tests: float
+
+    def __str__(self) -> str:
+        return forecast_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return forecast_html(self)
 
     @property
     def delta(self) -> float:

@@ -18,6 +18,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.simulation.printing import simulation_html, simulation_text
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -34,7 +35,7 @@ class Simulation:
     """The outcome of `runs` simulated studies. Arrays are by run.
 
     `answers` holds the number of the arm that was answered, -1 for "no feasible arm" and -2 for a run that `max_tests`
-    ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept.
+    ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept. Printed, it is a short table.
     """
 
     plan: Plan
@@ -46,6 +47,13 @@ class Simulation:
     cost: Floats
     tests_per_stream: Ints | None
     seconds: float
+
+    def __str__(self) -> str:
+        return simulation_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return simulation_html(self)
 
     @property
     def runs(self) -> int:

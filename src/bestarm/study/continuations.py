@@ -7,10 +7,12 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from bestarm.analysis.progress_words import answers_words, to_go_words
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
@@ -23,7 +25,7 @@ from bestarm.policies.setting import laws, to_user
 from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.study.item_continuations import ContinuedRuns, with_item_spreads
-from bestarm.texts import quoted
+from bestarm.texts import quoted, shown
 from bestarm.validation import MOST, InvalidInput
 
 WORLDS = 200
@@ -47,6 +49,10 @@ class Outlook:
 
     Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
     with each arm, or with "none".
+
+    >>> print(Outlook(100, 718.0, 1300.0, 718.0, 1300.0, {"150 mg": 0.98, "100 mg": 0.02}))
+    about 720 tests to go (9 in 10: at most 1,300)
+    98 of 100 simulated continuations end with 150 mg, 2 with 100 mg
     """
 
     runs: int
@@ -55,6 +61,13 @@ class Outlook:
     median_cost: float
     p90_cost: float
     answers: dict[str, float]
+
+    def __str__(self) -> str:
+        return shown(to_go_words(self)) + "\n" + shown(answers_words(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what is infinite is None."""

@@ -137,7 +137,13 @@ class Follower:
                 regret_at_most=regret,
                 known=known(self.plan, state, leading, candidates, feasible, regret),
                 open=questions,
-                progress=progress_of(questions, is_done=stop is not None),
+                progress=progress_of(
+                    questions,
+                    arms=len(self.plan.arms),
+                    constraints=len(self.plan.constraints),
+                    candidates=len(candidates),
+                    is_done=stop is not None,
+                ),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
             )

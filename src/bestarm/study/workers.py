@@ -25,6 +25,7 @@ from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue, Result
+from bestarm.study.watching import Display
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -100,6 +101,7 @@ def identify(
     retries: int = 0,
     seed: int = 0,
     watch: Watcher[Study] | None = None,
+    progress: bool = False,
 ) -> Answer:
     """Find the best feasible arm of `problem` by calling `function(arm, metric)` as often as it takes.
 
@@ -114,6 +116,9 @@ def identify(
     is the value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`. Or `retries=N`
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
     that the metric cannot take always stops the work: the noise stated for it is wrong.
+
+    With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
+    redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
 
     >>> import random
     >>> import bestarm as ba
@@ -143,7 +148,20 @@ def identify(
                     raise
                 return pool.call(*call)
 
-        return drive(study, submit, pool.count, declared=declared, watch=watch)
+        if not progress:
+            return drive(study, submit, pool.count, declared=declared, watch=watch)
+        with Display(study, shows_end=True) as display:
+            # What it waits for is shown, and need not be logged.
+            watchers = (display,) if watch is None else (display, watch)
+            return drive(study, submit, pool.count, declared=declared, watch=_all(watchers), says=False)
+
+
+def _all(watchers: Iterable[Watcher[Study]]) -> Watcher[Study]:
+    def watch(study: Study, running: int) -> None:
+        for each in watchers:
+            each(study, running)
+
+    return watch
 
 
 def _check_takes_items(function: Callable[..., Result]) -> None:

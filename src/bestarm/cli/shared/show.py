@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -28,6 +29,7 @@ __all__ = [
     "percent",
     "plain_console",
     "print_json",
+    "rows_table",
     "shown",
     "state_words",
 ]
@@ -62,6 +64,16 @@ def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", overflow="fold")
+    return table
+
+
+def rows_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+    """What something found, a row for each figure, for a console that reads markup."""
+    table = Table(title=literal(title), show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(justify="right")
+    for name, text in rows:
+        table.add_row(literal(name), literal(text))
     return table
 
 
