@@ -55,17 +55,17 @@ def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -
     The arms of which neither is shown come into `open_arms`; returns how many there are."""
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
-        if memory.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader):
-            if not closes(setting, streams, memory, leader, arm):
-                memory.open_arms[open_count] = arm
-                open_count += 1
+        is_left = memory.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader)
+        if is_left and not closes(setting, streams, memory, leader, arm):
+            memory.open_arms[open_count] = arm
+            open_count += 1
     return open_count
 
 
 @kernel
 def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, drawn_leader: float, arm: int) -> float:
     """By a posterior draw: what it costs to show that an arm is infeasible, or worse than the leader."""
-    least = HOPELESS
+    least: float = HOPELESS
     for metric in range(1, streams.counts.shape[1]):
         if memory.certified[arm, metric] == 0:
             excess = drawn_excess(setting, streams, memory, arm, metric, 1.0)
@@ -78,7 +78,8 @@ def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, d
     if lead > 0.0:
         n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
         tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
-        return min(least, max(tests, 1.0) / setting.inverse_cost[0])
+        least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
+        return least
     # Of several arms that look as good as the leader, the best is the last to be excluded.
     return least if least < HOPELESS else HOPELESS * (1.0 - lead)
 

@@ -189,9 +189,8 @@ class CertifyTop(ForSets):
         if stop is not None or self.untested:
             return super().present_answer(stop)
         leader = self.leader
-        sure = confidence_of(
-            float(for_size(weigh_list, self.setting, self.streams)(self.setting, self.streams, self.memory))
-        )
+        weigh = for_size(weigh_list, self.setting, self.streams)
+        sure = confidence_of(float(weigh(self.setting, self.streams, self.memory)))
         return PresentAnswer(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
 
     def settled(self, found: Findings, stop: Stop) -> Findings:

@@ -37,12 +37,10 @@ def new_memory(arms: int, metrics: int) -> Any:
 @kernel
 def is_certified(memory: Any, arm: int) -> bool:
     """Whether the arm is certified feasible."""
-    if memory.rejected[arm] != 0:
-        return False
+    is_open = memory.rejected[arm] != 0
     for metric in range(1, memory.certified.shape[1]):
-        if memory.certified[arm, metric] == 0:
-            return False
-    return True
+        is_open = is_open or memory.certified[arm, metric] == 0
+    return not is_open
 
 
 @kernel

@@ -373,8 +373,8 @@ class Job:
 
 def _one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:
     """Each run's number, and room for it alone."""
-    runs = range(len(outcomes.answers))
-    return [(k, Outcomes(*(column[k : k + 1] for column in outcomes))) for k in runs]
+    columns: Any = outcomes
+    return [(k, Outcomes(*(column[k : k + 1] for column in columns))) for k in range(len(outcomes.answers))]
 
 
 class Chunk(NamedTuple):

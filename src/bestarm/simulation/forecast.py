@@ -185,7 +185,7 @@ def forecast(
             part = slice(first, first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
             counts += chunk.outcomes.counts.sum(axis=0)
-            if sets is not None:
+            if sets is not None and chunk.sets is not None:
                 sets[part] = chunk.sets
             done += piece.runs
             if progress is not None:

@@ -23,8 +23,8 @@ def named_answers(problem: Problem, answers: Ints, sets: Flags | None = None) ->
 def wrong_answers(problem: Problem, answers: Ints, sets: Flags | None = None) -> int:
     """How many runs gave a wrong answer. Unfinished runs gave none.
 
-    `sets` has the arms of each answer [run, arm] where answers are sets. A short list is right if it has a right answer,
-    or if no arm is feasible: it says only where the best feasible arm is, if any arm is feasible.
+    `sets` has the arms of each answer [run, arm] where answers are sets. A short list is right if it has a right
+    answer, or if no arm is feasible: it says only where the best feasible arm is, if any arm is feasible.
     """
     right = tuple(NONE if answer is None else answer for answer in problem.right_answers())
     if sets is None:
@@ -39,7 +39,7 @@ def wrong_answers(problem: Problem, answers: Ints, sets: Flags | None = None) ->
 
 
 def _is_right_top(problem: Problem, members: list[int]) -> bool:
-    """Whether these are the `top` best feasible arms, up to tolerance and slack, or all feasible ones if there are fewer.
+    """Whether these are the `top` best feasible arms, or all feasible ones if there are fewer.
 
     As `docs/certify.md` has it: no member misses a threshold by its slack or more; and a member that is not one of the
     best is not worse, by more than the tolerance, than any of the best that are left out.

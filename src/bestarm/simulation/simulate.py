@@ -35,8 +35,8 @@ RunsProgress = Callable[[int, int], None]
 class Simulation:
     """The outcome of `runs` simulated studies. Arrays are by run.
 
-    `answers` holds the number of the arm that was answered (of a set the one that led), -1 for "no feasible arm" and -2 for a run that `max_tests`
-    ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept.
+    `answers` holds the number of the arm that was answered (of a set the one that led), -1 for "no feasible arm" and
+    -2 for a run that `max_tests` ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept.
     """
 
     plan: Plan
@@ -208,7 +208,7 @@ def simulate(
         for piece, chunk in schedule:
             part = slice(piece.first, piece.first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
-            if sets is not None:
+            if sets is not None and chunk.sets is not None:
                 sets[part] = chunk.sets
             if keep_streams:
                 counts[part] = chunk.outcomes.counts
