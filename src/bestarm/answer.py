@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from bestarm.goals import listed
 from bestarm.validation import exact
 
 AnswerState = Literal["certified", "no_feasible_arm", "budget_spent"]
@@ -40,6 +41,9 @@ class Answer:
     150 mg: feasible and best, with 95 % confidence, after 5,211 tests
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
     150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
+    >>> short = {"arms": ("75 mg", "150 mg"), "claim": "the best feasible arm is one of these"}
+    >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=611, cost=611.0, **short))
+    75 mg and 150 mg: the best feasible arm is one of these, with 95 % confidence, after 611 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
     not certified: the budget is spent after 2,000 tests; 150 mg leads, with 62 % confidence
     """
@@ -66,6 +70,11 @@ class Answer:
     differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
     """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
     1 - `delta`: a statement of its own, beside that of the answer."""
+    arms: tuple[str, ...] = ()
+    """The arms that are certified: `arm` alone or, if the goal of the study is another than the best arm, the short list
+    or the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
+    claim: str = ""
+    """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()
     """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 
@@ -78,9 +87,10 @@ class Answer:
             if others := [arm for arm in self.feasible if arm != self.arm]:
                 parts.append(f"also {feasible_words(self.slack)}: {names_in_words(others)}")
             return f"not certified: {'; '.join(parts)}"
-        conclusion = (
-            "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
-        )
+        conclusion = "no arm is feasible"
+        if self.arm is not None:
+            claim = self.claim or good_words(self.tolerance, self.slack)
+            conclusion = f"{all_names(self.arms or [self.arm])}: {claim}"
         return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
 
 
@@ -153,6 +163,15 @@ def left_words(arms: int, candidates: Sequence[str]) -> str:
     if arms == len(candidates):
         return "no arm is excluded"
     return f"{excluded_words(arms, len(candidates))} (left: {names_in_words(candidates)})"
+
+
+def all_names(names: Sequence[str]) -> str:
+    """Names in a sentence, not too many of them.
+
+    >>> all_names(["a", "b", "c"]), all_names("abcdefghijk")
+    ('a, b and c', 'a, b, c, d, e, f, g and 4 more')
+    """
+    return listed(names) if len(names) <= MOST_NAMES else names_in_words(names)
 
 
 def excluded_words(arms: int, left: int) -> str:

@@ -12,7 +12,7 @@ from bestarm.analysis.health.notes import Health
 from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import good_words, leads_words, left_words, percent
+from bestarm.answer import all_names, good_words, leads_words, left_words, percent
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -48,6 +48,10 @@ class Status:
     """What the likeliest answer still lacks."""
     progress: float = 0.0
     """How much evidence the weakest open certificate has of what it needs, from 0 to 1."""
+    answered: tuple[str, ...] = ()
+    """The arms that were certified: `answer`, or the set that it leads. As `arms` of `Answer`."""
+    claim: str = ""
+    """What was certified of them, in words; empty if it is that `answer` is feasible and best."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
@@ -59,7 +63,9 @@ class Status:
         sure = percent(self.confidence)
         match self.state:
             case "certified":
-                return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
+                if len(self.answered) > 1:
+                    return f"{all_names(self.answered)}: {self.claim}"
+                return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
                 return "no arm is feasible"
             case "budget_spent":

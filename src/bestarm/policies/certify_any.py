@@ -3,23 +3,85 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bestarm.evidence.reaching import infeasibility_reaches, infeasibility_up_to
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.random import CHOICE, seed_generator
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, enter
 from bestarm.kernel.words import whole
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_below, scatter
 from bestarm.policies.base import Kernels, Stop
-from bestarm.policies.certify import Certify, Memory, drawn_excess, new_memory, start, stream_to_test, update
+from bestarm.policies.certify import Certify, Memory, excess_of, new_memory, start, update
 from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, lesser, violation
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.goals import is_certified
+
+SLIM = 1e-15
+"""A chance that is not worth a thought."""
+_ROOT_HALF = math.sqrt(0.5)
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+"""Of the standard normal distribution at 0."""
+
+
+class Prospect(NamedTuple):
+    """What it would cost to show something of an arm if it is true, how likely that is, and what to test first."""
+
+    cost: float
+    chance: float
+    metric: int
+
+
+@kernel
+def shown_at(room: float, n: int, level: float) -> Prospect:
+    """The tests to show that a mean lies on its side of a limit, from which it is `room` standard deviations away after
+    n tests, and the chance that it does. If it does, it is as far away as a normal posterior expects then."""
+    root = math.sqrt(n)
+    z = room * root
+    chance = 0.5 * math.erfc(-z * _ROOT_HALF)
+    if not chance > SLIM:
+        return Prospect(math.inf, 0.0, 0)
+    expected = room + math.exp(-0.5 * z * z) * _DENSITY / (chance * root)
+    return Prospect(max(2.0 * level / (expected * expected) - n, 1.0), chance, 0)
+
+
+@kernel
+def certifying(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Prospect:
+    """To certify that every constraint of an arm holds. The one least likely to hold is tested first."""
+    cost = 0.0
+    chance = 1.0
+    least = math.inf
+    suspect = 0
+    for metric in range(1, streams.counts.shape[1]):
+        if memory.certified[arm, metric] == 0:
+            limit = setting.threshold[metric] + setting.slack[metric]
+            room = (limit - streams.means[arm, metric]) / scatter(setting, streams, arm, metric, limit)
+            shown = shown_at(room, streams.counts[arm, metric], setting.level[arm])
+            cost += shown.cost / setting.inverse_cost[metric]
+            chance *= shown.chance
+            if shown.chance < least:
+                least = shown.chance
+                suspect = metric
+    return Prospect(cost, chance, suspect)
+
+
+@kernel
+def rejecting(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Prospect:
+    """To show that some constraint of an arm is violated: the one for which that takes least, by its chances."""
+    found = Prospect(math.inf, 0.0, 1)
+    for metric in range(1, streams.counts.shape[1]):
+        if memory.certified[arm, metric] == 0:
+            level = setting.level[arm] - setting.log_weight[metric]
+            excess = excess_of(setting, streams, arm, metric)
+            shown = shown_at(excess, streams.counts[arm, metric], level)
+            cost = shown.cost / setting.inverse_cost[metric]
+            # What costs less by its chances: comparing products, as chances may be zero.
+            if cost * found.chance < found.cost * shown.chance or found.chance == 0.0:
+                found = Prospect(cost, shown.chance, metric)
+    return found
 
 
 @kernel
@@ -60,39 +122,26 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if found != NOBODY:
         return conclude(found)
 
-    # Random choices depend only on what is known, so that asking twice gives the same tests.
-    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
-    # The arm that, by posterior draws, costs least to certify, on the constraint with the least room …
+    # The arm that is the cheapest to certify, on the constraint that is least likely to hold …
     cheapest = math.inf
+    all_fail = 1.0
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        cost = 0.0
-        tightest = math.inf
-        suspect = 0
-        for metric in range(1, streams.counts.shape[1]):
-            if memory.certified[arm, metric] == 0 and cost < cheapest:
-                room = setting.slack[metric] / scatter(setting, streams, arm, metric, setting.threshold[metric])
-                room -= drawn_excess(setting, streams, memory, arm, metric, 1.0)
-                if room > 0.0:
-                    tests = 2.0 * setting.level[arm] / (room * room) - streams.counts[arm, metric]
-                    cost += max(tests, 1.0) / setting.inverse_cost[metric]
-                else:
-                    cost = math.inf
-                if room < tightest:
-                    tightest = room
-                    suspect = metric
-        if cost < cheapest:
-            cheapest = cost
-            add_test(batch, 0, arm, suspect)
-    if cheapest < math.inf:
+        prospect = certifying(setting, streams, memory, arm)
+        all_fail *= 1.0 - prospect.chance
+        if prospect.cost < cheapest * prospect.chance:
+            cheapest = prospect.cost / prospect.chance
+            add_test(batch, 0, arm, prospect.metric)
+    rejecting_all = 0.0
+    for place in range(open_count):
+        rejecting_all += rejecting(setting, streams, memory, whole(memory.open_arms[place])).cost
+    if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
         return 1
-    # … or, if no arm is drawn feasible, each arm on the constraint that promises the most evidence against it.
-    size = 0
+    # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        metric = stream_to_test(setting, streams, memory, NOBODY, 0.0, arm)
-        size = add_test(batch, size, arm, metric)
-    return size
+        add_test(batch, place, arm, rejecting(setting, streams, memory, arm).metric)
+    return open_count
 
 
 @kernel
@@ -119,8 +168,9 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Any, certified: Any
 class CertifyAny(Certify):
     """`certify` that stops as soon as any arm is certified feasible, or all are rejected.
 
-    Each round tests the arm that, by posterior draws, costs least to certify, on its most suspect constraint. If no arm
-    is drawn feasible, it tests one constraint of every arm that is not rejected.
+    Each test goes where an end is expected soonest: to the arm with the least cost of certifying it divided by the
+    chance that it is feasible, on its most suspect constraint; or, if that promises more, to one constraint of every
+    arm that is not rejected.
     """
 
     asked = "any feasible"

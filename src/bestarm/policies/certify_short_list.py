@@ -79,9 +79,10 @@ def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, d
         n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
         tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
         least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
-        return least
-    # Of several arms that look as good as the leader, the best is the last to be excluded.
-    return least if least < HOPELESS else HOPELESS * (1.0 - lead)
+    elif least == HOPELESS:
+        # Of several arms that look as good as the leader, the best is the last to be excluded.
+        least = HOPELESS * (1.0 - lead)
+    return least
 
 
 @kernel

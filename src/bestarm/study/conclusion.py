@@ -5,8 +5,10 @@ from __future__ import annotations
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import findings_of, named, standings_of
 from bestarm.answer import Answer, AnswerState
+from bestarm.goals import set_words
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
+from bestarm.policies.findings import Findings
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
@@ -25,6 +27,7 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)
     found = findings_of(policy, stop)
+    answered = answered_by(plan, stop)
     return Answer(
         state=state,
         arm=None if leader is None else plan.arm_names[leader],
@@ -35,6 +38,23 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found, raw)},
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
-        candidates=named(plan, found.candidates),
+        candidates=answered or named(plan, found.candidates),
         feasible=named(plan, found.feasible),
+        arms=answered,
+        claim=claim_of(plan, found, answered),
     )
+
+
+def answered_by(plan: Plan, stop: Stop | None) -> tuple[str, ...]:
+    """The arms that a policy has stopped with."""
+    if stop is None or stop.arm is None:
+        return ()
+    return tuple(plan.arm_names[arm] for arm in stop.arms or (stop.arm,))
+
+
+def claim_of(plan: Plan, found: Findings, answered: tuple[str, ...]) -> str:
+    """What is certified of the arms that were answered; nothing if it is that the one arm is feasible and best."""
+    if plan.asks == "best" or not answered:
+        return ""
+    is_sure = not plan.constraints or bool(found.feasible.any())
+    return set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)

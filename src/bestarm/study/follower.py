@@ -17,7 +17,7 @@ from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.answer import Answer
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
-from bestarm.study.conclusion import answer_of
+from bestarm.study.conclusion import answer_of, answered_by, claim_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
 from bestarm.study.names import Test
@@ -112,6 +112,7 @@ class Follower:
                 state = "no_feasible_arm" if stop.arm is None else "certified"
             elif self._is_done:
                 state = "budget_spent"
+            answered = answered_by(self.plan, stop)
             leading = None if leader is None else self.plan.arm_names[leader]
             return Status(
                 study=self.name,
@@ -126,8 +127,10 @@ class Follower:
                 arms=tuple(standings_of(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
-                candidates=named(self.plan, found.candidates),
+                candidates=answered or named(self.plan, found.candidates),
                 feasible=named(self.plan, found.feasible),
+                answered=answered,
+                claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
             )
