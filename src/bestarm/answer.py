@@ -71,8 +71,8 @@ class Answer:
     """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
     1 - `delta`: a statement of its own, beside that of the answer."""
     arms: tuple[str, ...] = ()
-    """The arms that are certified: `arm` alone or, if the goal of the study is another than the best arm, the short list
-    or the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
+    """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
+    the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
     claim: str = ""
     """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()

@@ -9,7 +9,9 @@ import numpy as np
 
 from bestarm.evidence.reaching import infeasibility_reaches, infeasibility_up_to
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import CHOICE, normal, seed_generator
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
+from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY, enter
 from bestarm.kernel.words import whole
 from bestarm.noises.base import stream_of
@@ -20,6 +22,9 @@ from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, 
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.goals import is_certified
 
+SPREAD = 0.25
+"""How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky
+start not to be left alone for good where the others are hard to certify."""
 SLIM = 1e-15
 """A chance that is not worth a thought."""
 _ROOT_HALF = math.sqrt(0.5)
@@ -59,6 +64,8 @@ def certifying(setting: Setting, streams: Streams, memory: Memory, arm: int) -> 
         if memory.certified[arm, metric] == 0:
             limit = setting.threshold[metric] + setting.slack[metric]
             room = (limit - streams.means[arm, metric]) / scatter(setting, streams, arm, metric, limit)
+            root = setting.inverse_root[slot(streams.counts[arm, metric])]
+            room += SPREAD * normal(memory.generator, memory.ziggurat) * root
             shown = shown_at(room, streams.counts[arm, metric], setting.level[arm])
             cost += shown.cost / setting.inverse_cost[metric]
             chance *= shown.chance
@@ -122,7 +129,9 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if found != NOBODY:
         return conclude(found)
 
-    # The arm that is the cheapest to certify, on the constraint that is least likely to hold …
+    # Random choices depend only on what is known, so that asking twice gives the same tests.
+    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+    # The arm that is the cheapest to certify, by a draw, on the constraint that is least likely to hold …
     cheapest = math.inf
     all_fail = 1.0
     for place in range(open_count):
