@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
+from bestarm.goals import listed
 from bestarm.texts import html_table
 from bestarm.validation import exact
 
@@ -43,6 +44,9 @@ class Answer:
     150 mg: feasible and best, with 95 % confidence, after 5,211 tests
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
     150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
+    >>> short = {"arms": ("75 mg", "150 mg"), "claim": "the best feasible arm is one of these"}
+    >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=611, cost=611.0, **short))
+    75 mg and 150 mg: the best feasible arm is one of these, with 95 % confidence, after 611 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
     not certified: the budget is spent after 2,000 tests; 150 mg leads; nothing is certain yet
     """
@@ -71,6 +75,11 @@ class Answer:
     1 - `delta`: a statement of its own, beside that of the answer."""
     known: str = ""
     """What is certain, in a sentence."""
+    arms: tuple[str, ...] = ()
+    """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
+    the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
+    claim: str = ""
+    """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()
     """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 
@@ -78,9 +87,10 @@ class Answer:
         if self.state == "budget_spent":
             spent = f"the budget is spent after {self.tests:,} tests"
             return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known)}"
-        conclusion = (
-            "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
-        )
+        conclusion = "no arm is feasible"
+        if self.arm is not None:
+            claim = self.claim or good_words(self.tolerance, self.slack)
+            conclusion = f"{all_names(self.arms or [self.arm])}: {claim}"
         return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
 
     def _repr_html_(self) -> str:
@@ -183,6 +193,15 @@ def left_words(arms: int, candidates: Sequence[str]) -> str:
     return f"{excluded_words(arms, len(candidates))} (left: {names_in_words(candidates)})"
 
 
+def all_names(names: Sequence[str]) -> str:
+    """Names in a sentence, not too many of them.
+
+    >>> all_names(["a", "b", "c"]), all_names("abcdefghijk")
+    ('a, b and c', 'a, b, c, d, e, f, g and 4 more')
+    """
+    return listed(names) if len(names) <= MOST_NAMES else names_in_words(names)
+
+
 def excluded_words(arms: int, left: int) -> str:
     """How many arms are excluded.
 
@@ -212,19 +231,6 @@ def one_of_words(names: Sequence[str]) -> str:
     if len(names) > MOST_NAMES:
         return f"one of {len(names):,} arms"
     return listed(names, "or")
-
-
-def listed(names: Sequence[str], joint: str) -> str:
-    """Names with a word before the last.
-
-    >>> listed(["a", "b", "c"], "and"), listed(["arm 1", "arm 12"], "and")
-    ('a, b and c', 'arm 1 and 12')
-    """
-    heads = {name.rpartition(" ")[0] for name in names}
-    tails = [name.rpartition(" ")[2] for name in names]
-    if len(heads) == 1 and heads != {""} and all(tail.isdecimal() for tail in tails):
-        names = [names[0], *tails[1:]]
-    return " ".join(filter(None, [", ".join(names[:-1]), joint if len(names) > 1 else "", names[-1]]))
 
 
 def rounded_up(number: float) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from bestarm.goals import Goal
 from bestarm.measurements import Measurement, written
 from bestarm.parsing import read_json, read_toml
 from bestarm.problem import Arm, Constraint, Objective, Problem
@@ -73,6 +74,8 @@ class Plan(Problem):
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
             item_spreads: Mapping[str, float] | None = None,
+            goal: Goal = "best",
+            top: int = 1,
         ) -> None: ...
 
     @property
@@ -145,7 +148,10 @@ class Plan(Problem):
         for field in ("measurements", "repeats"):
             if not data[field]:
                 del data[field]
-        how = ("name", "delta", "policy", "bound", "order", "budget")
+        for field, usual in (("goal", "best"), ("top", 1)):
+            if data[field] == usual:
+                del data[field]
+        how = ("name", "delta", "policy", "bound", "order", "budget", "goal", "top")
         what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "arms")
         return {key: data[key] for key in (*how, *what) if key in data}
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator, Field, StrictBool
 
+from bestarm.goals import Asked, Goal, GoalField, Top, asked_by, check_goal
 from bestarm.items import ItemList, check_items, count_of
 from bestarm.measurements import Measurement, check_measurements, name_of
 from bestarm.noises import Noise
@@ -87,6 +88,9 @@ class Problem:
     can be measured again and gives a fresh value; items are then drawn at random, again and again, and the question is
     about the mean over all items and over the scatter of each. `item_spreads` says by metric how much items differ
     (their standard deviation), for simulation.
+
+    `goal` and `top` say what to find. "best" is the best feasible arm or, with `top` = m > 1, a short list of at most m
+    arms that holds it; "top" are the m best feasible arms; "any feasible" is any arm that satisfies every constraint.
     """
 
     arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
@@ -96,6 +100,8 @@ class Problem:
     items: ItemList | None = Field(default=None, kw_only=True)
     repeats: StrictBool = Field(default=False, kw_only=True)
     item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
+    goal: GoalField = Field(default="best", kw_only=True)
+    top: Top = Field(default=1, kw_only=True)
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
@@ -109,6 +115,8 @@ class Problem:
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
             item_spreads: Mapping[str, float] | None = None,
+            goal: Goal = "best",
+            top: int = 1,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -138,6 +146,7 @@ class Problem:
         check_measurements(self.measurements, self.measured, costs)
         check_items(self.items, self.repeats)
         self._check_items()
+        check_goal(self.goal, self.top, len(self.arms), len(self.constraints))
         self._check_means()
         self._check_spreads()
 
@@ -192,6 +201,11 @@ class Problem:
                         beyond = "above" if part.at_least is None else "below"
                         what = f"for it is the share of results {beyond} {exact(part.threshold)}, as of every quantile"
                     raise InvalidInput(field, mean, f"must lie between {exact(low)} and {exact(high)}, {what}")
+
+    @property
+    def asks(self) -> Asked:
+        """What the study is to find: the best arm, a short list that holds it, the `top` best, or any feasible one."""
+        return asked_by(self.goal, self.top)
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
     @functools.cached_property
@@ -363,10 +377,18 @@ class Problem:
         """By the true means: every answer that is right, None standing for "no arm is feasible".
 
         An arm is right if it misses no threshold by `slack` or more and is not worse by more than `tolerance` than the
-        best arm that misses none at all. "No arm is feasible" is right if every arm misses one.
+        best arm that misses none at all. "No arm is feasible" is right if every arm misses one. Where any feasible arm
+        will do, none is too bad.
         """
-        means, scores = self.true_means(), self.true_means()[:, 0] * self.normal_form().sign[0]
+        scores = self.true_means()[:, 0] * self.normal_form().sign[0]
+        truly, nearly = self.feasible_arms()
+        best = max((scores[arm] for arm in truly), default=None)
+        good = tuple(arm for arm in nearly if best is None or self._near(scores[arm], best))
+        return good if best is not None else (None, *good)
 
+    def feasible_arms(self) -> tuple[list[int], list[int]]:
+        """By the true means: the arms that miss no threshold, and those that miss none by its `slack` or more."""
+        means = self.true_means()
         # The mean over a set of items can be known exactly. Then the threshold itself is allowed.
         blur = 1e-12 if self.items is not None and not self.repeats else 0.0
 
@@ -377,11 +399,7 @@ class Problem:
             )
 
         arms = range(len(self.arms))
-        best = max((scores[arm] for arm in arms if feasible(arm, slack=False)), default=None)
-        good = tuple(
-            arm for arm in arms if feasible(arm, slack=True) and (best is None or self._near(scores[arm], best))
-        )
-        return good if best is not None else (None, *good)
+        return [arm for arm in arms if feasible(arm, slack=False)], [arm for arm in arms if feasible(arm, slack=True)]
 
     def _near(self, score: float, best: float) -> bool:
-        return score >= best - self.objective.tolerance
+        return self.goal == "any feasible" or score >= best - self.objective.tolerance

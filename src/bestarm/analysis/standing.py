@@ -14,7 +14,7 @@ from bestarm.analysis.terms import MEAN, Share, share_name, share_words, statist
 from bestarm.answer import odds
 from bestarm.kernel.tournament import NOBODY
 from bestarm.policies.base import Policy, Stop
-from bestarm.policies.findings import Bools, Findings, settled
+from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.validation import exact
@@ -67,7 +67,7 @@ _CERTAIN = 1e5
 def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
     """What the policy of a study knows. If it has stopped, this agrees with its answer."""
     found = policy.findings()
-    return found if stop is None else settled(policy.setting, policy.streams.counts, found, stop.arm)
+    return found if stop is None else policy.settled(found, stop)
 
 
 def standings(

@@ -13,7 +13,7 @@ from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status_view import status_html, status_text
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import good_words, known_words, leads_words
+from bestarm.answer import all_names, good_words, known_words, leads_words
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -50,6 +50,10 @@ class Status:
     """What the likeliest answer still lacks."""
     progress: float = 0.0
     """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
+    answered: tuple[str, ...] = ()
+    """The arms that were certified: `answer`, or the set that it leads. As `arms` of `Answer`."""
+    claim: str = ""
+    """What was certified of them, in words; empty if it is that `answer` is feasible and best."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
@@ -67,7 +71,9 @@ class Status:
         """The state in a few words."""
         match self.state:
             case "certified":
-                return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
+                if len(self.answered) > 1:
+                    return f"{all_names(self.answered)}: {self.claim}"
+                return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
                 return "no arm is feasible"
             case "budget_spent":

@@ -13,12 +13,12 @@ from bestarm.answer import (
     excluded_words,
     feasible_words,
     good_words,
-    listed,
     names_in_words,
     one_of_words,
     promised,
     rounded_up,
 )
+from bestarm.goals import listed
 from bestarm.items import count_of
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -32,7 +32,15 @@ def question(plan: Plan) -> str:
     sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
-    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}?"
+    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}", f"{len(plan.arms)} arms"
+    match plan.asks:
+        case "any feasible":
+            return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{_over_items(plan)}?"
+        case "top":
+            return f"Which {plan.top} of {arms} have {aim}?" if plan.top > 1 else f"Which of {arms} has {aim}?"
+        case "short list":
+            return f"Which at most {plan.top} of {arms} are sure to hold the one that has {aim}?"
+    return f"Which of {arms} has {aim}?"
 
 
 def _over_items(plan: Plan) -> str:
@@ -61,12 +69,33 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
     allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
         return f"{allowed}: with that reservation, every arm violates at least one constraint."
+    if plan.asks != "best":
+        return f"{allowed}: with that reservation, {_set_guarantee(plan, answer)}."
     best = (
         f"no feasible arm is better by more than {exact(plan.objective.tolerance)}"
         if plan.objective.tolerance
         else ("no feasible arm is better")
     )
     return f"{allowed}: with that reservation, {answer.arm} meets every constraint{_nearly(plan)}, and {best}."
+
+
+def _set_guarantee(plan: Plan, answer: Answer) -> str:
+    """What is certain of an answer to another question than which arm is best."""
+    arms, margin = listed(answer.arms), plan.objective.tolerance
+    if plan.asks == "short list":
+        within = f" within {exact(margin)}" if margin else ""
+        slack = " (within the stated slack)" if plan.slacks else ""
+        as_good = f", or one as good{within}{slack}," if margin or slack else ""
+        return f"if any arm is feasible, the best one{as_good} is {listed(answer.arms, 'or')}"
+    meets = f"{arms} {'meets' if len(answer.arms) == 1 else 'meet'} every constraint{_nearly(plan)}"
+    if plan.asks == "any feasible":
+        return f"{meets}; nothing is said of which arm is best"
+    if len(answer.arms) < plan.top:
+        return f"{meets}, and no other arm does"
+    by = f" by more than {exact(margin)}" if margin else ""
+    if plan.top == 1:
+        return f"{meets}, and no feasible arm is better{by}"
+    return f"{meets}, and none of them is worse{by} than number {plan.top} of the feasible arms"
 
 
 def _allowed(plan: Plan) -> str:

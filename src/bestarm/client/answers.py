@@ -44,6 +44,8 @@ class StudyLine:
     tolerance: float | None = 0.0
     slack: bool | None = False
     left: int | None = None
+    answered: tuple[str, ...] = ()
+    claim: str = ""
     error: str | None = None
 
 
@@ -53,6 +55,7 @@ def read_status(data: dict[str, Any]) -> Status:
     found = tuple(HealthNote(**note) for note in data["health"]["notes"])
     health = Health(data["health"]["checks"], found)
     lists = {"arms": tuple(map(_arm, data["arms"])), "open": tuple(map(_question, data["open"]))}
+    lists["answered"] = tuple(data["answered"])
     return Status(**_listed(plain) | lists | {"awaited": awaited, "health": health})
 
 
@@ -63,7 +66,8 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
     data = _listed(_costed(status["conclusion"]))
     differences = {name: read_difference(limits) for name, limits in data["differences"].items()}
-    return Answer(**data | {"warnings": tuple(data["warnings"]), "differences": differences}, reasons=reasons)
+    names = {name: tuple(data[name]) for name in ("warnings", "arms")}
+    return Answer(**data | names | {"differences": differences}, reasons=reasons)
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:

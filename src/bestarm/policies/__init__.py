@@ -3,6 +3,8 @@ package's entry point of the group `bestarm.policies`. In Python, a class works 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bestarm.plugins import Plugin, Registry
 from bestarm.policies.base import Policy
 from bestarm.problem import Problem
@@ -24,15 +26,40 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
-    if problem.items is None or found.uses_items:
+    if _suits(found, problem):
         return found
     known = _registry.built_in  # loads them all
-    on_items = next((kind for kind in found.__subclasses__() if kind.uses_items), None)
-    if on_items is None:
-        able = [name for name, kind in known.items() if any(sub.uses_items for sub in kind.__subclasses__())]
-        reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
+    others = (kind for kind in _descendants(found) if kind.uses_items == (problem.items is not None))
+    chosen = next((kind for kind in others if kind.asked == problem.asks), None)
+    if chosen is None:
+        kinds = [found, *_descendants(found)]
+        if any(kind.asked == problem.asks for kind in kinds) and found.name in known:
+            if any(kind.uses_items for kind in kinds):
+                reason = f"{found.name} cannot find that by items yet; leave out items, or ask for the best arm"
+                raise InvalidInput("goal", problem.goal, reason)
+            able = _able(lambda kind: kind.uses_items)
+            reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
+            raise InvalidInput("policy", found.name, reason, able)
+        able = _able(lambda kind: kind.asked == problem.asks)
+        top = f" and top = {problem.top}" if problem.asks == "short list" else ""
+        reason = f"does not decide studies with the goal {problem.goal!r}{top}; choose {', '.join(able)}"
         raise InvalidInput("policy", found.name, reason, able)
-    return on_items
+    return chosen
+
+
+def _suits(kind: type[Policy], problem: Problem) -> bool:
+    return kind.asked == problem.asks and (problem.items is None or kind.uses_items)
+
+
+def _descendants(kind: type[Policy]) -> list[type[Policy]]:
+    """The subclasses without a name of their own: the same policy, for other problems."""
+    direct = [sub for sub in kind.__subclasses__() if "name" not in vars(sub)]
+    return [*direct, *(below for sub in direct for below in _descendants(sub))]
+
+
+def _able(is_able: Callable[[type[Policy]], bool]) -> list[str]:
+    """The built-in policies that are able to, themselves or as a subclass."""
+    return [name for name, kind in _registry.built_in.items() if any(map(is_able, (kind, *_descendants(kind))))]
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

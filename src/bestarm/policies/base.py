@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bestarm.answer import promised
+from bestarm.goals import Asked
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.state import (
     EMPTY,
@@ -32,7 +33,7 @@ from bestarm.noises.registry import known_for, numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
-from bestarm.policies.findings import Findings, by_intervals
+from bestarm.policies.findings import Findings, by_intervals, settled
 from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.policies.open_certificates import by_intervals as by_intervals_open
@@ -46,9 +47,13 @@ def _wrapping() -> np.errstate:
 
 
 class Stop(NamedTuple):
-    """The end of a study: the best feasible arm, or None if no arm is feasible."""
+    """The end of a study: the best feasible arm, or None if no arm is feasible.
+
+    Where several arms are the answer, `arms` has them all, and `arm` is the one of them that leads.
+    """
 
     arm: int | None
+    arms: tuple[int, ...] = ()
 
 
 class EmptyProposal(RuntimeError):
@@ -111,7 +116,7 @@ class Policy(abc.ABC):
     ...     for arm, metric in decision:
     ...         policy.tell(arm, metric, noise.normal([2.0, 3.0][arm]))
     >>> decision, policy.spent
-    (Stop(arm=1), (114, 114.0))
+    (Stop(arm=1, arms=()), (114, 114.0))
     """
 
     name: ClassVar[str]
@@ -120,6 +125,9 @@ class Policy(abc.ABC):
     uses_items: ClassVar[bool] = False
     """Whether it decides studies with items. Such a policy may be a subclass, without a name of its own, of the one
     for studies without."""
+    asked: ClassVar[Asked] = "best"
+    """What it is asked for: the best arm, or one of the other goals that a problem can have. Again, such a policy may
+    be a subclass without a name of its own."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -132,6 +140,11 @@ class Policy(abc.ABC):
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
         """The setting in which this policy decides `problem`, with values relative to `reference`."""
         return new_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def answers_sets(cls) -> bool:
+        """Whether its answer is a set of arms."""
+        return cls.asked in ("short list", "top")
 
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
@@ -282,6 +295,10 @@ class Policy(abc.ABC):
         """What is lacking for an answer, where `leader` (None: that no arm is feasible) is the likeliest one. By
         default, what the intervals in `found` leave open."""
         return [] if self.untested else by_intervals_open(self.setting, self.streams, found, leader)
+
+    def settled(self, found: Findings, stop: Stop) -> Findings:
+        """What was `found`, once the policy has stopped: in agreement with its answer."""
+        return settled(self.setting, self.streams.counts, found, stop.arm)
 
     def reason(self, problem: Problem, arm: int, found: Findings) -> str | None:
         """Why `arm` is out, or what is still open about it, in the policy's own words on one line.

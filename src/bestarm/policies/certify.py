@@ -264,6 +264,39 @@ def stream_to_test(
 
 
 @kernel
+def drawn_performance(setting: Setting, streams: Streams, memory: Memory, arm: int) -> float:
+    """A posterior draw of an arm's performance."""
+    noise = scatter(setting, streams, arm, 0, streams.means[arm, 0])
+    spread = noise * setting.inverse_root[slot(streams.counts[arm, 0])]
+    drawn: float = streams.means[arm, 0] + spread * normal(memory.generator, memory.ziggurat)
+    return drawn
+
+
+@kernel
+def tests_of_leader(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, is_alone: bool, batch: Batch, size: int
+) -> int:
+    """Add a test of the leader's constraint most likely violated or, if it `is_alone` and no other arm is open, of all
+    that are open: an early leader is often wrong, and certifying it is expensive."""
+    chosen = 0
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if is_stale(streams, memory, leader, metric):
+            size = add_test(batch, size, leader, metric)
+        elif memory.certified[leader, metric] == 0:
+            if is_alone:
+                size = add_test(batch, size, leader, metric)
+            else:
+                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
+                if excess > largest:
+                    largest = excess
+                    chosen = metric
+    if chosen > 0:
+        size = add_test(batch, size, leader, chosen)
+    return size
+
+
+@kernel
 def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
     if streams.counts[0, 0] == 0:
         return every_stream(streams, batch)
@@ -274,11 +307,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     # Random choices depend only on what is known, so that asking twice gives the same tests.
     seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
-    drawn_leader = 0.0
-    if leader != NOBODY:
-        noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
-        spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
-        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
 
     # One test for each open arm …
     size = 0
@@ -294,24 +323,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader == NOBODY:
         return size
 
-    # … and for the leader the one constraint most likely violated or, if no other arm is open, all that are open: an
-    # early leader is often wrong, and certifying it is expensive.
-    others = size
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, leader, metric):
-            size = add_test(batch, size, leader, metric)
-        elif memory.certified[leader, metric] == 0:
-            if others == 0:
-                size = add_test(batch, size, leader, metric)
-            else:
-                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
-                if excess > largest:
-                    largest = excess
-                    chosen = metric
-    if chosen > 0:
-        size = add_test(batch, size, leader, chosen)
+    # … and for the leader one of its constraints.
+    size = tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
     if size == 0:
         return conclude(leader)
     return size

@@ -93,8 +93,7 @@ def take_in_at(setting: Any, streams: Any, tests: Ints, values: Floats, k: int) 
     record_at(setting, streams, tests[k, 0], tests[k, 1], tests[k, 2], values[k])
 
 
-_advance = specialized(advance, "on_items", take_in=take_in_at)
-_interpreted = specialized(_advance, "certify", update=update, propose=_PROPOSE)
+advance_on_items = specialized(advance, "on_items", take_in=take_in_at)
 
 
 class CertifyOnItems(Certify):
@@ -111,6 +110,7 @@ class CertifyOnItems(Certify):
     regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
     differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
     weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
+    interpreted = staticmethod(specialized(advance_on_items, "certify", update=update, propose=_PROPOSE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
@@ -150,7 +150,9 @@ class CertifyOnItems(Certify):
         kernels = type(self).kernels
         setting: Any = self.setting
         known = known_for(setting.kind, setting.differences.kind)
-        self._advance = compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
+        self._advance = compiled(
+            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
+        )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):
@@ -160,7 +162,7 @@ class CertifyOnItems(Certify):
 
     def _advance_compiled(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         untested = np.array([self.untested])
-        run = self._advance or _interpreted
+        run = self._advance or type(self).interpreted
         with np.errstate(over="ignore", invalid="ignore"):
             size = run(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
         return None if size == UNDECIDED else self._decision(int(size))

@@ -64,6 +64,10 @@ class Campaign:
         whole("max_tests", self.max_tests, 1, 10**12)
         if not self.cells:
             raise InvalidInput("a campaign needs at least one instance, policy, bound and delta")
+        for plan in (cell.plan for cell in self.cells):
+            if plan.asks in ("short list", "top"):
+                reason = f"{plan.name}: a campaign keeps one arm of each answer, and not a set; simulate it by itself"
+                raise InvalidInput("goal", plan.goal, reason)
         keys = [cell.key for cell in self.cells]
         if twice := [key for key in keys if keys.count(key) > 1]:
             raise InvalidInput(f"the campaign names {twice[0]!r} twice (instance | policy | bound | delta)")

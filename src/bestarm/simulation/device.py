@@ -43,11 +43,12 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
     if device not in DEVICES:
         raise InvalidInput("device", device, f"must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}", DEVICES)
     interpreted = next((job for job in jobs if not job.is_compiled), None)
+    other_goal = next((job for job in jobs if job.problem.asks != "best"), None)
     on_items = next((job for job in jobs if job.problem.items is not None), None)
     if device == "auto":
         runs = [sum(last - first for first, last in spans) for spans in missing]
         pays = bool(runs) and sum(runs) >= RUNS_THAT_PAY * sum(count > 0 for count in runs) > 0
-        suits = pays and not elsewhere and interpreted is None and on_items is None
+        suits = pays and not elsewhere and interpreted is None and on_items is None and other_goal is None
         return "cuda" if suits and why_no_card() is None else "cpu"
     if device == "cuda":
         if elsewhere:
@@ -61,6 +62,9 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
             )
         if on_items is not None:
             raise InvalidInput("device", "cuda", f"{on_items.label}: studies with items cannot be simulated on a card")
+        if other_goal is not None:
+            goal = other_goal.problem.asks
+            raise InvalidInput("device", "cuda", f"{other_goal.label}: a card finds the best arm, and no {goal!r}")
         if reason := why_no_card():
             raise InvalidInput("device", "cuda", reason)
     return device

@@ -182,6 +182,7 @@ def forecast(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts, done = np.zeros(jobs[0].shape, np.int64), 0
+    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if jobs[0].policy.answers_sets() else None
     # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
     missing = [[(0, size)] for size in sizes]
     with open_schedule(
@@ -192,12 +193,16 @@ def forecast(
             part = slice(first, first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
             counts += chunk.outcomes.counts.sum(axis=0)
+            if sets is not None and chunk.sets is not None:
+                sets[part] = chunk.sets
             done += piece.runs
             if progress is not None:
                 progress(done, int(tests.sum()))
 
     def simulation(of: Plan, part: slice) -> Simulation:
-        return Simulation(of, chosen.name, seed, max_tests, answers[part], tests[part], cost[part], None, math.nan)
+        listed = None if sets is None else sets[part]
+        outcomes = answers[part], tests[part], cost[part]
+        return Simulation(of, chosen.name, seed, max_tests, *outcomes, None, math.nan, listed)
 
     everything = simulation(plan, slice(None))
     wrong = sum(simulation(world.plan, slice(starts[k], starts[k + 1])).wrong for k, world in enumerate(worlds))
@@ -262,7 +267,7 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     it is whichever needs fewer tests: a violated constraint's gap, or half of the gap in performance, because there
     both intervals must shrink. A constraint's slack and the objective's tolerance widen the gaps. Infinite if a gap
     that matters is zero. Where σ is not stated it is an arm's true spread, as if that were known; a metric that never
-    varies takes one test.
+    varies takes one test. NaN for other goals than the best arm.
 
     >>> import bestarm as ba
     >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
@@ -270,6 +275,8 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     >>> fixed_sample_tests(problem, delta=0.1)  # z = 1.96, and h = 1/4 takes n = 62
     124.0
     """
+    if problem.asks != "best":
+        return math.nan
     facts, form = truth(problem), problem.normal_form()
     # A tiny delta must not become zero.
     alpha = max(delta / facts.means.size, 2.0 * sys.float_info.min)

@@ -114,8 +114,11 @@ class ItemRuns:
         kernels = self._job.policy.kernels
         return {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
 
-    def simulate(self, outcomes: Any, first_run: int, stop: Ints, trace: Any, *, is_compiled: bool = True) -> None:
-        """Fill `outcomes` with the runs from `first_run` on; of the last one, fill `trace`."""
+    def simulate(
+        self, outcomes: Any, first_run: int, stop: Ints, trace: Any, sets: Flags | None, *, is_compiled: bool = True
+    ) -> None:
+        """Fill `outcomes` with the runs from `first_run` on, and `sets` with the arms of their answers, where these are
+        sets; of the last run, fill `trace`."""
         job = self._job
         known = known_for(job.setting.kind, job.setting.differences.kind)
         run = compiled(run_on_items, "certify", known=known, **self._kernels) if is_compiled else self._interpreted
@@ -132,6 +135,8 @@ class ItemRuns:
                     break
                 self._room *= 2
             outcomes.answers[k], outcomes.tests[k], outcomes.cost[k] = answer, bench.spent[0], bench.spent[1]
+            if sets is not None and answer >= 0:
+                sets[k] = bench.memory.listed
             if len(outcomes.counts):
                 outcomes.counts[k] = bench.streams.counts
 

@@ -16,7 +16,7 @@ from bestarm.analysis.progress_words import answers_words, to_go_words
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.shapes import largest_within
 from bestarm.plan import Plan
@@ -24,6 +24,7 @@ from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import laws, to_user
 from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
 from bestarm.simulation.item_runs import ItemRuns
+from bestarm.simulation.right import named_answers
 from bestarm.study.item_continuations import ContinuedRuns, with_item_spreads
 from bestarm.texts import quoted, shown
 from bestarm.validation import MOST, InvalidInput
@@ -119,6 +120,7 @@ def simulate_continuations(
     if plan.items is not None:
         plan, scatters = with_item_spreads(plan, policy, scatters)
     answers, tests, cost = [], [], []
+    sets: list[Flags] = []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
         means = _drawn_means(plan, policy, scatters, np.random.default_rng((seed, world)))
         job = _Continued(
@@ -134,7 +136,9 @@ def simulate_continuations(
         if not is_wanted():
             raise NotWanted
         if job.is_compiled:
-            outcomes = job.simulate(int(part[0]), len(part)).outcomes
+            chunk = job.simulate(int(part[0]), len(part))
+            outcomes = chunk.outcomes
+            sets += [] if chunk.sets is None else [chunk.sets]
             answers += outcomes.answers.tolist()
             tests += outcomes.tests.tolist()
             cost += (outcomes.cost - so_far).tolist()
@@ -144,7 +148,8 @@ def simulate_continuations(
                 answers.append(answer)
                 tests.append(made)
                 cost.append(spent)
-    return _summary(plan, np.array(answers), np.array(tests), np.array(cost))
+    names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
+    return _summary(names, np.array(tests), np.array(cost))
 
 
 def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Floats:
@@ -209,17 +214,16 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     return UNFINISHED, tests, cost
 
 
-def _summary(plan: Plan, answers: Ints, tests: Ints, cost: Floats) -> Outlook:
-    ended = answers != UNFINISHED
+def _summary(names: list[str | None], tests: Ints, cost: Floats) -> Outlook:
+    ended = np.array([name is not None for name in names])
     all_tests, all_cost = np.where(ended, tests, np.inf), np.where(ended, cost, np.inf)
-    names = (*plan.arm_names, "none")
-    shares = {names[k]: float((answers == k).mean()) for k in np.unique(answers[ended]).tolist()}
+    shares = {name: names.count(name) / len(names) for name in dict.fromkeys(names) if name is not None}
 
     def quantile(values: Floats, q: float) -> float:
         return float(np.quantile(values, q, method="higher"))
 
     return Outlook(
-        runs=len(answers),
+        runs=len(names),
         median_tests=quantile(all_tests, 0.5),
         p90_tests=quantile(all_tests, 0.9),
         median_cost=quantile(all_cost, 0.5),

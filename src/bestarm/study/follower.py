@@ -20,7 +20,7 @@ from bestarm.analysis.words import known
 from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
-from bestarm.study.conclusion import answer_of
+from bestarm.study.conclusion import answer_of, answered_by, claim_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
 from bestarm.study.names import Numbering, Test
@@ -115,8 +115,9 @@ class Follower:
                 state = "no_feasible_arm" if stop.arm is None else "certified"
             elif self._is_done:
                 state = "budget_spent"
+            answered = answered_by(self.plan, stop)
             leading = None if leader is None else self.plan.arm_names[leader]
-            candidates, feasible = named(self.plan, found.candidates), named(self.plan, found.feasible)
+            candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
             regret = regret_at_most(self.plan, policy, found, leader, stop)
             questions = () if stop is not None else open_questions_of(self.plan, policy, found, leader)
             return Status(
@@ -144,6 +145,8 @@ class Follower:
                     candidates=len(candidates),
                     is_done=stop is not None,
                 ),
+                answered=answered,
+                claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
             )

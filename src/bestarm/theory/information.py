@@ -116,6 +116,8 @@ def _margins(noise: NoiseModel, means: Floats, threshold: float, spreads: list[A
 
 def beyond_theory(problem: Problem) -> str:
     """Why the theory, which is of tests of one metric each, says nothing about a problem; nothing if it does."""
+    if problem.asks != "best":
+        return "the theory here is about finding the best feasible arm, and about no other goal"
     if problem.items is not None:
         return "there is no formula here for tests on common items"
     if len(problem.bundles) < len(problem.parts):

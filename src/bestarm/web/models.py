@@ -72,7 +72,8 @@ class Health(BaseModel):
 
 _ROW = """One line of the list of studies. What the results say is null while it is being computed.
 
-`left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
+`left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was certified
+of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one. `error` says why a
 study cannot be read; what its plan says is null then, if it is the plan that cannot be."""
 
 # As the client has it, and every field of it is always there.
@@ -153,6 +154,8 @@ class Conclusion(BaseModel):
     regret_at_most: float | None
     differences: dict[str, Difference]
     known: str
+    arms: list[str]
+    claim: str
     warnings: list[str]
 
 
@@ -219,6 +222,8 @@ class StudyStatus(BaseModel):
     known: str
     open: list[OpenQuestion]
     progress: float
+    answered: list[str]
+    claim: str
     awaited: Awaited | None
     health: DataHealth
     plan: dict[str, Any]

@@ -232,7 +232,7 @@ class SharedStudy(Study):
         }
         shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending")
         row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
-        row["left"] = len(status.candidates)
+        row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
@@ -303,5 +303,7 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
         "tolerance": None if plan is None else plan.objective.tolerance,
         "slack": None if plan is None else bool(plan.slacks),
         "left": None,
+        "answered": [],
+        "claim": "",
         "error": error,
     }
