@@ -161,13 +161,15 @@ def lead_by_steps(ahead: Stream, behind: Stream, level: float, enough: float) ->
     about the first must supply the rest. Each is LOG_FLAT at least, everywhere.
     """
     most = level - LOG_FLAT
-    lead = end_within(ahead, ABOVE, most, PRECISION) - end_within(behind, BELOW, most, PRECISION)
-    if not lead > -math.inf or lead >= enough:
-        return lead
-    least = math.inf
     step = (most - LOG_FLAT) / STEPS
-    for k in range(STEPS):
-        have = LOG_FLAT + k * step
-        up_to = end_within(behind, BELOW, have + step, PRECISION)
-        least = min(least, end_within(ahead, ABOVE, level - have, PRECISION) - up_to)
+    least = math.inf
+    for k in range(-1, STEPS):
+        # First the whole way at once, which is less than what the steps show.
+        have = LOG_FLAT + max(k, 0) * step
+        up_to = end_within(behind, BELOW, most if k < 0 else have + step, PRECISION)
+        lead = end_within(ahead, ABOVE, level - have, PRECISION) - up_to
+        if k < 0 and (lead >= enough or not lead > -math.inf):
+            return lead
+        if k >= 0:
+            least = min(least, lead)
     return least

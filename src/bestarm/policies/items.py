@@ -18,11 +18,11 @@ from bestarm.evidence.reaching import Infeasibility
 from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
+from bestarm.noises.base import ABOVE, Stream, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, most_kept, record, scatter
 from bestarm.policies.confidence import interval_end
-from bestarm.policies.leads import LEAST_LEVEL
-from bestarm.policies.open_certificates import overhead, tests_in_all
+from bestarm.policies.leads import LEAST_LEVEL, overhead
+from bestarm.policies.open_certificates import tests_in_all
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem, at_most, maximize
 
@@ -121,13 +121,6 @@ def worse_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
 
 
 @kernel
-def shown_lead_on_items(setting: Any, streams: Any, leader: int, arm: int, level: float, worse: float) -> float:
-    """By how much, at least, the leader is better."""
-    least: float = max(interval_end(lead_of(setting, streams, leader, arm), ABOVE, level), -setting.tolerance)
-    return least
-
-
-@kernel
 def largest_lead_on_items(setting: Any, streams: Any, ahead: int, behind: int, level: float, enough: float) -> float:
     """By how much, at least, the first arm performs better than the second."""
     lead = lead_of(setting, streams, ahead, behind)
@@ -135,10 +128,10 @@ def largest_lead_on_items(setting: Any, streams: Any, ahead: int, behind: int, l
 
 
 @kernel
-def most_lead_on_items(setting: Any, streams: Any, ahead: int, behind: int, level: float) -> float:
-    """By how much, at most, the first arm performs better than the second."""
-    lead = lead_of(setting, streams, ahead, behind)
-    return math.inf if lead.n == 0 else interval_end(lead, BELOW, level)
+def end_of_lead_on_items(setting: Any, streams: Any, arm: int, other: int, side: int, level: float) -> float:
+    """By how much, at least or at most, the first arm performs better than the second."""
+    lead = lead_of(setting, streams, arm, other)
+    return -side * math.inf if lead.n == 0 else interval_end(lead, side, level)
 
 
 @kernel

@@ -1,136 +1,84 @@
 """By how much, at least, one arm performs better than another: the lead that the evidence shows.
 
-The evidence for a lead is the evidence about the pair with the second stream moved up by it. It falls as the lead
-grows, so there is a largest lead for which it reaches a level.
+The evidence for a lead is that about the pair with the second stream moved up by it. It falls as the lead grows, so
+there is a largest lead for which it reaches a level.
+
+Compiling copies a kernel to every place where it is called. So what is large is called in one place, in a loop.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from bestarm.evidence.combine import suffices
-from bestarm.evidence.pairs import GAP, common_range, pair_evidence
+from bestarm.evidence.pairs import GAP, by_tangents
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
-from bestarm.noises.dispatch import by_kind, evidence_and_slope
+from bestarm.noises.dispatch import by_kind
 from bestarm.noises.mixture import RHO
 from bestarm.policies.confidence import interval_end
 
 _LOG_2 = math.log(2.0)
+_PRECISION = 1e-8
+"""How closely a lead is found, in units of the noise's width."""
 LEAST_LEVEL = 0.1
 """The search asks for a little evidence at least."""
 
 
-class Plane(NamedTuple):
-    """The tangent plane of the log-evidence for a lead, `value` at (c, lead), with its slopes."""
-
-    c: float
-    lead: float
-    value: float
-    slope_c: float
-    slope_lead: float
+@kernel
+def overhead(n: float) -> float:
+    """How much less evidence there is in n results than there would be if their mean were known beforehand, as for
+    normal noise."""
+    return 0.5 * math.log1p(n / RHO)
 
 
 @kernel
-def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
-    """The evidence that `behind` lies below c and `ahead` above c + lead: its logarithm is convex in both.
+def lead_by_search(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
+    """`lead_at` of two streams whose evidence is log-convex, and so falls as the lead grows.
 
-    It is taken at the nearest c inside both ranges: beyond that, a tangent would promise too much.
+    Only a lead at which the evidence was found to suffice is returned. So it may be too small, and never too large.
     """
-    first, last = common_range(ahead, behind, -lead)
-    c = min(max(c, first), last)
-    above, fall = evidence_and_slope(ahead, ABOVE, c + lead)
-    below, rise = evidence_and_slope(behind, BELOW, c)
-    return Plane(c, lead, above + below, fall + rise, fall)
-
-
-@kernel
-def height_at(plane: Plane, c: float, lead: float) -> float:
-    return plane.value + plane.slope_c * (c - plane.c) + plane.slope_lead * (lead - plane.lead)
-
-
-@kernel
-def least_lead(ahead: Stream, behind: Stream, tolerance: float, level: float, evidence: float) -> float:
-    """The largest lead of the first stream over the second for which the evidence reaches `level`. `evidence` is that
-    for a lead of minus `tolerance`.
-
-    The evidence is the least over all c. It lies above any two tangent planes. So if two planes that slope in opposite
-    directions in c meet at `level`, the lead where they meet is never too large. The next tangent is taken there.
-    """
-    mean_ahead, mean_behind = ahead.total / ahead.n, behind.total / behind.n
-    # Where evidence is not log-convex all slopes are NaN, so that no comparison with them holds.
-    least, most = -tolerance, mean_ahead - mean_behind
-    left, right = tangent(ahead, behind, mean_behind, least), tangent(ahead, behind, mean_ahead - least, least)
-    # If one of the two means is hardly known, the minimum is on the far side of the other.
-    if left.slope_c >= 0.0:
-        left = tangent(ahead, behind, 2.0 * mean_behind - mean_ahead + least, least)
-    if right.slope_c <= 0.0:
-        right = tangent(ahead, behind, 2.0 * (mean_ahead - least) - mean_behind, least)
-    if left.slope_c < 0.0 < right.slope_c:
-        # A first guess: evidence is about quadratic in the distance from the means, weighted by how well each is known.
-        lead = most - (most - least) * math.sqrt(level / evidence)
-        weight_ahead, weight_behind = ahead.n / (ahead.width * ahead.width), behind.n / (behind.width * behind.width)
-        c = mean_behind + weight_ahead / (weight_ahead + weight_behind) * (most - lead)
-        for _ in range(60):
-            new = tangent(ahead, behind, c, lead)
-            if new.slope_c < 0.0:
-                left = new
-            else:
-                right = new
-            share = right.slope_c / (right.slope_c - left.slope_c)
-            fall = share * left.slope_lead + (1.0 - share) * right.slope_lead
-            height = share * height_at(left, 0.0, 0.0) + (1.0 - share) * height_at(right, 0.0, 0.0)
-            lead = (level - height) / fall
-            least = max(least, lead)
-            bound = height + fall * new.lead
-            if new.value - bound < GAP and abs(bound - level) < GAP:
-                return least
-            c = (height_at(right, 0.0, lead) - height_at(left, 0.0, lead)) / (left.slope_c - right.slope_c)
-    # The minimum is at an end of the values' range, or farther out.
-    for _ in range(40):
-        middle = 0.5 * (least + most)
-        if suffices(pair_evidence(ahead, behind, -middle), level):
-            least = middle
-        else:
-            most = middle
-    return least
-
-
-@kernel
-def lead_by_tangents(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
-    """`largest_lead` of two streams whose evidence is log-convex."""
-    if enough < math.inf and suffices(pair_evidence(ahead, behind, -enough), level):
-        return enough
     # No mean lies outside its range.
-    sure = ahead.low - behind.high
+    shown = ahead.low - behind.high
     difference = ahead.total / ahead.n - behind.total / behind.n
-    # About where the evidence suffices, and then farther out until it does.
-    spread = ahead.width * ahead.width * (ahead.n + RHO) / (ahead.n * ahead.n)
-    spread += behind.width * behind.width * (behind.n + RHO) / (behind.n * behind.n)
-    step = math.sqrt(2.0 * (level + 4.0) * spread)
-    for _ in range(60):
-        lead = difference - step
-        # Written this way, means that are NaN or infinite show nothing.
-        if not sure < lead < math.inf:
-            return sure
-        found = pair_evidence(ahead, behind, -lead)
+    # Means that are NaN or infinite show nothing.
+    if not -math.inf < difference < math.inf:
+        return shown
+    # Evidence is about quadratic in the distance from the difference of the means, less the overhead.
+    lost = overhead(ahead.n) + overhead(behind.n)
+    spread = ahead.width * ahead.width / ahead.n + behind.width * behind.width / behind.n
+    missed = difference
+    lead = enough if enough < difference else difference - math.sqrt(2.0 * (level + lost) * spread)
+    for turn in range(60):
+        if not shown < lead < missed or (turn % 3 == 2 and shown > -math.inf):
+            # Out of the bracket: halve it, or double the distance as long as it is open.
+            lead = 0.5 * (shown + missed) if shown > -math.inf else 2.0 * missed - difference
+        found = by_tangents(ahead, behind, -lead)
         if suffices(found, level):
-            return max(sure, least_lead(ahead, behind, -lead, level, found))
-        step *= 2.0
-    return sure
+            shown = lead
+            if lead >= enough or found - level < GAP:
+                return shown
+        else:
+            missed = lead
+        if missed - shown <= _PRECISION * ahead.width:
+            return shown
+        if found > -lost:
+            lead = difference - (difference - lead) * math.sqrt((level + lost + 0.5 * GAP) / (found + lost))
+        else:
+            lead = 2.0 * lead - difference
+    return shown
 
 
 @kernel
 def lead_by_ends(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
-    """`largest_lead` from one interval of each stream, which hold together: whatever the evidence is."""
+    """`lead_at` from one interval of each stream, which hold together: whatever the evidence is."""
     return interval_end(ahead, ABOVE, level + _LOG_2) - interval_end(behind, BELOW, level + _LOG_2)
 
 
 def _lead(kernels: NoiseKernels) -> Callable[[Stream, Stream, float, float], float]:
-    return kernels.lead or (lead_by_ends if kernels.evidence_and_slope is None else lead_by_tangents)
+    return kernels.lead or (lead_by_ends if kernels.evidence_and_slope is None else lead_by_search)
 
 
 _every_lead, _lead_of = by_kind(_lead)
@@ -156,6 +104,7 @@ def largest_lead(setting: Setting, streams: Streams, ahead: int, behind: int, le
 
 
 @kernel
-def most_lead(setting: Setting, streams: Streams, ahead: int, behind: int, level: float) -> float:
-    """By how much, at most, the first arm performs better than the second."""
-    return -largest_lead(setting, streams, behind, ahead, level, math.inf)
+def end_of_lead(setting: Setting, streams: Streams, arm: int, other: int, side: int, level: float) -> float:
+    """By how much, at least (on the side `ABOVE`) or at most (on the side `BELOW`), `arm` performs better."""
+    ahead, behind = (arm, other) if side == ABOVE else (other, arm)
+    return side * largest_lead(setting, streams, ahead, behind, level, math.inf)

@@ -12,10 +12,11 @@ import numpy as np
 from bestarm.evidence.combine import add_logs, apart_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import scatter
 from bestarm.policies.confidence import violation
 from bestarm.policies.findings import Findings
-from bestarm.policies.leads import largest_lead, most_lead
+from bestarm.policies.leads import end_of_lead, largest_lead
 
 
 @kernel
@@ -72,14 +73,14 @@ def regret_of(setting: Setting, streams: Streams, rejected: Flags, beaten: Ints,
                 largest = hope
     # The arm that sets the limit comes first, as a rule. For the others it then suffices that they are no better.
     limit = 0.0
-    if first != leader:
-        limit = regret_against(setting, streams, leader, first, limit)
-    for arm in range(arms):
-        if arm != leader and arm != first and rejected[arm] == 0 and limit < math.inf:
-            if beaten[arm] != leader:
-                limit = regret_against(setting, streams, leader, arm, limit)
-            elif limit < setting.tolerance:
-                limit = min(regret_against(setting, streams, leader, arm, limit), setting.tolerance)
+    for place in range(-1, arms):
+        arm = first if place < 0 else place
+        is_again = place >= 0 and arm == first
+        is_beaten = beaten[arm] == leader
+        matters = limit < (setting.tolerance if is_beaten else math.inf)
+        if arm != leader and not is_again and rejected[arm] == 0 and matters:
+            found = regret_against(setting, streams, leader, arm, limit)
+            limit = min(found, setting.tolerance) if is_beaten else found
     return limit
 
 
@@ -90,11 +91,14 @@ def differences_from(
     """By how much, at least and at most, `arm` performs better than each other. `at_least` and `at_most` have the
     levels that the evidence must reach, by the other arm."""
     for other in range(streams.counts.shape[0]):
-        if other == arm:
-            low[other] = high[other] = 0.0
-        else:
-            low[other] = largest_lead(setting, streams, arm, other, at_least[other], math.inf)
-            high[other] = most_lead(setting, streams, arm, other, at_most[other])
+        for turn in range(2):
+            side = ABOVE if turn == 0 else BELOW
+            level = at_least[other] if side == ABOVE else at_most[other]
+            end = 0.0 if other == arm else end_of_lead(setting, streams, arm, other, side, level)
+            if side == ABOVE:
+                low[other] = end
+            else:
+                high[other] = end
 
 
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:

@@ -13,9 +13,9 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_below, scatter
-from bestarm.noises.mixture import RHO
 from bestarm.policies.confidence import for_size, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
+from bestarm.policies.leads import overhead
 
 MOST_SHOWN = 200
 """So many certificates are told apart, those that may take longest; a study of many arms has too many to show."""
@@ -36,13 +36,6 @@ class OpenCertificate(NamedTuple):
     """How much evidence there is of what is needed, from 0 to 1."""
     tests: float
     """About how many more tests it takes; infinite if the means point the other way."""
-
-
-@kernel
-def overhead(n: float) -> float:
-    """How much less evidence there is in n results than there would be if their mean were known beforehand, as for
-    normal noise."""
-    return 0.5 * math.log1p(n / RHO)
 
 
 @kernel

@@ -9,9 +9,8 @@ from bestarm.evidence.combine import apart_evidence, rival_evidence, suffices, v
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import stream_of
 from bestarm.policies.confidence import Intervals, refresh_intervals, violation, worse_evidence
-from bestarm.policies.leads import least_lead
+from bestarm.policies.leads import largest_lead
 
 
 class Reasons(NamedTuple):
@@ -26,10 +25,9 @@ class Reasons(NamedTuple):
 
 
 @kernel
-def shown_lead(setting: Setting, streams: Streams, leader: int, arm: int, level: float, worse: float) -> float:
-    """By how much, at least, the leader is better than the arm. `worse` is the evidence that it is better at all."""
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    return least_lead(ahead, behind, setting.tolerance, level, worse)
+def shown_lead(setting: Setting, streams: Streams, leader: int, arm: int, level: float) -> float:
+    """By how much, at least, the leader is better than an arm that it has beaten."""
+    return max(largest_lead(setting, streams, leader, arm, level, math.inf), -setting.tolerance)
 
 
 @kernel
@@ -57,7 +55,7 @@ def survey(
             level = setting.level[leader]
             worse = worse_evidence(setting, streams, leader, arm)
             if suffices(worse, level):
-                reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level, worse)
+                reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level)
             else:
                 infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan
