@@ -40,10 +40,11 @@ _PIECE = 1 << 16
 
 
 class BadLines:
-    """What is wrong with a file, line by line."""
+    """What is wrong with a file, line by line, or with a frame, row by row."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, noun: str = "line") -> None:
         self._name = name
+        self._noun = noun
         self._listed: list[tuple[int, str]] = []
         self._count = 0
 
@@ -56,15 +57,14 @@ class BadLines:
 
     def check(self) -> None:
         """Raise all of them, if there are any."""
-        listed = [f"line {line}: {reason}" for line, reason in self._listed]
+        listed = [f"{self._noun} {line}: {reason}" for line, reason in self._listed]
         if self._count == 1:
             raise InvalidInput(f"{self._name}: {listed[0]}; nothing was recorded")
         if self._count:
             rest = self._count - len(listed)
             lines = [*listed, *([f"and {rest:,} more"] if rest else [])]
-            raise InvalidInput(
-                "\n  ".join([f"{self._name}: {self._count:,} lines cannot be accepted; nothing was recorded", *lines])
-            )
+            head = f"{self._name}: {self._count:,} {self._noun}s cannot be accepted; nothing was recorded"
+            raise InvalidInput("\n  ".join([head, *lines]))
 
 
 class _Bytes(io.BufferedIOBase):

@@ -129,7 +129,7 @@ class Sheet:
                 item = self._names.item(named.get(ITEM))
                 together = self._plan.yields[lead]
                 if len(together) > 1 and not named.get("test"):
-                    raise _needs_test(metric, together)
+                    raise needs_test(metric, together)
             except InvalidInput as error:
                 if self._is_export and not named["value"]:
                     # Nobody sees this complaint, so the next one still has to list the choices.
@@ -191,7 +191,8 @@ class Sheet:
                 yield SheetRow(line, arm, lead, values, item, this_round)
 
 
-def _needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
+def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
+    """What to raise of a lone value whose test nobody can tell."""
     advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
     error = measured_together(metric, together)
     return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")

@@ -28,7 +28,7 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.follower import Follower
+from bestarm.study.frames import Framed
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
@@ -39,7 +39,7 @@ from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
 
 
-class Study(Follower):
+class Study(Framed):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba
