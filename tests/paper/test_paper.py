@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import shutil
 from pathlib import Path
@@ -117,10 +118,10 @@ def test_further_policies_beside_the_papers(everything: Path, tmp_path: Path) ->
     [result] = reproduce("drug", copy, runs=2, seed=1, policies=["certify"]).values()
     papers = [policy for policy in POLICIES if policy != "performance-first"]
     assert [s.policy for s in result.simulations if s.plan.name == "drug"] == [*papers, "certify"]
-    rows = [line.split(",") for line in (copy / "drug.csv").read_text().splitlines()[1:]]
+    rows = [*csv.reader((copy / "drug.csv").read_text().splitlines()[1:])]
     assert {series for _, series, *_ in rows} == {*papers, "certify", "lower bound (Theorem 1)"}
     # What the paper has is what it was, and each policy looks different.
-    before = [line.split(",") for line in (everything / "drug.csv").read_text().splitlines()[1:]]
+    before = [*csv.reader((everything / "drug.csv").read_text().splitlines()[1:])]
     assert [row for row in rows if row[1] != "certify"] == before
     assert "Not in the paper: certify." in (copy / "paper.md").read_text(encoding="utf-8")
     series = tuple(

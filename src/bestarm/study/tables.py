@@ -1,4 +1,4 @@
-"""Results as data frames: those of a study as a pandas frame, and any frame's results into a study."""
+"""A study's record as tables: its results as a pandas frame, any frame's results into it, and how it went."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bestarm.analysis.course import Moment
 from bestarm.storage.base import Entries
 from bestarm.storage.errors import making_sense
+from bestarm.study.courses import course_of
 from bestarm.study.follower import Follower
 from bestarm.study.frame_intake import read_frame
 from bestarm.study.names import Numbering
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from bestarm.study.placing import Placing
 
 
+MOST_POINTS = 10_000
+
+
 def _pandas() -> Any:
     try:
         return importlib.import_module("pandas")
@@ -30,8 +35,8 @@ def _pandas() -> Any:
         raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
 
 
-class Framed(Follower):
-    """What a study has in common with data frames."""
+class Tables(Follower):
+    """A study's record as tables."""
 
     _numbering: Numbering
 
@@ -45,6 +50,15 @@ class Framed(Follower):
     ) -> Sequence[int]:
         """Record results by number."""
         raise NotImplementedError
+
+    def course(self, points: int = 100) -> list[Moment]:
+        """How the study went: what was certain and what was open at about so many moments, the first before any result.
+
+        It reads the record once more, so on a long one it takes as long as opening the study.
+        """
+        if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MOST_POINTS:
+            raise InvalidInput("points", points, f"must be a whole number from 1 to {MOST_POINTS:,}")
+        return course_of(Follower(self._storage, self._record), points)
 
     def frame(self, *, wide: bool = False) -> pd.DataFrame:
         """Every result as a pandas data frame, in the order of the record: test, arm, metric, value, holder, told.
