@@ -202,7 +202,7 @@ def pictures() -> Iterator[Any]:
     """Every plot of every study. In `make test`, only intervals of all: the others look much the same in most."""
     for name, plot in itertools.product(STUDIES, ba.plot.__all__):
         few = ("new", "names") if plot in ("compare", "progress") else ("new", "one result", "none feasible", "names")
-        shown = plot == "intervals" or name in few or name in ("items", "together") and plot in ("evidence", "costs")
+        shown = plot == "intervals" or name in few or (name in ("items", "together") and plot in ("evidence", "costs"))
         yield pytest.param(name, plot, "svg", marks=[] if shown else [pytest.mark.torture])
         yield pytest.param(name, plot, "png", marks=pytest.mark.torture)
 

@@ -265,6 +265,9 @@ def test_a_plate_from_asking_to_telling(lab: Program) -> None:
     assert (refused.code, "is there already, and may hold results" in refused.err) == (2, True)
     refused = lab("ask", "two", "-n", "4", "-o", "nowhere/plate.csv")
     assert (refused.code, "cannot be written" in refused.err) == (2, True)
+    for wrong in (("--semicolons",), ("--json", "-o", "x.csv")):
+        refused = lab("ask", "two", *wrong)
+        assert (refused.code, wrong[0] in refused.err) == (2, True)
     study = ba.Study.open("two", storage="s.db")
     assert len(study.pending()) == 1
     assert works(lab, "ask", "two", "-o", "-").startswith("test,arm,metric,value,who,due,study\n")

@@ -47,6 +47,12 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Get the next tests to make. They are yours until you tell, fail or release them."""
+    from bestarm.validation import UNSTATED, InvalidInput
+
+    if semicolons and out is None:
+        raise InvalidInput("--semicolons", UNSTATED, "goes with --out")
+    if as_json and out is not None:
+        raise InvalidInput("--json", UNSTATED, "prints the tests; leave out --out")
     study = open_study(name, db, worker)
     if out is not None:
         _write_sheet(study, number, math.inf if days is None else days, key, out, semicolons)

@@ -121,7 +121,10 @@ def source_of(policy: type[Policy]) -> PolicySource | None:
     """The file that a policy was loaded from; None if it can be imported by name."""
     module = sys.modules.get(policy.__module__)
     found = vars(module).get("__policy_source__") if module is not None else None
-    return None if found is None else PolicySource(*found, policy.__name__)
+    if found is None:
+        return None
+    file, text = found
+    return PolicySource(file, text, policy.__name__)
 
 
 def sent(policy: type[Policy]) -> type[Policy] | PolicySource:
