@@ -99,6 +99,65 @@ def offset() -> ba.Plan:
     return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=ba.Gaussian(1e-3)))
 
 
+def on_items() -> ba.Plan:
+    return ba.Plan(
+        arms=("judge a", "judge b", "judge c"),
+        objective=ba.maximize("agreement", noise=ba.Bernoulli()),
+        constraints=(ba.at_most("cost", 5.0, noise=ba.Bounded(0, 10)),),
+        measurements=[ba.measurement("agreement", "cost", cost=2.0)],
+        items=[f"question {k}" for k in range(40)],
+    )
+
+
+def bundled() -> ba.Plan:
+    return ba.Plan(
+        arms=("old", "new", "slow"),
+        objective=ba.minimize("time", noise=ba.Gaussian(1.0)),
+        constraints=(
+            ba.at_most("time", 9.0, noise=ba.Gaussian(1.0)),
+            ba.at_most("size", 5.0, noise=ba.Exact(), cost=3.0),
+            ba.at_most("memory", 400.0, noise=ba.Bounded(0, 1000)),
+        ),
+        measurements=[ba.measurement("time", "memory", cost=2.0)],
+    )
+
+
+def quantiles() -> ba.Plan:
+    return ba.Plan(
+        arms=("a", "b"),
+        objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
+        constraints=(ba.at_most("latency", 3.0, noise=ba.Quantile(0.9)),),
+    )
+
+
+def rates() -> ba.Plan:
+    rate = ba.Bernoulli()
+    return ba.Plan(
+        arms=("25 mg", "150 mg", "300 mg"),
+        objective=ba.maximize("efficacy", noise=rate),
+        constraints=(ba.at_most("harm", 0.5, noise=rate), ba.at_least("adherence", 0.3, noise=rate)),
+    )
+
+
+def yes_or_no(seed: int) -> Callable[[str, str], float]:
+    rng = np.random.default_rng(seed)
+    chances = {"harm": 0.1, "adherence": 0.8}
+    return lambda arm, metric: float(rng.random() < chances.get(metric, 0.9 if arm == "150 mg" else 0.3))
+
+
+def together(study: ba.Study, most: int) -> ba.Study:
+    """A study whose tests yield several metrics, after so many results."""
+    rng = np.random.default_rng(3)
+    centers = {"time": 4.0, "memory": 200.0, "size": 3.0, "agreement": 1.0, "cost": 2.0}
+    for _ in range(most):
+        for test in study.ask(1):
+            far = 6.0 if test.arm == "slow" and "time" in test.metrics else 0.0
+            values = {metric: centers[metric] + far for metric in test.metrics}
+            values |= {"time": values["time"] + rng.normal()} if "time" in values else {}
+            study.tell(test, values if len(values) > 1 else values[test.metrics[0]])
+    return study
+
+
 STUDIES: dict[str, Callable[[], ba.Study]] = {
     "new": lambda: study_of(three_metrics(), most=0),
     "one result": lambda: study_of(three_metrics(), most=1),
@@ -118,6 +177,11 @@ STUDIES: dict[str, Callable[[], ba.Study]] = {
     "1e9": lambda: study_of(three_metrics(scale=1e9), scaled(1e9), most=60),
     "1e15": lambda: study_of(three_metrics(scale=1e15), scaled(1e15), most=60),
     "far from 0": lambda: study_of(offset(), scattered(1e6, 1e-3), most=60),
+    "items": lambda: together(ba.Study.create(on_items(), storage=":memory:"), 40),
+    "together": lambda: together(ba.Study.create(bundled(), storage=":memory:"), 60),
+    "quantile": lambda: study_of(quantiles(), scattered(), most=60),
+    "rates": lambda: study_of(rates(), yes_or_no(1), most=150),
+    "one arm": lambda: study_of(three_metrics(("only",)), most=9),
     "another policy": lambda: study_of(three_metrics(policy="feasible-lucb"), most=30),
 }
 
@@ -135,17 +199,39 @@ def svg_words(figure: Any) -> str:
 
 
 def pictures() -> Iterator[Any]:
-    """Every plot of every study. In `make test`, only intervals of all: how many tests there were, and what they cost,
-    looks much the same in most."""
+    """Every plot of every study. In `make test`, only intervals of all: the others look much the same in most."""
     for name, plot in itertools.product(STUDIES, ba.plot.__all__):
-        shown = plot == "intervals" or name in ("new", "one result", "certified", "budget spent", "names")
+        few = ("new", "names") if plot in ("compare", "progress") else ("new", "one result", "none feasible", "names")
+        shown = plot == "intervals" or name in few or (name in ("items", "together") and plot in ("evidence", "costs"))
         yield pytest.param(name, plot, "svg", marks=[] if shown else [pytest.mark.torture])
         yield pytest.param(name, plot, "png", marks=pytest.mark.torture)
+
+
+def texts_outside(figure: Any) -> list[str]:
+    """What is written beyond the edges of the picture. Marks of an axis beyond its ends are not drawn."""
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    renderer, (width, height) = figure.canvas.get_renderer(), figure.canvas.get_width_height()
+    unseen = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            unseen |= {id(tick.label1) for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high}
+            unseen |= {id(tick.label1) for tick in axis.get_minor_ticks()}
+    found = []
+    for text in figure.findobj(Text):
+        if text.get_visible() and text.get_text().strip() and id(text) not in unseen:
+            box = text.get_window_extent(renderer)
+            if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1:
+                found.append(text.get_text())
+    return found
 
 
 @pytest.mark.parametrize(("name", "plot", "form"), [*pictures()])
 def test_every_plot_of_every_study(name: str, plot: str, form: str) -> None:
     figure = getattr(ba.plot, plot)(example(name))
+    assert texts_outside(figure) == []
     if form == "svg":
         assert svg_words(figure)
         return
@@ -185,6 +271,59 @@ def test_progress_and_costs() -> None:
     assert ba.plot.progress(study).axes[0].lines[0].get_ydata()[-1] == study.status().tests
     bars = ba.plot.costs(study).axes[0].patches
     assert sum(bar.get_width() for bar in bars) == pytest.approx(answer.cost)
+
+
+def test_a_test_of_several_metrics_is_paid_for_once() -> None:
+    study = example("together")
+    axes = ba.plot.costs(study).axes[0]
+    assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(study.status().cost)
+    assert axes.get_legend_handles_labels()[1] == ["time + memory", "size"]
+
+
+def test_open_arms_and_evidence_follow_the_course() -> None:
+    study = example("rates")
+    course = study.course()
+    assert [moment.tests for moment in (course[0], course[-1])] == [0, 126]
+    assert [len(moment.candidates) for moment in (course[0], course[-1])] == [3, 1]
+    assert course[-1].leader == "150 mg"
+    assert course[-1].is_decided
+    line = ba.plot.open_arms(study).axes[0].lines[0]
+    assert line.get_ydata().tolist()[:-1] == [len(moment.candidates) for moment in course]
+    axes = ba.plot.evidence(study).axes[0]
+    shares = [value for line in axes.lines for value in np.atleast_1d(line.get_ydata()) if value == value]
+    assert 0.0 <= min(shares) <= max(shares) == 100.0
+    labels = [text.get_text() for text in axes.get_figure().legends[0].get_texts()]
+    assert "300 mg against 150 mg" in labels
+    running = example("running").course(points=5)
+    assert [moment.tests for moment in running] == [0, 6, 12, 18, 24, 30]
+    assert {question.arm for question in running[-1].open} >= {"fast"}
+    assert running[-1].open == example("running").status().open
+    with pytest.raises(ba.InvalidInput, match="points = 0: must be a whole number"):
+        study.course(0)
+
+
+def test_compare_studies_and_simulations() -> None:
+    plan = ba.instance("exp1-a")
+    some = [ba.simulate(plan, policy=policy, runs=8, seed=1) for policy in ("feasibility-first", "tf-lucb")]
+    left, right = ba.plot.compare(*some).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["feasibility-first", "tf-lucb"]
+    means = [line.get_xdata()[0] for line in left.lines if line.get_linestyle() == "None"]
+    assert means == [simulation.mean_tests for simulation in some]
+    assert sum(bar.get_width() for bar in right.patches) == pytest.approx(200.0)
+    studies = [example(name) for name in ("certified", "running", "none feasible", "new")]
+    figure = ba.plot.compare(*studies, labels=["a", "b", "c", "d" * 100])
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["fast", "no feasible arm", "no answer"]
+    assert texts_outside(figure) == []
+    mixed = ba.plot.compare(some[0], example("certified"))
+    assert [label.get_text() for label in mixed.axes[0].get_yticklabels()] == [
+        *("exp1-a, feasibility-first", "study, certify")
+    ]
+    for wrong, complaint in (((), "compare: name the studies"), ((3,), "compare = 3: must be a study or a simulation")):
+        with pytest.raises(ba.InvalidInput, match=complaint):
+            ba.plot.compare(*wrong)
+    with pytest.raises(ba.InvalidInput, match="must be 2, one for each line"):
+        ba.plot.compare(*some, labels=["one"])
 
 
 @pytest.mark.parametrize("plot", ["intervals", "costs"])

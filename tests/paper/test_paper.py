@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import shutil
 from pathlib import Path
@@ -109,6 +110,28 @@ def test_a_damaged_part_is_named(everything: Path, tmp_path: Path) -> None:
         reproduce("bounds", copy, runs=2, seed=1)
     reproduce("table1", copy, runs=2, seed=1)
     assert "## Confidence bounds" in (copy / "paper.md").read_text(encoding="utf-8")
+
+
+def test_further_policies_beside_the_papers(everything: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(everything, copy)
+    [result] = reproduce("drug", copy, runs=2, seed=1, policies=["certify"]).values()
+    papers = [policy for policy in POLICIES if policy != "performance-first"]
+    assert [s.policy for s in result.simulations if s.plan.name == "drug"] == [*papers, "certify"]
+    rows = [*csv.reader((copy / "drug.csv").read_text().splitlines()[1:])]
+    assert {series for _, series, *_ in rows} == {*papers, "certify", "lower bound (Theorem 1)"}
+    # What the paper has is what it was, and each policy looks different.
+    before = [*csv.reader((everything / "drug.csv").read_text().splitlines()[1:])]
+    assert [row for row in rows if row[1] != "certify"] == before
+    assert "Not in the paper: certify." in (copy / "paper.md").read_text(encoding="utf-8")
+    series = tuple(
+        Series(policy, ("x",), (1.0,), style=POLICIES.index(policy) if policy in POLICIES else None)
+        for policy in (*papers, "certify")
+    )
+    styles = drawing._styles(Chart("c", (Panel("p", "", "", series, bars=True),)))
+    assert len(set(styles.values())) == len(styles)
+    with pytest.raises(ba.InvalidInput, match="policy = 'racing': is there already: the paper has it"):
+        reproduce("drug", copy, policies=["racing"])
 
 
 @pytest.mark.parametrize("name", ba.instance_names())

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from bestarm.cli.shared.arguments import AsJson, Device, Executor, Seed, Workers
 from bestarm.cli.shared.command import command
+from bestarm.cli.shared.policies import chosen_policy
 from bestarm.cli.shared.show import literal, print_json
 
 
@@ -26,6 +27,10 @@ def paper(
     with_performance_first: Annotated[
         bool, typer.Option("--with-performance-first", help="Run performance-first on drug too (hours).")
     ] = False,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A further policy beside the paper's five: certify, or FILE.py:CLASS; several times."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, beside its own figures and the theory."""
@@ -44,6 +49,7 @@ def paper(
             workers=workers,
             device=device,
             slow_drug_policies=with_performance_first,
+            policies=[chosen_policy(text) for text in policy or []],
             progress=lambda name: campaign_progress(bar, name),
         )
     if as_json:

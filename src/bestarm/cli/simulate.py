@@ -15,13 +15,13 @@ from bestarm.cli.shared.arguments import (
     Device,
     Executor,
     MaxTests,
-    PolicyName,
     Runs,
     Seed,
     Workers,
 )
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.policies import chosen_policy
 from bestarm.cli.shared.show import print_json, rows_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def simulate(
             metavar="INSTANCE|FILE", help="A built-in instance (exp1-a, drug, …) or a study file with means."
         ),
     ],
-    policy: PolicyName = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy, by name or as FILE.py:CLASS; the study's own by default.")
+    ] = None,
     bound: BoundName = None,
     delta: Delta = None,
     runs: Runs = 1000,
@@ -55,7 +57,7 @@ def simulate(
     with progress_bar() as bar:
         result = simulator.simulate(
             plan,
-            policy=policy,
+            policy=None if policy is None else chosen_policy(policy),
             bound=bound,
             delta=delta,
             runs=runs,

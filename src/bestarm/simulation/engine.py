@@ -41,6 +41,7 @@ from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.from_file import received, sent
 from bestarm.policies.setting import true_references
 from bestarm.problem import Problem
 from bestarm.simulation.item_runs import ItemRuns
@@ -251,7 +252,11 @@ class Job:
 
     def __getstate__(self) -> dict[str, Any]:
         """What to send. Tables are left out and made again by the receiver."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {"policy": sent(self.policy)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"policy": received(state["policy"])})
 
     def simulate(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
         """Runs `first_run`, `first_run + 1`, … of this job."""

@@ -28,18 +28,18 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.placing import Placing
+from bestarm.study.tables import Tables
 from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
 from bestarm.study.telling import already_told, corrected, further, values_of
 from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
 
 
-class Study(Follower):
+class Study(Tables):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba

@@ -114,7 +114,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         """Record a CSV file of results, all or none.
 
         Its columns are test,value or arm,metric,value; or test or arm and a column for each metric. A study with items
-        has a column item, too.
+        has a column item, too. A test without a value is passed over.
         """
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
@@ -123,7 +123,8 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         recorded = await change(
             study, request, holder, lambda one: tell_results(one, data, "the file"), served.do_slowly
         )
-        return json_response({"told": recorded.results})
+        further = {"known": recorded.known, "skipped": recorded.skipped}
+        return json_response({"told": recorded.results, **{key: count for key, count in further.items() if count}})
 
     @action("correct", models.Nothing)
     async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:

@@ -278,9 +278,11 @@ class Done(BaseModel):
 
 
 class Told(BaseModel):
-    """How many results were recorded."""
+    """How many results were recorded; of a file also how many the study had already, and tests without a value."""
 
     told: int
+    known: int = 0
+    skipped: int = 0
 
 
 class Added(BaseModel):

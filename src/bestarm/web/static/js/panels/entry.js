@@ -135,8 +135,9 @@ export function entryPanel(context) {
     }
     upload.disabled = true;
     try {
-      const { told } = await postCsv(`${context.base}/csv`, chosen);
-      announce(`${plural(told, "result")} read from the file`);
+      const { told, known = 0, skipped = 0 } = await postCsv(`${context.base}/csv`, chosen);
+      const blank = skipped ? `; ${plural(skipped, "test")} without a value left out` : "";
+      announce(told ? `${plural(told, "result")} read from the file${blank}` : `Nothing new: all of the file's results (${known}) are here already${blank}`);
       byFile.reset();
       await context.refresh();
     } catch (error) {
