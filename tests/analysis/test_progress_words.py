@@ -47,12 +47,12 @@ def outlook(answers: dict[str, float], median: float = 718.0, most: float = 1270
 def test_a_running_study() -> None:
     status = status_of(plan(), 60)
     lines = dict(progress_lines(status))
-    assert list(lines) == ["known", "open", "evidence", "to go"]
+    assert list(lines) == ["known", "open", "evidence", "forecast"]
     assert lines["known"].startswith("With 95 % confidence")
     assert "a against b: about" in lines["open"]
     assert lines["evidence"].endswith(f"{math.floor(100 * status.progress)} % of the evidence needed")
     foreseen = dict(progress_lines(status, outlook({"b": 0.98, "a": 0.02})))
-    assert foreseen["to go"] == "about 720 tests to go (9 in 10: at most 1,300)"
+    assert foreseen["forecast"] == "about 720 tests to go (9 in 10: at most 1,300)"
     assert foreseen["likely"] == "98 of 100 simulated continuations end with b, 2 with a"
     line = compact_line(status)
     assert line.startswith(f"{status.tests} tests, ")

@@ -113,7 +113,7 @@ def test_forecast_of_what_remains(bestarm: Program) -> None:
     assert forecast["runs"] == 100
     assert 0 < forecast["median_tests"] <= (forecast["p90_tests"] or float("inf"))
     said = works(bestarm, "status", "-x", "--forecast")
-    assert re.search(r"\nto go: (about [\d,]+ tests to go|no end in sight)", said)
+    assert re.search(r"\nforecast: (about [\d,]+ tests to go|no end in sight)", said)
     assert re.search(r"\nlikely: \d+ of 100 simulated continuations ends? with", said)
 
 

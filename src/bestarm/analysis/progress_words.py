@@ -32,8 +32,8 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     if status.state == "budget_spent" or not status.tests:
         return lines
     if outlook is not None:
-        return [*lines, ("to go", to_go_words(outlook)), ("likely", answers_words(outlook))]
-    return [*lines, ("to go", f"about {tests} tests")] if (tests := _estimate(status)) else lines
+        return [*lines, ("forecast", to_go_words(outlook)), ("likely", answers_words(outlook))]
+    return [*lines, ("forecast", f"about {tests} tests to go")] if (tests := _estimate(status)) else lines
 
 
 def compact_line(status: Status, outlook: Outlook | None = None) -> str:

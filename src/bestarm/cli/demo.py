@@ -139,7 +139,7 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
     tests, start, shown = 0, time.monotonic(), -1.0
     every = 0.25 if console.is_terminal else 0.5
-    foreseer = Foreseer(study, pays=functools.cache(lambda: _is_ready(plan)), every=1.0)
+    foreseer = Foreseer(study, pays=functools.cache(lambda: _is_ready(plan)), every=2.0)
     if rate:
         foreseer.start()
     with Live(console=console, auto_refresh=False) as live:
