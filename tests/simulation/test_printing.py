@@ -19,7 +19,7 @@ def simulation(answers: list[int], names: tuple[str, ...] = ("a", "b")) -> Simul
     )
     runs = len(answers)
     tests = np.arange(10, 10 + runs)
-    return Simulation(plan, "certify", 7, 1000, np.array(answers), tests, tests * 2.0, None, 0.5)
+    return Simulation(plan, "certify", 7, 1000, np.array(answers), tests, 2.0 * tests.astype(np.float64), None, 0.5)
 
 
 def forecast(finished: list[bool]) -> Forecast:

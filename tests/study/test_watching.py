@@ -22,14 +22,16 @@ PROBLEM = ba.Problem(
 )
 
 
+rng = random.Random(1)
+
+
 def measure(arm: str, metric: str) -> float:
     return rng.gauss(1.0 if arm == "slow" else 2.0, 1.0) if metric == "speed" else float(rng.random() < 0.1)
 
 
 @pytest.fixture(autouse=True)
 def _same_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    global rng
-    rng = random.Random(1)
+    rng.seed(1)
     # Each look is shown.
     for screen in (watching.Terminal, watching.Printed, watching.Notebook):
         monkeypatch.setattr(screen, "every", 0.0)
