@@ -24,6 +24,8 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
+    if getattr(problem, "reserve", 0.0):
+        return _with_reserve(problem, found)
     if problem.items is None or found.uses_items:
         return found
     known = _registry.built_in  # loads them all
@@ -33,6 +35,18 @@ def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
         reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
         raise InvalidInput("policy", found.name, reason, able)
     return on_items
+
+
+def _with_reserve(problem: Problem, found: type[Policy]) -> type[Policy]:
+    """The policy that shares delta with arms that come later."""
+    from bestarm.policies.certify import Certify
+    from bestarm.policies.certify_with_reserve import CertifyWithReserve
+
+    if issubclass(found, CertifyWithReserve) or found is Certify:
+        return CertifyWithReserve
+    reserve = getattr(problem, "reserve", 0.0)
+    reason = f"policy {found.name!r} shares delta among the arms that it knows; only 'certify' keeps some for later"
+    raise InvalidInput("reserve", reserve, reason)
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

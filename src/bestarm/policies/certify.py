@@ -42,6 +42,7 @@ from bestarm.policies.confidence import (
     for_size,
     lower_end_of,
     new_intervals,
+    pair_level,
     upper_end_of,
     weigh,
 )
@@ -167,7 +168,9 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
         memory.rejected[arm] = 1
         enter(memory.candidates, arm, -math.inf)
         return True
-    if leader == NOBODY or not rival_reaches(setting, streams, leader, arm, infeasibility, setting.level[leader]):
+    if leader == NOBODY:
+        return False
+    if not rival_reaches(setting, streams, leader, arm, infeasibility, pair_level(setting, leader, arm)):
         return False
     memory.beaten[arm] = leader
     return True
@@ -264,8 +267,14 @@ def stream_to_test(
 
 
 @kernel
+def is_untouched(streams: Streams) -> bool:
+    """Whether nothing has been tested yet. After that, every stream has a result."""
+    return bool(streams.counts[0, 0] == 0)
+
+
+@kernel
 def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    if streams.counts[0, 0] == 0:
+    if is_untouched(streams):
         return every_stream(streams, batch)
     leader = best(memory.candidates)
     close_certificates(setting, streams, memory, leader)

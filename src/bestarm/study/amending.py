@@ -24,7 +24,7 @@ from bestarm.validation import InvalidInput, exact, finite_number
 
 NO_RESERVE = (
     "the study keeps no share of delta for {these}; that must be said before the first result, for instance with "
-    "`reserve = 0.2` in the study file. Start a new study, which may take over the results measured so far"
+    "`reserve = 0.2` in the study file. Start a new study"
 )
 
 
