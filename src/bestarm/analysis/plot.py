@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["costs", "intervals", "progress"]
 
-_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
+_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
 _ACROSS = 4
 """The most panels, or entries of a legend, side by side."""
 

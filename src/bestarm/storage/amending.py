@@ -22,7 +22,8 @@ def amend(
     changed = {"plan": text(amendment.plan), "revision": locked.revision + 1}
     connection.execute(sa.update(studies).where(studies.c.study == key).values(changed))
     note(connection, key, "amended", holder, amendment.detail, locked.now)
-    connection.execute(sa.delete(rounds).where(rounds.c.study == key))
+    if amendment.withdraws:
+        _withdraw(connection, key)
     given_up = _without_outcome(connection, key, amendment.retired)
     if given_up:
         first = recorded.count_arrivals(connection, key, len(given_up)) if locked.by_arrival else None
@@ -31,6 +32,13 @@ def amend(
             row["arrival"] = None if first is None else first + place
         connection.execute(sa.insert(outcomes), rows)
     return len(given_up)
+
+
+def _withdraw(connection: sa.Connection, key: int) -> None:
+    """Forget what is planned. The round ends here: otherwise nothing would be decided on its results."""
+    connection.execute(sa.delete(rounds).where(rounds.c.study == key))
+    last = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key).scalar_subquery()
+    connection.execute(sa.update(tests).where(tests.c.study == key, tests.c.test == last).values(ends=1))
 
 
 def _without_outcome(connection: sa.Connection, key: int, arms: tuple[int, ...]) -> list[int]:

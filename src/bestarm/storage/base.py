@@ -58,6 +58,8 @@ class Amendment(NamedTuple):
     """Arms that are no longer measured."""
     reason: str = ""
     """Why their tests are given up."""
+    withdraws: bool = True
+    """Whether what is planned but not handed out is withdrawn. The round then ends with the last test handed out."""
 
 
 class Issued(NamedTuple):
@@ -337,8 +339,8 @@ class Storage(abc.ABC):
     def amend(self, key: int, asked: str, amendment: MakeAmendment, holder: str, *, request: str = "") -> None:
         """Replace the plan of a study, and give up the tests without an outcome of arms that are retired.
 
-        The log says what changed, and the revision grows. What is planned but not handed out is withdrawn. `asked` says
-        what is wanted; the same under the same `request` is done once.
+        The log says what changed, and the revision grows. `asked` says what is wanted; the same under the same
+        `request` is done once.
         """
         raise InvalidInput("study", key, f"the storage {self.url!r} cannot change the plan of a study")
 

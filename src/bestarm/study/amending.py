@@ -48,7 +48,7 @@ class Amendable(Follower):
         assert self.plan.budget is not None
         return self.plan.budget
 
-    def extend_to(self, budget: Budget) -> None:
+    def _extend_to(self, budget: Budget) -> None:
         """Allow what `budget` allows, if that is more than before."""
         if raised(self.plan, budget) != self.plan:
             self._amend("extend to", repr(budget), lambda plan: _Change(raised(plan, budget)))
@@ -81,7 +81,9 @@ class Amendable(Follower):
             policy_for(made.plan, made.plan.policy)
             because = f" ({made.reason})" if made.reason else ""
             detail = f"{changed_words(plan, made.plan)}{because}"
-            return Amendment(made.plan.to_json(), detail, made.retired, f"its arm is retired{because}")
+            # A larger budget makes nothing wrong that is planned.
+            withdraws = made.plan.arms != plan.arms
+            return Amendment(made.plan.to_json(), detail, made.retired, f"its arm is retired{because}", withdraws)
 
         request = self._new_request()
         try:

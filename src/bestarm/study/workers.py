@@ -195,7 +195,7 @@ def _create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
             f"({difference(study.plan, plan)}); give another name to start anew",
         )
     if plan.budget is not None:
-        study.extend_to(plan.budget)
+        study._extend_to(plan.budget)
     return study
 
 

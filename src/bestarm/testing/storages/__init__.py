@@ -87,6 +87,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     amending.check_an_amended_plan_is_read_by_everybody,
     amending.check_an_amendment_that_cannot_be_made_changes_nothing,
     amending.check_an_amendment_withdraws_what_is_planned,
+    amending.check_an_amendment_may_leave_what_is_planned,
     amending.check_a_plan_made_before_an_amendment_is_made_again,
     amending.check_tests_of_retired_arms_are_given_up,
     amending.check_an_amendment_under_one_request_is_made_once,

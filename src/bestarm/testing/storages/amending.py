@@ -14,6 +14,7 @@ from bestarm.testing.storages.common import (
     ids,
     must_refuse,
     new_study,
+    no_rounds,
     one_round,
     pending_ids,
     study_by_arrival,
@@ -73,10 +74,21 @@ def check_an_amendment_withdraws_what_is_planned(make_storage: MakeStorage) -> N
         storage.amend(study.key, "more", _more, ANN)
         [third] = storage.hand_out(study.key, 1, BOB, None, 0, one_round((2, 0)))
         assert (third.id, third.arm, third.metric) == (3, 2, 0)
-        # Those that are out stay out, and can be told.
+        # Those that are out stay out, and can be told. Their round ends with them.
         assert pending_ids(storage, study) == [1, 2, 3]
-        storage.tell(study.key, 1, 1.0, ANN)
-        assert values(storage, study) == [1.0]
+        for test in (1, 2):
+            storage.tell(study.key, test, 1.0, ANN)
+        assert values(storage, study) == [1.0, 1.0]
+        assert [int(end) for part in storage.entries(study.key, 0) for end in part.ends] == [0, 1]
+
+
+def check_an_amendment_may_leave_what_is_planned(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        plan = one_round((0, 0), (0, 1), (1, 0))
+        storage.hand_out(study.key, 1, ANN, None, 0, plan)
+        storage.amend(study.key, "more", lambda record: _more(record)._replace(withdraws=False), ANN)
+        rest = storage.hand_out(study.key, 2, ANN, None, 0, no_rounds)
+        assert [(test.arm, test.metric) for test in rest] == [(0, 1), (1, 0)]
 
 
 def check_a_plan_made_before_an_amendment_is_made_again(make_storage: MakeStorage) -> None:
