@@ -106,7 +106,11 @@ class Plan(Problem):
                 given = arm.retired or arm.added
                 raise InvalidInput(field, given, "needs a reserve: the share of delta kept for arms that come or go")
             if (arm.added or came) and arm.added != came + 1:
-                raise InvalidInput(f"arms[{index}].added", arm.added, f"arms that came later count from 1, in order, after the others; this would be {came + 1}")
+                raise InvalidInput(
+                    f"arms[{index}].added",
+                    arm.added,
+                    f"arms that came later count from 1, in order, after the others; this would be {came + 1}",
+                )
             came = arm.added
         if all(arm.retired for arm in self.arms):
             raise InvalidInput("arms[0].retired", True, "not every arm can be retired")

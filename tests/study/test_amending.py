@@ -6,6 +6,7 @@ import dataclasses
 import io
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ def work(study: ba.Study, rng: random.Random, rounds: int = 10**6) -> None:
             study.tell(test, measured(test, rng))
 
 
+def answer_of(study: ba.Study) -> ba.Answer:
+    answer = study.answer
+    assert answer is not None
+    return answer
+
+
 def amendments(study: ba.Study) -> list[str]:
     return [event.detail for event in study.log() if event.kind == "amended"]
 
@@ -71,7 +78,7 @@ def test_a_spent_budget_is_extended_and_the_study_goes_on() -> None:
     rng = random.Random(1)
     study = ba.Study.create(plan(reserve=0.0, budget=20), storage=":memory:")
     work(study, rng)
-    assert (study.answer or pytest.fail()).state == "budget_spent"
+    assert answer_of(study).state == "budget_spent"
     lacking = study.forecast(runs=5)
     assert lacking is not None
     assert math.isfinite(lacking.median_tests)
@@ -82,7 +89,7 @@ def test_a_spent_budget_is_extended_and_the_study_goes_on() -> None:
     assert study.status().tests == 25
     study.extend(1000)
     work(study, rng)
-    assert (study.answer or pytest.fail()).arm == "b"
+    assert answer_of(study).arm == "b"
     assert study.forecast() is None
     assert amendments(study) == ["budget: 25 tests instead of 20", "budget: 1,025 tests instead of 25"]
 
@@ -133,7 +140,7 @@ def history(study: ba.Study) -> list[Any]:
 def standing(study: ba.Study) -> Any:
     """Everything that follows from the record and the plan."""
     status = study.status()
-    policy = study._decider.policy
+    policy: Any = study._decider.policy
     return repr(dataclasses.replace(status, study="", pending=0)), study._decider.next_round(), repr(policy.memory)
 
 
@@ -191,7 +198,7 @@ def test_arms_come_and_go() -> None:
     rng = random.Random(4)
     study = ba.Study.create(plan(), storage=":memory:")
     work(study, rng)
-    assert (study.answer or pytest.fail()).arm == "b"
+    assert answer_of(study).arm == "b"
     study.add_arms(["d"])
     assert (study.done, study.answer) == (False, None)
     # First a result of each metric of the new arm.
@@ -199,17 +206,17 @@ def test_arms_come_and_go() -> None:
     for test, _ in study.pending():
         study.tell(test, measured(test, rng))
     work(study, rng)
-    assert (study.answer or pytest.fail()).arm == "d"
+    assert answer_of(study).arm == "d"
     study.retire("d", "sold out")
     status = study.status()
     assert "d" not in status.candidates
     assert status.arms[3].verdict == "retired"
     # Without it, the results before it came suffice again.
-    assert (study.answer or pytest.fail()).arm == "b"
+    assert answer_of(study).arm == "b"
     study.add_arms("e")
     study.retire("a")
     work(study, rng)
-    answer = study.answer or pytest.fail()
+    answer = answer_of(study)
     assert answer.arm == "b"
     assert answer.reasons["d"].startswith("retired: ")
     assert "d" not in answer.feasible
@@ -237,14 +244,14 @@ def test_tests_of_a_retired_arm_are_given_up() -> None:
         study.tell(test, measured(test, rng))
     # It never had a result, and nobody waits for one.
     work(study, rng)
-    assert (study.answer or pytest.fail()).arm == "a"
+    assert answer_of(study).arm == "a"
 
 
 def test_the_first_arm_can_be_retired_before_it_is_measured() -> None:
     study = ba.Study.create(plan(), storage=":memory:")
     study.retire("a")
     work(study, random.Random(6))
-    assert (study.answer or pytest.fail()).arm == "b"
+    assert answer_of(study).arm == "b"
     assert all(row.arm != 0 for row in history(study))
 
 
@@ -264,12 +271,13 @@ def test_whoever_follows_the_study_learns_of_it(tmp_path: Path) -> None:
 
 def test_what_cannot_be_done_is_said() -> None:
     study = ba.Study.create(plan(reserve=0.0), storage=":memory:")
-    for change in (lambda: study.add_arms(["d"]), lambda: study.retire("a")):
+    changes: list[Callable[[], None]] = [lambda: study.add_arms(["d"]), lambda: study.retire("a")]
+    for change in changes:
         with pytest.raises(ba.InvalidInput, match=r"keeps no share of delta .* `reserve = 0.2` in the study file"):
             change()
     study = ba.Study.create(plan(), storage=":memory:")
     study.retire("b")
-    refused = {
+    refused: dict[str, Callable[[], None]] = {
         "another arm has this name already": lambda: study.add_arms(["a"]),
         "name one arm at least": lambda: study.add_arms([]),
         "must not be empty": lambda: study.add_arms([""]),

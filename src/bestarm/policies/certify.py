@@ -444,8 +444,12 @@ class Certify(KernelPolicy):
         low, high = np.zeros(self.arms), np.zeros(self.arms)
         streams = self._streams_about(arm)
         fill = for_size(type(self).differences_from, self.setting, streams)
-        fill(self.setting, streams, arm, *pair_levels(self.setting, arm), low, high)
+        fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
         return low, high
+
+    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By the other arm: what the evidence must reach that `arm` is better by so much, and the other way round."""
+        return pair_levels(self.setting, arm)
 
     def _streams_about(self, arm: int) -> Streams:
         """The streams from which the differences between `arm` and the others follow."""

@@ -23,6 +23,8 @@ from bestarm.policies.base import Kernels
 from bestarm.policies.certify import Certify, Memory, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
 from bestarm.policies.findings import Bools, Findings
+from bestarm.policies.limits import regret_of
+from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
@@ -33,9 +35,9 @@ ReservedSetting = _tuple(
     (*Setting._fields, "came", "is_retired", "rarity", "is_reduced", "first_pairs", "later_pairs"),
 )
 """A `Setting`, in which `level` is what certificates about one arm alone must reach. By arm, `came` is its number among
-those that came later, or 0; `is_retired` is 1 if it is out; `rarity` is the log of 1 / its share. `is_reduced` is 1 if an
-arm that was there from the start is retired. What pairs must reach begins at `first_pairs` for two arms that were there
-from the start, if `is_reduced`, and at `later_pairs` for others."""
+those that came later, or 0; `is_retired` is 1 if it is out; `rarity` is the log of 1 / its share. `is_reduced` is 1 if
+an arm that was there from the start is retired. What pairs must reach begins at `first_pairs` for two arms that were
+there from the start, if `is_reduced`, and at `later_pairs` for others."""
 
 
 def shares(plan: Problem) -> Floats:
@@ -44,7 +46,8 @@ def shares(plan: Problem) -> Floats:
     came = np.array([arm.added for arm in plan.arms])
     weights = np.array([arm.weight for arm in plan.arms])
     first = (1.0 - reserve) * weights / weights[came == 0].sum()
-    return np.where(came == 0, first, reserve * 6.0 / (math.pi * np.maximum(came, 1)) ** 2)
+    share: Floats = np.where(came == 0, first, reserve * 6.0 / (math.pi * np.maximum(came, 1)) ** 2)
+    return share
 
 
 def new_reserved_setting(plan: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
@@ -137,6 +140,8 @@ class CertifyWithReserve(Certify):
     )
     weigh = staticmethod(specialized(weigh, "with_reserve", **RESERVED))
     survey = staticmethod(specialized(survey, "with_reserve", **RESERVED))
+    regret_of = staticmethod(specialized(regret_of, "with_reserve", **RESERVED))
+    weighing = Weighing(*(specialized(kernel, "with_reserve", **RESERVED) for kernel in BY_EVIDENCE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
@@ -173,6 +178,12 @@ class CertifyWithReserve(Certify):
             tested=found.tested & ~retired,
             beaten_by=np.where(retired, NOBODY, found.beaten_by),
         )
+
+    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
+        """1 / (delta w_i w_j) for the ordered pair (i, j), where w are the shares of the arms."""
+        setting: Any = self.setting
+        level: Floats = setting.rarity + setting.rarity[arm] - math.log(setting.delta)
+        return level, level
 
     @classmethod
     def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:

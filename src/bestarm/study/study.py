@@ -15,8 +15,8 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
-from bestarm.study.amending import Amendable
 from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
+from bestarm.study.amending import Amendable
 from bestarm.study.checks import (
     check_aside,
     check_ask,
