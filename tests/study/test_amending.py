@@ -281,7 +281,7 @@ def test_what_cannot_be_done_is_said() -> None:
         "another arm has this name already": lambda: study.add_arms(["a"]),
         "name one arm at least": lambda: study.add_arms([]),
         "must not be empty": lambda: study.add_arms([""]),
-        "is fixed beforehand": lambda: study.add_arms([ba.Arm("z", weight=2.0)]),
+        "must be text": lambda: study.add_arms([7]),  # type: ignore[list-item]
         "is retired already": lambda: study.retire("b"),
         "no such arm": lambda: study.retire("z"),
     }

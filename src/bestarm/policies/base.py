@@ -196,6 +196,10 @@ class Policy(abc.ABC):
         """Whether nothing can be decided before every metric of the arm has a result."""
         return True
 
+    def arms_to_go_on_with(self) -> list[int]:
+        """The arms to test further while some streams have no result yet."""
+        return [*range(self.arms)]
+
     @property
     def is_untested(self) -> Bools:
         """[arm, metric]: whether the stream has no result yet, and must have one before anything is decided."""

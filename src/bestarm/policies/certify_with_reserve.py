@@ -160,6 +160,11 @@ class CertifyWithReserve(Certify):
     def must_be_tested(self, arm: int) -> bool:
         return not self.is_retired[arm]
 
+    def arms_to_go_on_with(self) -> list[int]:
+        # The others may have many results already.
+        arms: list[int] = np.flatnonzero(self.is_untested.any(axis=1)).tolist()
+        return arms
+
     @property
     def is_untested(self) -> Bools:
         return super().is_untested & ~self.is_retired[:, np.newaxis]

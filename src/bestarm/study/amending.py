@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from bestarm.plan import Budget, Plan
@@ -53,11 +53,11 @@ class Amendable(Follower):
         if raised(self.plan, budget) != self.plan:
             self._amend("extend to", repr(budget), lambda plan: _Change(raised(plan, budget)))
 
-    def add_arms(self, arms: Iterable[str | Arm]) -> None:
+    def add_arms(self, arms: Iterable[str]) -> None:
         """Let further arms take part. What they may add to the probability of error is what the plan's `reserve` keeps
         for arms that come later."""
-        new = [Arm(arm) if isinstance(arm, str) else arm for arm in ([arms] if isinstance(arms, str) else arms)]
-        self._amend("add arms", [repr(arm) for arm in new], lambda plan: _Change(with_arms(plan, new)))
+        new = [arms] if isinstance(arms, str) else list(arms)
+        self._amend("add arms", new, lambda plan: _Change(with_arms(plan, new)))
 
     def retire(self, arm: str, reason: str = "") -> None:
         """Take an arm out: it is no longer measured, and the question is about the others. Tests of it whose results
@@ -142,18 +142,14 @@ def _more(name: str, given: float) -> float:
     return number
 
 
-def with_arms(plan: Plan, new: Iterable[Arm]) -> Plan:
+def with_arms(plan: Plan, new: Sequence[str]) -> Plan:
     """The plan with arms that come later."""
-    new = list(new)
     if not new:
         raise InvalidInput("arms", [], "name one arm at least")
     if not plan.reserve:
-        raise InvalidInput("arms", new[0].name, NO_RESERVE.format(these="arms that come later"))
-    if weighted := [arm for arm in new if arm.weight != 1.0]:
-        reason = f"of {weighted[0].name!r}: the share of delta of an arm that comes later is fixed beforehand"
-        raise InvalidInput("weight", weighted[0].weight, reason)
+        raise InvalidInput("arms", new[0], NO_RESERVE.format(these="arms that come later"))
     came = plan.arms[-1].added
-    later = [dataclasses.replace(arm, added=came + k, retired=False) for k, arm in enumerate(new, start=1)]
+    later = [Arm(name, added=came + k) for k, name in enumerate(new, start=1)]
     return dataclasses.replace(plan, arms=(*plan.arms, *later))
 
 
