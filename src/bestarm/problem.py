@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -24,7 +25,10 @@ from bestarm.parts import at_least as at_least
 from bestarm.parts import at_most as at_most
 from bestarm.parts import maximize as maximize
 from bestarm.parts import minimize as minimize
-from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Positive, exact, value
+from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Positive, WholeNumber, exact, value
+
+if TYPE_CHECKING:
+    from bestarm.plan import Plan
 
 
 @value
@@ -41,6 +45,10 @@ class Arm:
     means: Mapping[str, Guess] | None = None
     weight: Positive = 1.0
     spreads: Mapping[str, Spread] | None = None
+    added: WholeNumber = 0
+    """0 for an arm that was there from the start; of those that came later, 1 for the first, 2 for the second …"""
+    retired: StrictBool = False
+    """Whether it has been taken out: it is no longer measured, and cannot be the answer."""
 
 
 def _read_arm(data: object) -> object:
@@ -373,6 +381,24 @@ class Problem:
             sentence = f"{field} of {unknown[0]!r}: {reason}"
             raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
 
+    @functools.cached_property
+    def is_retired(self) -> npt.NDArray[np.bool_]:
+        """By arm."""
+        return np.array([arm.retired for arm in self.arms])
+
+    def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
+        """The same problem as a plan that allows so many tests, or tests of so much total cost, or either.
+
+        >>> from bestarm import Gaussian, Problem, maximize
+        >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))
+        >>> problem.with_budget(5000).budget
+        Budget(tests=5000.0, cost=None)
+        """
+        # A plan knows what a problem is, not the other way round.
+        above = importlib.import_module("bestarm.plan")
+        plan: Plan = above.Plan.of(self, budget=above.Budget(tests, cost))
+        return plan
+
     def right_answers(self) -> tuple[int | None, ...]:
         """By the true means: every answer that is right, None standing for "no arm is feasible".
 
@@ -398,7 +424,7 @@ class Problem:
                 c.allows(means[arm, k], (c.slack if slack else 0.0) + blur * max(1.0, abs(c.limit))) for k, c in sides
             )
 
-        arms = range(len(self.arms))
+        arms = [arm for arm in range(len(self.arms)) if not self.arms[arm].retired]
         return [arm for arm in arms if feasible(arm, slack=False)], [arm for arm in arms if feasible(arm, slack=True)]
 
     def _near(self, score: float, best: float) -> bool:

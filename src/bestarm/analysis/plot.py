@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "costs", "evidence", "intervals", "open_arms", "progress"]
 
-_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
+_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
 
 
 def _height(rows: Sequence[ArmStanding]) -> float:

@@ -19,7 +19,7 @@ from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.validation import exact
 
-Verdict = Literal["feasible", "infeasible", "worse", "open"]
+Verdict = Literal["feasible", "infeasible", "worse", "open", "retired"]
 Known = Literal["holds", "violated", "open"] | None
 
 
@@ -82,7 +82,7 @@ def standings_of(problem: Problem, policy: Policy, found: Findings, raw: RawValu
     rows, feasible = _rows(problem, policy, found, raw), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [
-        ArmStanding(name, verdict, policy.reason(problem, arm, found) or reason, row)
+        ArmStanding(name, verdict, (verdict != "retired" and policy.reason(problem, arm, found)) or reason, row)
         for arm, (name, (verdict, reason), row) in enumerate(zip(problem.arm_names, verdicts, rows, strict=True))
     ]
 
@@ -142,6 +142,8 @@ def _settled_at_once(part: Constraint, row: MetricStanding) -> MetricStanding:
 
 
 def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
+    if problem.arms[arm].retired:
+        return "retired", "no longer measured, and not part of the question"
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem.parts[worst], row[worst], found.evidence[arm])

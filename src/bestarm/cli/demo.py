@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from bestarm.study.continuations import Outlook
     from bestarm.study.study import Study
 
-_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}
-_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
+_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
+_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
 _AT_ONCE = 8
 """How many patients are asked at a time."""
 

@@ -28,8 +28,8 @@ MOST_ARMS = 50
 MOST_LATE = 5
 """How many tests it names that are overdue or set aside."""
 
-_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
-_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
+_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
+_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
 
 
 @study_command(place=180)

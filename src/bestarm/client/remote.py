@@ -26,7 +26,7 @@ from bestarm.client.answers import (
 )
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.items import ItemOrder
-from bestarm.plan import Plan
+from bestarm.plan import Budget, Plan
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
@@ -52,18 +52,24 @@ class RemoteStudy:
         self._connection = connection
         self.id = key
         """The study's number on the server."""
-        self.plan = plan
+        self._take(plan)
+        self._name = plan.name
         self._held_as = HolderName(holder)
-        self._numbering = Numbering(plan)
         self._known: tuple[str, dict[str, Any]] | None = None
         self._holds = Holds(self)
         self._asking = threading.Lock()
         self._unanswered: str | None = None
         """The key of an ask of which it is not known whether tests were handed out."""
 
+    def _take(self, plan: Plan) -> None:
+        """Go by this plan, which may be another one than before."""
+        self.plan = plan
+        self._plan_data = plan.to_data()
+        self._numbering = Numbering(plan)
+
     @property
     def name(self) -> str:
-        return self.plan.name
+        return self._name
 
     @property
     def holder(self) -> str:
@@ -205,6 +211,22 @@ class RemoteStudy:
         for part in _parts(numbers_of(tests)):
             self._post("renew", {"tests": part, "lease": lease})
 
+    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
+        """Allow so many tests more than before, or tests of so much more cost. Returns what is allowed now."""
+        more = {"tests": tests, "cost": cost}
+        now = self._post("extend", {name: more[name] for name in more if more[name] is not None}, key=new_key())
+        return Budget(now["tests"], now["cost"])
+
+    def add_arms(self, arms: Iterable[str]) -> None:
+        """Let further arms take part, for which the plan has a `reserve`."""
+        self._post("arms/add", {"arms": [arms] if isinstance(arms, str) else list(arms)}, key=new_key())
+        self._status()
+
+    def retire(self, arm: str, reason: str = "") -> None:
+        """Take an arm out: it is no longer measured, and the question is about the others."""
+        self._post("arms/retire", {"arm": arm, "reason": reason[:2000]}, key=new_key())
+        self._status()
+
     def archive(self, *, undo: bool = False) -> None:
         """Put the study away: it can be read and not changed."""
         self._connection.post(f"/api/studies/{self.id}/archive", {"undo": undo})
@@ -219,6 +241,8 @@ class RemoteStudy:
             assert known is not None
             return known[1]
         self._known = found["version"], found
+        if found["plan"] != self._plan_data:
+            self._take(Plan.from_data(found["plan"]))
         status: dict[str, Any] = found
         return status
 
@@ -312,6 +336,8 @@ class RemoteStudy:
         return events
 
     def arm_number(self, name: str) -> int:
+        if name not in self.plan.arm_names:
+            self._status()  # It may have come later.
         return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:

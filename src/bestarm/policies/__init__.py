@@ -26,6 +26,8 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
+    if getattr(problem, "reserve", 0.0):
+        return _with_reserve(problem, found)
     if _suits(found, problem):
         return found
     known = _registry.built_in  # loads them all
@@ -60,6 +62,20 @@ def _descendants(kind: type[Policy]) -> list[type[Policy]]:
 def _able(is_able: Callable[[type[Policy]], bool]) -> list[str]:
     """The built-in policies that are able to, themselves or as a subclass."""
     return [name for name, kind in _registry.built_in.items() if any(map(is_able, (kind, *_descendants(kind))))]
+
+
+def _with_reserve(problem: Problem, found: type[Policy]) -> type[Policy]:
+    """The policy that shares delta with arms that come later."""
+    from bestarm.policies.certify import Certify
+    from bestarm.policies.certify_with_reserve import CertifyWithReserve
+
+    reserve = getattr(problem, "reserve", 0.0)
+    if problem.asks != "best":
+        raise InvalidInput("goal", problem.goal, "cannot be combined with a reserve; leave out one of the two")
+    if issubclass(found, CertifyWithReserve) or found is Certify:
+        return CertifyWithReserve
+    reason = f"policy {found.name!r} shares delta among the arms that it knows; only 'certify' keeps some for later"
+    raise InvalidInput("reserve", reserve, reason)
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

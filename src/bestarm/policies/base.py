@@ -33,7 +33,7 @@ from bestarm.noises.registry import known_for, numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
-from bestarm.policies.findings import Findings, by_intervals, settled
+from bestarm.policies.findings import Bools, Findings, by_intervals, settled
 from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.policies.open_certificates import by_intervals as by_intervals_open
@@ -205,10 +205,24 @@ class Policy(abc.ABC):
         values = np.array([value for _, _, value in results], np.float64)
         self.advance(tests, values, np.zeros(len(results), np.int8))
 
+    def must_be_tested(self, arm: int) -> bool:
+        """Whether nothing can be decided before every metric of the arm has a result."""
+        return True
+
+    def arms_to_go_on_with(self) -> list[int]:
+        """The arms to test further while some streams have no result yet."""
+        return [*range(self.arms)]
+
+    @property
+    def is_untested(self) -> Bools:
+        """[arm, metric]: whether the stream has no result yet, and must have one before anything is decided."""
+        untested: Bools = self.streams.counts == 0
+        return untested
+
     @property
     def untested(self) -> int:
         """How many streams have no result yet."""
-        return int((self.streams.counts == 0).sum())
+        return int(self.is_untested.sum())
 
     @property
     def places(self) -> int | None:
@@ -236,7 +250,7 @@ class Policy(abc.ABC):
         together: list[tuple[int, int, float]] = []
         for (arm, metric), value, end in rows:
             if value == value:
-                untested -= int(self.streams.counts[arm, metric] == 0)
+                untested -= int(self.streams.counts[arm, metric] == 0 and self.must_be_tested(arm))
                 together.append((arm, metric, value))
             if self.setting.following[metric] < 0:
                 self.tell_together(together)

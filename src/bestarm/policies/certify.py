@@ -42,6 +42,7 @@ from bestarm.policies.confidence import (
     for_size,
     lower_end_of,
     new_intervals,
+    pair_level,
     upper_end_of,
     weigh,
 )
@@ -167,7 +168,9 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
         memory.rejected[arm] = 1
         enter(memory.candidates, arm, -math.inf)
         return True
-    if leader == NOBODY or not rival_reaches(setting, streams, leader, arm, infeasibility, setting.level[leader]):
+    if leader == NOBODY:
+        return False
+    if not rival_reaches(setting, streams, leader, arm, infeasibility, pair_level(setting, leader, arm)):
         return False
     memory.beaten[arm] = leader
     return True
@@ -297,8 +300,14 @@ def tests_of_leader(
 
 
 @kernel
+def is_untouched(streams: Streams) -> bool:
+    """Whether nothing has been tested yet. After that, every stream has a result."""
+    return bool(streams.counts[0, 0] == 0)
+
+
+@kernel
 def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    if streams.counts[0, 0] == 0:
+    if is_untouched(streams):
         return every_stream(streams, batch)
     leader = best(memory.candidates)
     close_certificates(setting, streams, memory, leader)
@@ -448,8 +457,12 @@ class Certify(KernelPolicy):
         low, high = np.zeros(self.arms), np.zeros(self.arms)
         streams = self._streams_about(arm)
         fill = for_size(type(self).differences_from, self.setting, streams)
-        fill(self.setting, streams, arm, *pair_levels(self.setting, arm), low, high)
+        fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
         return low, high
+
+    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By the other arm: what the evidence must reach that `arm` is better by so much, and the other way round."""
+        return pair_levels(self.setting, arm)
 
     def _streams_about(self, arm: int) -> Streams:
         """The streams from which the differences between `arm` and the others follow."""

@@ -65,6 +65,13 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
 
 
 @kernel
+def pair_level(setting: Setting, leader: int, arm: int) -> float:
+    """What the evidence that `arm` is infeasible or worse than the leader must reach."""
+    level: float = setting.level[leader]
+    return level
+
+
+@kernel
 def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
     """Whether every metric of the arm is tested and every constraint's mean is on the right side."""
     for metric in range(streams.counts.shape[1]):
@@ -147,7 +154,8 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
             infeasible = violation(setting, streams, arm)
             case = infeasible - (setting.level[arm] + log_delta)
             if not suffices(case, least):
-                beaten = rival_case(setting, streams, leader, arm, infeasible) - handicap
+                beaten = rival_case(setting, streams, leader, arm, infeasible)
+                beaten -= pair_level(setting, leader, arm) + log_delta
                 least = lesser(least, case if case >= beaten else beaten)
     return least
 

@@ -14,7 +14,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import scatter
-from bestarm.policies.confidence import violation
+from bestarm.policies.confidence import pair_level, violation
 from bestarm.policies.findings import Findings
 from bestarm.policies.leads import end_of_lead, largest_lead
 
@@ -39,7 +39,7 @@ def needed_from_performance(setting: Setting, streams: Streams, arm: int, level:
 @kernel
 def regret_against(setting: Setting, streams: Streams, leader: int, arm: int, limit: float) -> float:
     """How far, at most, the leader is below `arm` if that is feasible; `limit` if it is no more than that."""
-    needed = needed_from_performance(setting, streams, arm, setting.level[leader])
+    needed = needed_from_performance(setting, streams, arm, pair_level(setting, leader, arm))
     if needed == -math.inf:
         return limit
     return max(limit, -largest_lead(setting, streams, leader, arm, needed, -limit))

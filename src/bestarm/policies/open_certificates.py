@@ -13,7 +13,7 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_below, scatter
-from bestarm.policies.confidence import for_size, rival_case, violation
+from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
 
@@ -77,7 +77,7 @@ def tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> fl
     one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
     other = scatter(setting, streams, arm, 0, streams.means[arm, 0])
     gap = streams.means[leader, 0] + setting.tolerance - streams.means[arm, 0]
-    needed = tests_in_all(setting.level[leader], gap, one * one + other * other)
+    needed = tests_in_all(pair_level(setting, leader, arm), gap, one * one + other * other)
     more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
     return max(more, 1.0)
 
@@ -152,7 +152,8 @@ def weigh_against(
             share = share_of(infeasible, setting.level[arm], overhead(made) - setting.log_weight[metric])
         if leader != NOBODY:
             beaten = rival_case(setting, streams, leader, arm, infeasible)
-            beaten_share = share_of(beaten, setting.level[leader], lost_in_pair(setting, streams, leader, arm))
+            level = pair_level(setting, leader, arm)
+            beaten_share = share_of(beaten, level, lost_in_pair(setting, streams, leader, arm))
             if beaten_share > share:
                 share = beaten_share
                 made = streams.counts[arm, 0] + streams.counts[leader, 0]

@@ -9,7 +9,7 @@ from bestarm.evidence.combine import apart_evidence, rival_evidence, suffices, v
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.policies.confidence import Intervals, refresh_intervals, violation, worse_evidence
+from bestarm.policies.confidence import Intervals, pair_level, refresh_intervals, violation, worse_evidence
 from bestarm.policies.leads import largest_lead
 
 
@@ -52,7 +52,7 @@ def survey(
                     reasons.worst[arm] = metric
             reasons.evidence[arm] = violation(setting, streams, arm)
         elif leader != NOBODY and beaten[arm] == leader:
-            level = setting.level[leader]
+            level = pair_level(setting, leader, arm)
             worse = worse_evidence(setting, streams, leader, arm)
             if suffices(worse, level):
                 reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level)

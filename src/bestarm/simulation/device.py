@@ -45,10 +45,12 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
     interpreted = next((job for job in jobs if not job.is_compiled), None)
     other_goal = next((job for job in jobs if job.problem.asks != "best"), None)
     on_items = next((job for job in jobs if job.problem.items is not None), None)
+    with_reserve = next((job for job in jobs if getattr(job.problem, "reserve", 0.0)), None)
     if device == "auto":
         runs = [sum(last - first for first, last in spans) for spans in missing]
         pays = bool(runs) and sum(runs) >= RUNS_THAT_PAY * sum(count > 0 for count in runs) > 0
-        suits = pays and not elsewhere and interpreted is None and on_items is None and other_goal is None
+        refused = (on_items, with_reserve, other_goal)
+        suits = pays and not elsewhere and interpreted is None and not any(refused)
         return "cuda" if suits and why_no_card() is None else "cpu"
     if device == "cuda":
         if elsewhere:
@@ -65,6 +67,9 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
         if other_goal is not None:
             goal = other_goal.problem.asks
             raise InvalidInput("device", "cuda", f"{other_goal.label}: a card finds the best arm, and no {goal!r}")
+        if with_reserve is not None:
+            said = f"{with_reserve.label}: studies with a reserve cannot be simulated on a card"
+            raise InvalidInput("device", "cuda", said)
         if reason := why_no_card():
             raise InvalidInput("device", "cuda", reason)
     return device

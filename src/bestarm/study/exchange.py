@@ -71,6 +71,7 @@ def _tell(study: Study, file: CsvFile) -> Recorded:
 
 
 def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
+    study._look_for_arms()
     return CsvFile(data, name, metrics=study.plan.measured, items=study.plan.items is not None)
 
 

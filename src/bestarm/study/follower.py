@@ -36,10 +36,14 @@ class Follower:
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
-        self.plan = read_plan(record)
-        self._results = Results(self.plan)
         self._lock = threading.RLock()
+        self._read_plan()
         self._start_afresh()
+
+    def _read_plan(self) -> None:
+        """Take over the plan of the study's entry."""
+        self.plan = read_plan(self._record)
+        self._results = Results(self.plan)
 
     def _start_afresh(self) -> None:
         """Before the first result has entered."""
@@ -200,6 +204,8 @@ class Follower:
 
     def _test(self, issued: Issued | Pending) -> Test:
         """A test of the record, by name."""
+        if issued.arm >= len(self.plan.arms):
+            self._look_for_arms()
         plan, lead = self.plan, issued.metric
         item = self.item_name(issued.item)
         return Test(issued.id, plan.arm_names[issued.arm], plan.test_names[lead], plan.yields[lead], item)
@@ -229,7 +235,9 @@ class Follower:
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulating the rest of the study with means near those measured.
 
-        None when the study is done, or not every metric of every arm has a result yet.
+        If the budget is spent, it says what is lacking: the rest is simulated as if there were no budget.
+
+        None when the study has its answer, or not every metric of every arm has a result yet.
         """
         return self._forecast(runs, seed, lambda: True)
 
@@ -237,11 +245,12 @@ class Follower:
         """As `forecast`. Stops with `NotWanted` as soon as nobody wants it anymore."""
         with self._lock:
             self._sync()
-            if self._is_done or self._decider.policy.untested:
+            if self._decider.stop is not None or self._decider.policy.untested:
                 return None
+            plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return simulate_continuations(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        return simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in a few hundred points."""
@@ -252,14 +261,22 @@ class Follower:
     # ------------------------------------------------------------------------------------------------ inside
 
     def _look(self) -> None:
-        """Read the study's entry, and start over if something in its past has changed."""
+        """Read the study's entry, and start over if something in its past, or its plan, has changed."""
         record = self._storage.look(self._record)
         if record is None:
             raise InvalidInput("study", self.name, f"is no longer in {self._storage.url!r}")
-        changed = record.revision != self._record.revision
-        self._record = record
-        if changed:
+        before, self._record = self._record, record
+        if record.revision != before.revision:
+            if record.plan != before.plan:
+                self._read_plan()
             self._start_afresh()
+
+    def _look_for_arms(self) -> bool:
+        """Look whether arms have come that are not known here."""
+        known = self.plan
+        with self._lock:
+            self._look()
+        return len(self.plan.arms) > len(known.arms)
 
     def _sync(self) -> None:
         """Take in what has been told since the last look, as far as it is complete."""
@@ -299,11 +316,11 @@ class Follower:
 
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided on everything that has been told by now."""
-        decider = self._decider
         # All from one moment. Otherwise a result that comes in between would count twice, or not at all.
         with self._storage.snapshot():
-            for entries in self._new_entries():
-                self._enter(entries)
+            # The plan may have changed since somebody asked.
+            self._sync()
+            decider = self._decider
             if self._is_done:
                 return []
             pending = self._storage.pending(self._record.key)

@@ -174,6 +174,24 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
         return json_response({})
 
+    @action("extend", models.Allowed, keyed=True, tag="studies")
+    async def extend(study: Key, body: inputs.Extend, request: Request) -> Response:
+        """Allow more tests than before, or tests of more cost. The guarantee stays as it is."""
+        now = await change(study, request, body.holder, lambda one: one.extend(body.tests, body.cost), served.decide)
+        return json_response({"tests": now.tests, "cost": now.cost})
+
+    @action("arms/add", models.Nothing, keyed=True, tag="studies")
+    async def add_arms(study: Key, body: inputs.NewArms, request: Request) -> Response:
+        """Let further arms take part. The study's plan must have a reserve for them."""
+        await change(study, request, body.holder, lambda one: one.add_arms(body.arms), served.decide)
+        return json_response({})
+
+    @action("arms/retire", models.Nothing, keyed=True, tag="studies")
+    async def retire(study: Key, body: inputs.RetiredArm, request: Request) -> Response:
+        """Take an arm out: it is not measured any more, and the question is about the others."""
+        await change(study, request, body.holder, lambda one: one.retire(body.arm, body.reason), served.decide)
+        return json_response({})
+
     @action("archive", models.Nothing, tag="studies")
     async def archive(study: Key, body: Annotated[inputs.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""

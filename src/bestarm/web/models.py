@@ -332,6 +332,13 @@ class LogEntry(BaseModel):
     place: int | None = _MORE["place"]
 
 
+class Allowed(BaseModel):
+    """What a study may use in all; null for what is not limited."""
+
+    tests: float | None
+    cost: float | None
+
+
 class Progress(BaseModel):
     """Results and their cost, summed up over time (epoch seconds)."""
 

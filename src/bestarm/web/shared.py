@@ -81,6 +81,15 @@ class Snapshot(NamedTuple):
     """What it took to compute."""
 
 
+class _KnownOutlook(NamedTuple):
+    """A forecast: when it was made, how long it took, and whether the study was done by then."""
+
+    made: float
+    took: float
+    done: bool
+    known: Outlook | None
+
+
 class SharedStudy(Study):
     """A study for many clients. What they do together takes its lock; what takes long is done outside it."""
 
@@ -91,9 +100,12 @@ class SharedStudy(Study):
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
-        self._outlook: tuple[float, float, Outlook | None] | None = None
         self._forecasting = threading.Lock()
         self._room = _MOST_HANDED
+
+    def _start_afresh(self) -> None:
+        super()._start_afresh()
+        self._outlook: _KnownOutlook | None = None
 
     @contextlib.contextmanager
     def on_behalf_of(self, holder: str, key: str | None = None) -> Iterator[None]:
@@ -259,13 +271,15 @@ class SharedStudy(Study):
         """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
         with self._forecasting:
             now = time.monotonic()
-            if self._outlook is not None and not self.done and self._outlook[2] is not None:
-                made, took, known = self._outlook
-                if now - made < max(10.0, 10.0 * took):
-                    return known
+            done, outlook = self.done, self._outlook
+            if outlook is not None and outlook.known is not None and self._decider.stop is None:
+                # Once the budget is spent, it stays as it is.
+                is_fresh = done or now - outlook.made < max(10.0, 10.0 * outlook.took)
+                if outlook.done == done and is_fresh:
+                    return outlook.known
             streams = len(self.plan.arms) * len(self.plan.metrics)
             made_now = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
-            self._outlook = now, time.monotonic() - now, made_now
+            self._outlook = _KnownOutlook(now, time.monotonic() - now, done, made_now)
             return made_now
 
 

@@ -89,12 +89,13 @@ export const STATES = {
   budget_spent: "budget spent",
 };
 
-export const VERDICTS = ["feasible", "open", "worse", "infeasible"];
+export const VERDICTS = ["feasible", "open", "worse", "infeasible", "retired"];
 export const VERDICT_WORDS = {
   feasible: "Feasible: satisfies every constraint",
   open: "Open: not decided yet",
   worse: "Worse: beaten by another arm",
   infeasible: "Infeasible: violates a constraint",
+  retired: "Retired: no longer part of the question",
 };
 
 /** What an arm is whose constraints are certified. A line of the list says whether there is slack, a study which. */

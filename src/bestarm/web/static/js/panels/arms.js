@@ -6,7 +6,7 @@ import { testsOf } from "../library/measuring.js";
 import { count, interval, number, plural, requirement, shareWords } from "../library/words.js";
 
 const PAGE = 50;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
+const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 export function armsPanel(context) {
   const plan = context.status.plan;

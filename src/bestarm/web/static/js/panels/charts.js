@@ -12,7 +12,7 @@ const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
 const WINDOW_ROWS = 18;
 const WINDOW_ROWS_NARROW = 10;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
+const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 /** The answer or leader first, then by verdict, and the better mean first within each. */
 function ordered(status, arms) {
