@@ -232,8 +232,8 @@ class Storage(abc.ABC):
     def find_study(self, name: str) -> StudyRecord | None: ...
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
-        """The entry of `record`'s study as it is now. While its revision is the same, so is its plan, and a storage need
-        not read it again."""
+        """The entry of `record`'s study as it is now. While its revision is the same, so is its plan, and a storage
+        need not read it again."""
         return self.find_study(record.name)
 
     @abc.abstractmethod
