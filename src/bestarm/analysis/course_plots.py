@@ -22,7 +22,7 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 def open_arms(study: Study) -> Any:
     """How many arms could still be the answer after so many tests, and how many were out, as infeasible or as worse."""
-    course = study.course()
+    course = study.course(points=60)
     figure, (axes,) = new_figure(9, 3.6)
     tests = [moment.tests for moment in course]
     arms = len(study.plan.arms)
@@ -61,7 +61,7 @@ def evidence(study: Study) -> Any:
 
     A line ends where its certificate is closed, or no longer needed because another arm leads.
     """
-    course = study.course()
+    course = study.course(points=60)
     figure, (axes,) = new_figure(9, 4.2)
     tests = [moment.tests for moment in course]
     lines = _lines(course)
@@ -144,7 +144,7 @@ def _trimmed(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _end(tests: Sequence[int]) -> float:
     """Where the picture ends: a little beyond the last test, so that what was known then can be seen."""
-    return max(tests[-1] * 1.02, tests[-1] + 0.5)
+    return max(tests[-1] * 1.02, tests[-1] + 0.5, 1.0)
 
 
 def _tests_axis(axes: Any, tests: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ __all__ = ["compare", "costs", "evidence", "intervals", "open_arms", "progress"]
 _MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
 
 
+_WIDEST_TITLE = 24
+
+
 def _height(rows: Sequence[ArmStanding]) -> float:
     """The height in inches of a panel with a line for each arm."""
     return 0.8 + 0.3 * len(rows)
@@ -38,6 +42,12 @@ def _name_rows(axes: Any, rows: Sequence[ArmStanding]) -> None:
     """The arms from top to bottom, whether any of them has results or not."""
     axes.set_yticks(range(len(rows)), [plain(name) for name in short_names([row.name for row in rows])])
     axes.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def _title(subject: str) -> str:
+    """What a panel shows, on two lines if it would be wider than the panel."""
+    name = short(subject)
+    return name if len(name) <= _WIDEST_TITLE else "\n".join(textwrap.wrap(name, _WIDEST_TITLE - 4))
 
 
 def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
@@ -68,7 +78,7 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
     room = 0.03 * (last - first)
     axes.set_xlim(first - room, last + room)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(plain(short(rows[0].metrics[column].subject)), fontsize=11)
+    axes.set_title(plain(_title(rows[0].metrics[column].subject)), fontsize=11)
     axes.tick_params(left=False)
     axes.grid(axis="x", color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
