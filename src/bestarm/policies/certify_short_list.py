@@ -63,6 +63,18 @@ def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -
 
 
 @kernel
+def not_to_exclude(memory: Any, leader: int) -> int:
+    """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
+    are out as soon as it is certified feasible."""
+    if leader == NOBODY:
+        return 0
+    count = 0
+    for arm in range(memory.rejected.shape[0]):
+        count += memory.listed[arm] != 0 and (arm == leader or memory.beaten[arm] == leader)
+    return count
+
+
+@kernel
 def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, drawn_leader: float, arm: int) -> float:
     """By a posterior draw: what it costs to show that an arm is infeasible, or worse than the leader."""
     least: float = HOPELESS
@@ -104,9 +116,13 @@ def propose(setting: Any, streams: Streams, memory: Any, batch: Batch) -> int:
     if streams.counts[0, 0] == 0:
         return every_stream(streams, batch)
     leader = best(memory.candidates)
-    list_candidates(memory, leader)
+    left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
     left = list_candidates(memory, leader)
+    # An arm that takes others out may be beaten by the leader. Then these are candidates again, until they are, too.
+    while left > open_count + not_to_exclude(memory, leader):
+        open_count = close_candidates(setting, streams, memory, leader)
+        left = list_candidates(memory, leader)
     if left == 0:
         return conclude(NONE)
     if left <= setting.top:
