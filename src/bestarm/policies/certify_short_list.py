@@ -21,7 +21,9 @@ from bestarm.policies.certify import (
     tests_of_leader,
     update,
 )
+from bestarm.policies.findings import Findings
 from bestarm.policies.goals import ForSets, best_listed, is_certified, new_memory
+from bestarm.policies.open_certificates import OpenCertificate
 
 HOPELESS = 1e12
 """How many tests it takes to exclude an arm that looks as good as the leader, at least."""
@@ -161,4 +163,16 @@ class CertifyShortList(ForSets):
     """
 
     asked = "short list"
+    setting: Any
     kernels = Kernels(new_memory, update, propose, start, large=True)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """Without those of the arms that may stay on the list: the ones that would take longest."""
+        own, others = [], []
+        for one in super().open_certificates(leader, found):
+            if one.kind == "holds":
+                own.append(one)
+            elif found.candidates[one.arm]:
+                others.append(one)
+        spared = self.setting.top - (leader is not None)
+        return [*own, *sorted(others, key=lambda one: -one.tests)[spared:]]
