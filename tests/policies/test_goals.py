@@ -43,7 +43,6 @@ def test_errs_with_probability_delta_at_most(problem: ba.Plan, runs: int) -> Non
     """Each case fails by chance with probability below 1e-6 if the guarantee holds with equality."""
     result = ba.simulate(problem, delta=0.2, runs=runs, max_tests=400, seed=7, keep_streams=False)
     assert result.wrong <= binom.isf(1e-6, runs, 0.2)
-    assert result.unfinished < runs
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=str)

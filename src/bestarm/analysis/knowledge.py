@@ -23,7 +23,7 @@ def regret_at_most(
     if leader is None or not found.feasible[leader]:
         return None
     limit = policy.regret(leader, found)
-    if stop is not None:
+    if stop is not None and problem.asks == "best":
         limit = min(limit, problem.objective.tolerance)
     return limit if math.isfinite(limit) else None
 
@@ -33,6 +33,14 @@ def differences_of(problem: Problem, policy: Policy, arm: int) -> dict[str, Diff
     low, high = policy.differences(arm)
     rows = zip(problem.arm_names, low.tolist(), high.tolist(), strict=True)
     return {name: Difference(least, most) for other, (name, least, most) in enumerate(rows) if other != arm}
+
+
+def certificates_of(problem: Problem) -> tuple[int, int]:
+    """How many arms the answer must be told from, counting itself, and how many constraints must be certified."""
+    arms, constraints = len(problem.arms), len(problem.constraints)
+    if problem.asks == "any feasible":
+        return 1, constraints
+    return arms - problem.top + 1, constraints * (problem.top if problem.asks == "top" else 1)
 
 
 def open_questions_of(

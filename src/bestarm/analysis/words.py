@@ -10,6 +10,7 @@ from bestarm.analysis.terms import required, statistic, subject
 from bestarm.answer import (
     MOST_NAMES,
     Answer,
+    all_names,
     excluded_words,
     feasible_words,
     good_words,
@@ -18,7 +19,7 @@ from bestarm.answer import (
     promised,
     rounded_up,
 )
-from bestarm.goals import listed
+from bestarm.goals import listed, set_words
 from bestarm.items import count_of
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -156,7 +157,10 @@ def known(
     'With 95 % confidence, if any arm is feasible, the best is prompt 5 or 7'
     """
     sure = f"With {promised(plan.delta)} confidence"
-    if state == "certified":
+    if state == "certified" and plan.asks in ("top", "any feasible"):
+        claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)
+        return f"{sure} {all_names(candidates)} {'is' if len(candidates) == 1 else 'are'} {claim}"
+    if state == "certified" and plan.asks == "best":
         return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
     if state == "no_feasible_arm":
         return f"{sure} no arm is feasible"

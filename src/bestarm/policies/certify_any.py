@@ -20,7 +20,8 @@ from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import Certify, Memory, excess_of, new_memory, start, update
 from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, lesser, violation
 from bestarm.policies.findings import Findings, judged
-from bestarm.policies.goals import is_certified
+from bestarm.policies.goals import constraints_open, is_certified
+from bestarm.policies.open_certificates import OpenCertificate
 
 SPREAD = 0.25
 """How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky
@@ -199,6 +200,12 @@ class CertifyAny(Certify):
         looks_feasible = self.memory.rejected[leader] == 0 and self.memory.suspects[leader] == 0
         sure = confidence_of(float(cases[leader]) if looks_feasible else none)
         return PresentAnswer(leader if looks_feasible else None, min(sure, 1.0 - self.setting.delta))
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """The leader's constraints; those of nobody else matter while it looks feasible."""
+        if leader is None or self.untested:
+            return super().open_certificates(leader, found)
+        return constraints_open(self, leader)
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         """That the answer is feasible says nothing about the other arms."""

@@ -21,7 +21,9 @@ from bestarm.policies.certify import (
     tests_of_leader,
     update,
 )
+from bestarm.policies.findings import Findings
 from bestarm.policies.goals import ForSets, best_listed, is_certified, new_memory
+from bestarm.policies.open_certificates import OpenCertificate
 
 HOPELESS = 1e12
 """How many tests it takes to exclude an arm that looks as good as the leader, at least."""
@@ -60,6 +62,18 @@ def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -
             memory.open_arms[open_count] = arm
             open_count += 1
     return open_count
+
+
+@kernel
+def not_to_exclude(memory: Any, leader: int) -> int:
+    """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
+    are out as soon as it is certified feasible."""
+    if leader == NOBODY:
+        return 0
+    count = 0
+    for arm in range(memory.rejected.shape[0]):
+        count += memory.listed[arm] != 0 and (arm == leader or memory.beaten[arm] == leader)
+    return count
 
 
 @kernel
@@ -104,9 +118,13 @@ def propose(setting: Any, streams: Streams, memory: Any, batch: Batch) -> int:
     if streams.counts[0, 0] == 0:
         return every_stream(streams, batch)
     leader = best(memory.candidates)
-    list_candidates(memory, leader)
+    left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
     left = list_candidates(memory, leader)
+    # An arm that takes others out may be beaten by the leader. Then these are candidates again, until they are, too.
+    while left > open_count + not_to_exclude(memory, leader):
+        open_count = close_candidates(setting, streams, memory, leader)
+        left = list_candidates(memory, leader)
     if left == 0:
         return conclude(NONE)
     if left <= setting.top:
@@ -145,4 +163,16 @@ class CertifyShortList(ForSets):
     """
 
     asked = "short list"
+    setting: Any
     kernels = Kernels(new_memory, update, propose, start, large=True)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """Without those of the arms that may stay on the list: the ones that would take longest."""
+        own, others = [], []
+        for one in super().open_certificates(leader, found):
+            if one.kind == "holds":
+                own.append(one)
+            elif found.candidates[one.arm]:
+                others.append(one)
+        spared = self.setting.top - (leader is not None)
+        return [*own, *sorted(others, key=lambda one: -one.tests)[spared:]]

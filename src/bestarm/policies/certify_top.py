@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from bestarm.evidence.combine import suffices
 from bestarm.evidence.reaching import infeasibility_reaches, infeasibility_up_to, rival_reaches
 from bestarm.kernel.compile import kernel
@@ -18,7 +20,8 @@ from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import LEADER, drawn_performance, start, stream_to_test, tests_of_leader, update
 from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, lesser, rival_case, violation
 from bestarm.policies.findings import Findings
-from bestarm.policies.goals import ForSets, new_memory
+from bestarm.policies.goals import ForSets, constraints_open, new_memory
+from bestarm.policies.open_certificates import OpenCertificate, by_evidence
 
 
 @kernel
@@ -182,6 +185,7 @@ class CertifyTop(ForSets):
     """
 
     asked = "top"
+    setting: Any
     kernels = Kernels(new_memory, update, propose, start, large=True)
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
@@ -192,6 +196,22 @@ class CertifyTop(ForSets):
         weigh = for_size(weigh_list, self.setting, self.streams)
         sure = confidence_of(float(weigh(self.setting, self.streams, self.memory)))
         return PresentAnswer(None if leader == NOBODY else leader, min(sure, 1.0 - self.setting.delta))
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """Of every member its constraints; of every other arm, that the last member is better, or that it is infeasible
+        while there are fewer members than asked for."""
+        if self.untested:
+            return []
+        memory = self.memory
+        members = np.flatnonzero(memory.listed).tolist()
+        is_full = len(members) == self.setting.top
+        last = min(members, key=lambda arm: float(self.streams.means[arm, 0])) if is_full else NOBODY
+        closed = memory.rejected | memory.listed | (memory.settled if is_full else 0)
+        everything = np.ones_like(memory.certified)
+        others = by_evidence(
+            *(self.setting, self.streams, everything, closed, memory.beaten, last), weighing=type(self).weighing
+        )
+        return [one for member in members for one in constraints_open(self, member)] + others
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         known = super().settled(found, stop)

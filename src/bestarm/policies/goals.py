@@ -16,6 +16,7 @@ from bestarm.policies.certify import Memory as CertifyMemory
 from bestarm.policies.certify import new_memory as new_certify_memory
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.items import PairedSetting
+from bestarm.policies.open_certificates import OpenCertificate, by_evidence
 from bestarm.problem import Problem
 
 _tuple: Any = namedtuple
@@ -51,6 +52,14 @@ def best_listed(streams: Streams, memory: Any) -> int:
         if memory.listed[arm] != 0 and (leader < 0 or streams.means[arm, 0] > streams.means[leader, 0]):
             leader = arm
     return leader
+
+
+def constraints_open(policy: Certify, arm: int) -> list[OpenCertificate]:
+    """The constraints of one arm that are not certified."""
+    memory = policy.memory
+    nobody_else = np.ones(policy.arms, np.int8)
+    closed = (memory.certified, nobody_else, memory.beaten)
+    return by_evidence(policy.setting, policy.streams, *closed, arm, type(policy).weighing)
 
 
 class ForSets(Certify):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.watch import Watch
-from bestarm.analysis.knowledge import differences_of, open_questions_of, regret_at_most
+from bestarm.analysis.knowledge import certificates_of, differences_of, open_questions_of, regret_at_most
 from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
@@ -120,6 +120,7 @@ class Follower:
             elif self._is_done:
                 state = "budget_spent"
             answered = answered_by(self.plan, stop)
+            arms, constraints = certificates_of(self.plan)
             leading = None if leader is None else self.plan.arm_names[leader]
             candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
             regret = regret_at_most(self.plan, policy, found, leader, stop)
@@ -144,8 +145,8 @@ class Follower:
                 open=questions,
                 progress=progress_of(
                     questions,
-                    arms=len(self.plan.arms),
-                    constraints=len(self.plan.constraints),
+                    arms=arms,
+                    constraints=constraints,
                     candidates=len(candidates),
                     is_done=stop is not None,
                 ),

@@ -101,9 +101,9 @@ def _of_unknown_scatter() -> list[Plan]:
 
 def hard_goals() -> list[Plan]:
     """Problems that are hard for another goal than the best arm: ties, and means that barely miss their thresholds."""
-    tie = [[1.0, -1.0], [0.01, -1.0], [0.0, -1.0], [-0.01, -1.0]]
-    tempting = [[1.0, 0.01], [0.9, 0.01], [0.3, -1.0], [0.0, -1.0], [-0.3, -1.0]]
-    one_left = [[0.5, 0.01], [0.2, -1.0], [0.1, 0.01], [0.0, 0.02]]
+    tie = [[1.0, -1.0], [0.0, -1.0], [0.01, -1.0], [-1.0, -1.0]]
+    tempting = [[1.0, 0.01], [0.5, -1.0], [0.0, -1.0], [-0.5, -1.0]]
+    one_left = [[0.5, 0.01], [0.2, -1.0], [0.1, 1.0]]
     barely = [[0.5, 0.01, -1.0], [0.2, -1.0, 0.01], [0.0, 0.0, 0.02]]
     slack = [[0.5, 0.2], [0.2, -0.2], [0.1, 0.1], [0.0, -0.3]]
 
@@ -113,12 +113,12 @@ def hard_goals() -> list[Plan]:
     return [
         asked("top", 2, "top 2: a tie at the edge", tie),
         asked("top", 2, "top 2: tempting arms", tempting),
-        asked("top", 3, "top 3: one is feasible", one_left),
+        asked("top", 2, "top 2: one is feasible", one_left),
         asked("top", 2, "top 2: tolerance and slack", slack, tolerance=0.3, slack=0.2),
-        asked("best", 2, "short list of 2: a tie", tie),
+        asked("best", 2, "short list of 2: a tie", [[0.0, -1.0], [0.02, -1.0], [0.0, -1.0], [0.01, -1.0]]),
         asked("best", 2, "short list of 2: tempting arms", tempting),
-        asked("best", 2, "short list of 2: the best barely feasible", [[1.0, -0.01], *tie[1:]]),
-        asked("any feasible", 1, "any feasible: one", one_left),
+        asked("best", 2, "short list of 2: the best barely feasible", [[1.0, -0.01], *tempting[1:]]),
+        asked("any feasible", 1, "any feasible: one", [[0.5, 0.01], [0.2, -0.1], [0.1, 0.02]]),
         asked("any feasible", 1, "any feasible: none", barely),
         asked("any feasible", 1, "any feasible: slack", slack[:1] + slack[2:3], slack=0.2),
     ]

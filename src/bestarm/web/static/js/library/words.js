@@ -121,13 +121,24 @@ function certainWords(study) {
   return known.length ? `Certain: ${known.join(", ")}. ` : "";
 }
 
+/** Names in a sentence, not too many of them, as pieces of it. */
+function namesOf(names, name) {
+  const shown = names.length > 8 ? names.slice(0, 7) : names;
+  const last = names.length > 8 ? ` and ${count(names.length - 7)} more` : "";
+  return [...shown.map((one, k) => [
+    k === 0 ? "" : k === shown.length - 1 && !last ? " and " : ", ", name(one)]).flat(), last].filter((piece) => piece !== "");
+}
+
 /** Where a study stands, as pieces of a headline: text and names. */
 function pieces(study, delta, name) {
   const leader = study.leader;
   const sure = percent(study.confidence);
   switch (study.state) {
     case "certified":
-      return [[name(study.answer ?? leader), ` is ${goodWords(study)}, ${promised(delta)} confidence`], null];
+      if (study.answered?.length > 1) {
+        return [[namesOf(study.answered, name), `: ${study.claim}, ${promised(delta)} confidence`].flat(), null];
+      }
+      return [[name(study.answer ?? leader), ` is ${study.claim || goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
       return [[`No arm is feasible, ${promised(delta)} confidence`], null];
     case "budget_spent": {
@@ -164,10 +175,16 @@ export function question(plan) {
   const objective = plan.objective;
   const constraints = plan.constraints || [];
   const aim = objective.goal === "maximize" ? "largest " : "smallest ";
-  return ["Which of ", plural(plan.arms.length, "arm"), " has the ", aim, named(objective.metric),
-    constraints.length ? [" with ", constraints.slice(0, 6).map((part, k) => [
-      k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
-    constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
+  const arms = plural(plan.arms.length, "arm");
+  const limits = [constraints.slice(0, 6).map((part, k) => [
+    k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
+  constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""];
+  if (plan.goal === "any feasible") return ["Which of ", arms, ", whichever it is, has ", limits, "?"];
+  const several = plan.top > 1;
+  const which = !several ? ["Which of ", arms, " has the "]
+    : plan.goal === "top" ? [`Which ${plan.top} of `, arms, " have the "]
+      : [`Which at most ${plan.top} of `, arms, " are sure to hold the one that has the "];
+  return [which, aim, named(objective.metric), constraints.length ? [" with ", limits] : "", "?"];
 }
 
 /** The quantile that a constraint is about, in words; nothing if it is about the mean. */

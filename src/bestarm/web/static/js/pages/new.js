@@ -116,6 +116,13 @@ export async function show(main) {
     ({ label }) => label);
   const { control: order, hint: aboutOrder } = explainedChoice(choices.orders, choices.defaults.order,
     ({ label }) => capital(label));
+  const { control: goal, hint: aboutGoal } = explainedChoice(choices.goals, choices.defaults.goal,
+    ({ label }) => capital(label));
+  const top = decimal({ placeholder: "1" });
+  const topField = fields.add("top", "How many arms (optional)", top, "1 unless you say more");
+  const showTop = () => { topField.hidden = goal.value === "any feasible"; };
+  goal.addEventListener("change", showTop);
+  const asked = () => (goal.value === "any feasible" ? { goal: goal.value } : { goal: goal.value, top: optional(top) });
   const budgetTests = decimal({ placeholder: "no limit" });
   const budgetCost = decimal({ placeholder: "no limit" });
   const objective = objectiveFields(fields, choices.noises);
@@ -149,6 +156,7 @@ export async function show(main) {
       h("div", {}, fields.add("arms", "Arms, one on a line", arms, "the options to choose from"), armCount)),
     objective.element, list, h("div", {}, more), measurements.element, items.element,
     h("fieldset", { class: "card" }, h("legend", {}, "How to decide"),
+      h("div", { class: "grid-2" }, fields.add("goal", "Find", goal, aboutGoal), topField),
       h("div", { class: "grid-2" },
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
         fields.add("policy", "Policy", policy, aboutPolicy)),
@@ -207,7 +215,7 @@ export async function show(main) {
     const plan = {
       name: name.value.trim(), delta: typed(delta.value), policy: policy.value, order: order.value,
       objective: objective.read(), constraints: constraints.map((one) => one.read()),
-      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(),
+      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(), ...asked(),
     };
     const together = measurements.read();
     if (together.length) plan.measurements = together;
@@ -229,6 +237,7 @@ export async function show(main) {
       objective: { ...objective.read(), metric: objective.read().metric.trim() || "…" },
       constraints: constraints.map((one) => one.read()).filter((one) => one.metric.trim() !== ""),
       arms: linesOf(arms),
+      ...asked(),
     };
   }
   function showDraft() {
