@@ -129,7 +129,10 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     page.wait_for_url(re.compile(r"/studies/\d+$"))
     page.get_by_role("heading", level=1, name="by keyboard").wait_for()
 
+    # What to do leads to the button that does it.
     tab_to("Ask for tests")
+    keys.press("Enter")
+    page.locator("button#ask:focus").wait_for()
     keys.press("Enter")
     page.locator(".flight input:focus").wait_for()
     keys.type("0.2")
@@ -207,11 +210,14 @@ def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(
     wait_until(lambda: page.title() and len(held) == 3)
     page.get_by_text("Being simulated").wait_for()
     before = [button.bounding_box() for button in buttons]
-    shown = {"forecast": "simulated continuations end with", "log": "study created"}
+    shown = {
+        "forecast": page.get_by_text("simulated continuations end with"),
+        "log": page.locator("#log td", has_text="asked"),
+    }
     next(route for route in held if "/history" in route.request.url).continue_()
     for part, words in shown.items():
         next(route for route in held if f"/{part}" in route.request.url).continue_()
-        page.get_by_text(words).first.wait_for()
+        words.first.wait_for()
         assert [button.bounding_box() for button in buttons] == before, part
     page.unroute(late)
 

@@ -33,7 +33,7 @@ function needsCare(status, visitor) {
   if (ENDED[test.state]) return true;
   // What was asked for a moment ago needs nobody's attention yet.
   const isLong = Date.now() / 1000 - test.since > SHOWN_AFTER;
-  return test.holder !== visitor && (status.waiting > 0 || test.state === "overdue") && isLong;
+  return test.holder !== visitor && (status.waiting > 0 || (test.state === "overdue" && isLong));
 }
 
 /** Whose test it is, for how long, and how to free it. */
@@ -51,16 +51,26 @@ function care(status, free) {
   return ["Wait for ", what, ", which ", named(test.holder), ` has held for ${ago}${late}. If its result will not come: `, freeing];
 }
 
+/** A link to the first control there is of those named, which gets the focus. */
+function leading(words, controls) {
+  const go = (event) => {
+    const control = controls.map((id) => document.getElementById(id)).find((one) => one && !one.disabled);
+    if (!control) return;
+    event.preventDefault();
+    control.focus();
+  };
+  return h("a", { href: "#tests", onclick: go }, words);
+}
+
 function whenRunning(status, tests, visitor, free) {
-  const asking = (words) => h("a", { href: "#tests" }, words);
+  const asking = (words) => leading(words, ["ask"]);
   if (needsCare(status, visitor)) return care(status, free);
   const now = Date.now() / 1000;
   const mine = tests.filter((test) => test.holder === visitor && test.expires !== 0 && !test.aside);
   if (mine.length) {
     const late = mine.find((test) => test.due && test.due < now);
     const box = `result-${mine[0].id}`;
-    const go = () => (document.getElementById(box) ?? document.getElementById(`${box}-1`))?.focus();
-    return [h("a", { href: "#tests", onclick: go }, mine.length === 1 ? "Enter the result" : "Enter the results"), ` of ${testNumbers(mine.map((test) => test.id))}`,
+    return [leading(mine.length === 1 ? "Enter the result" : "Enter the results", [box, `${box}-1`]), ` of ${testNumbers(mine.map((test) => test.id))}`,
       late ? `; you wanted to tell test ${late.id} ${duration(now - late.due)} ago.` : "."];
   }
   const held = tests.filter((test) => test.expires !== 0);
@@ -93,5 +103,5 @@ export function whatToDo(status, { tests, visitor, free, save }) {
   if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save) : whenRunning(status, tests, visitor, free)];
   const out = status.pending ? ` ${plural(status.pending, "test")} without a result ${status.pending === 1 ? "is" : "are"} not needed any more.` : "";
   const other = status.state === "no_feasible_arm" ? " Other arms or limits need a new study." : "";
-  return [first || "Nothing: the study is done. ", save, ".", other, out];
+  return [first || "Nothing: the study is done. ", save, other, out];
 }

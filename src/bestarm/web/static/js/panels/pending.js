@@ -34,7 +34,7 @@ export function pendingPanel(context) {
   const who = h("input", { id: newId("who"), value: visitorName(), autocomplete: "name", maxlength: 100, class: "name-box" });
   who.addEventListener("change", () => rememberVisitor(who.value));
   const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
-  const ask = h("button", { class: "primary" }, "Ask for tests");
+  const ask = h("button", { id: "ask", class: "primary" }, "Ask for tests");
   const asking = h("form", { class: "inline asking" },
     h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
     h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),

@@ -27,7 +27,7 @@ function openItem(question) {
 const longest = (open) => [...open].sort((a, b) => (b.tests ?? Infinity) - (a.tests ?? Infinity) || 0);
 
 function knownWords(status) {
-  if (status.known) return sentence(status.known, [status.leader]);
+  if (status.known) return sentence(`${status.known}.`, [status.leader]);
   return certainWords(status).trim() || (status.tests ? "Nothing is certain yet." : "Nothing yet: there are no results.");
 }
 
