@@ -50,8 +50,8 @@ function durationWords(status, forecast) {
   if (forecast.median_tests === null) {
     return [plan.budget ? "Long: most simulated continuations do not end within the budget." : "Very long: most simulated continuations did not end.", ends];
   }
-  const nine = forecast.p90_tests === null ? "some far more" : `nine in ten within ${about(forecast.p90_tests)}`;
-  return [`About ${plural(roughly(forecast.median_tests), "more test", "more tests")}; ${nine}.`, ends];
+  const nine = forecast.p90_tests === null ? "1 in 10: far more" : `9 in 10: at most ${about(forecast.p90_tests)}`;
+  return [`About ${plural(roughly(forecast.median_tests), "test")} to go (${nine}).`, ends];
 }
 
 /** `free(test)` frees a test, `save()` makes a button that downloads the report. */
@@ -87,7 +87,7 @@ export function standingPanel(context, { free, save }) {
   function drawOpen(status) {
     const isOver = isDecided(status);
     const questions = isOver ? [] : longest(status.open);
-    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, `${percent(status.progress)} of the evidence needed where most is lacking`)] : null);
+    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, `${Math.floor(100 * status.progress)}\u00a0% of the evidence needed`)] : null);
     progress.hidden = !questions.length;
     open.hidden = !questions.length;
     replace(open, questions.slice(0, MOST_OPEN).map(openItem));
