@@ -377,6 +377,15 @@ def test_the_chart_without_a_library_has_an_axis_to_read(mean: float, half: floa
         assert float(label) == pytest.approx(at, abs=(high - low) / 100)
 
 
+def test_a_rate_has_its_axis_within_0_and_1() -> None:
+    rates = ((0.02, 0.0, 0.3), (0.97, 0.6, 1.0))
+    assert limits([MetricStanding("m", 9, mean, low, high, 0.5, None) for mean, low, high in rates]) == (0.0, 1.0)
+    # But a limit that no rate can miss is shown, too.
+    low, high = limits([MetricStanding("m", 9, 0.5, 0.2, 1.0, 1.2, None)])
+    assert low >= 0.0
+    assert high == 1.2
+
+
 def test_an_axis_before_the_first_result() -> None:
     for threshold in (1e-9, 0.5, -4.0, 1e9):
         low, high = limits(column(float("nan"), float("nan"), 0, threshold))

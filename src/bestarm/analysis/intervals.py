@@ -23,7 +23,11 @@ _FARTHEST = 10.0 * MOST
 
 
 def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
-    """A range that shows every mean and the threshold. The widest intervals may extend beyond it."""
+    """A range that shows every mean and the threshold. The widest intervals may extend beyond it.
+
+    It does not extend beyond all intervals. These end where the values of a metric end, so a rate has its axis within
+    0 and 1.
+    """
     points = [m.mean for m in column if m.tests]
     points += [m.threshold for m in column if m.threshold is not None]
     points = [min(max(point, -_FARTHEST), _FARTHEST) for point in points if not math.isnan(point)]
@@ -31,8 +35,12 @@ def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
     widths = sorted(m.high - m.low for m in column if m.tests and math.isfinite(m.high - m.low))
     # Without any results, as wide as what is asked about.
     margin = widths[len(widths) // 2] * 0.7 if widths else high - low or abs(low)
-    margin = max(min(margin, _FARTHEST), _NARROWEST * max(abs(low), abs(high))) or 1.0
-    return low - margin, high + margin
+    narrowest = _NARROWEST * max(abs(low), abs(high))
+    margin = max(min(margin, _FARTHEST), narrowest) or 1.0
+    first, last = low - margin, high + margin
+    real = [m for m in column if m.tests and m.high > m.low]
+    ends = max(first, min([low, *(m.low for m in real)])), min(last, max([high, *(m.high for m in real)]))
+    return ends if ends[1] - ends[0] > narrowest else (first, last)
 
 
 def ticks(low: float, high: float) -> list[tuple[float, str]]:

@@ -45,8 +45,11 @@ td:first-child, th:first-child, td.words, th.words { text-align: left }
 td:first-child { overflow-wrap: break-word; min-width: 4.5rem; max-width: 16rem }
 svg { width: 100%; height: auto }
 pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; white-space: pre-wrap }
-@media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg { break-inside: avoid }
-               .scroll { overflow: visible } a { color: inherit } }
+small { white-space: nowrap }
+@media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg, li, pre { break-inside: avoid }
+               h1, h2 { break-after: avoid } thead { display: table-header-group }
+               .scroll { overflow: visible } a { color: inherit }
+               table { font-size: 9pt } td, th { padding: .2rem .45rem } }
 """
 
 

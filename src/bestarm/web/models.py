@@ -160,10 +160,15 @@ class Conclusion(BaseModel):
 
 
 class ResultWords(BaseModel):
-    """What results of a metric are: what to type, in a word or two, and what is assumed of them."""
+    """What results of a metric are: what to type, in a word or two, and what is assumed of them.
+
+    They lie between `low` and `high`; null where there is no limit.
+    """
 
     hint: str
     sentence: str
+    low: float | None
+    high: float | None
 
 
 class HealthNote(BaseModel):

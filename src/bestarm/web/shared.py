@@ -283,13 +283,14 @@ class SharedStudy(Study):
             return made_now
 
 
-def _result_words(plan: Plan) -> dict[str, dict[str, str]]:
-    """What to type for each metric, and what is assumed of it by everything that the plan says of it."""
-    words: dict[str, dict[str, str]] = {}
+def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What to type for each metric, what is assumed of it by everything that the plan says of it, and its range."""
+    words: dict[str, dict[str, Any]] = {}
     for part in plan.parts:
         sentence, known = part.noise.sentence(), words.get(part.metric)
         if known is None:
-            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence}
+            low, high = plain(part.noise.value_range)
+            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence, "low": low, "high": high}
         elif sentence not in known["sentence"]:
             known["sentence"] += f"; {sentence}"
     return words

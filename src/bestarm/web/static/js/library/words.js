@@ -41,8 +41,13 @@ export function interval(low, high, word) {
 /** A number exactly as the user gave it. */
 export const exact = (x) => (x === null || x === undefined ? "–" : String(x));
 
+const rounded = (n) => (n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
+
 /** A forecast is no better than two or three digits. */
-export const about = (n) => count(n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
+export const about = (n) => count(rounded(n));
+
+/** A number of tests as good as a forecast of it, at least one. */
+export const roughly = (n) => Math.max(1, rounded(Math.ceil(n)));
 
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
@@ -111,7 +116,7 @@ function goodWords(study) {
 }
 
 /** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
-function certainWords(study) {
+export function certainWords(study) {
   const arms = study.arms?.length ?? study.arms;
   const out = arms - (study.candidates?.length ?? study.left ?? arms);
   const known = [
@@ -162,9 +167,10 @@ export function headline(study, delta) {
   return { first, second };
 }
 
+/** The same for readers: where a study stands, and what is certain. */
 export function headlineText(study, delta) {
-  const [first, second] = pieces(study, delta, isolated);
-  return first.join("") + (second ? `. ${second}` : "");
+  const [first] = pieces(study, delta, isolated);
+  return first.join("") + (study.known ? `. ${study.known}` : "");
 }
 
 /** How an attempt ended of which nobody has said what it counts. */

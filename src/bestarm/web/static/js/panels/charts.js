@@ -66,7 +66,8 @@ function chart(context, index, scrolled) {
     }
     const threshold = arms[0]?.metrics[index].threshold;
     if (threshold !== null && threshold !== undefined) values.push(threshold);
-    return extent(values);
+    const { low, high } = status.results[part().metric];
+    return extent(values, low, high);
   }
 
   function draw() {
