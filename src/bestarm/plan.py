@@ -73,6 +73,7 @@ class Plan(Problem):
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
             item_spreads: Mapping[str, float] | None = None,
+            baseline: str | None = None,
         ) -> None: ...
 
     @property
@@ -146,7 +147,7 @@ class Plan(Problem):
             if not data[field]:
                 del data[field]
         how = ("name", "delta", "policy", "bound", "order", "budget")
-        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "arms")
+        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms")
         return {key: data[key] for key in (*how, *what) if key in data}
 
     def to_toml(self) -> str:

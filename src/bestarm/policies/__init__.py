@@ -24,15 +24,28 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
-    if problem.items is None or found.uses_items:
+    needed = problem.items is not None, bool(problem.relative)
+    if all(has or not needs for has, needs in zip(_abilities(found), needed, strict=True)):
         return found
     known = _registry.built_in  # loads them all
-    on_items = next((kind for kind in found.__subclasses__() if kind.uses_items), None)
-    if on_items is None:
-        able = [name for name, kind in known.items() if any(sub.uses_items for sub in kind.__subclasses__())]
+    for kind in _descendants(found):
+        if _abilities(kind) == needed:
+            return kind
+    able = [name for name, kind in known.items() if any(_abilities(sub) == needed for sub in _descendants(kind))]
+    if problem.relative and not any(kind.uses_baseline for kind in _descendants(found)):
+        reason = f"does not compare arms with a baseline; choose {', '.join(able)}"
+    else:
         reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
-        raise InvalidInput("policy", found.name, reason, able)
-    return on_items
+    raise InvalidInput("policy", found.name, reason, able)
+
+
+def _abilities(policy: type[Policy]) -> tuple[bool, bool]:
+    return policy.uses_items, policy.uses_baseline
+
+
+def _descendants(policy: type[Policy]) -> list[type[Policy]]:
+    below = policy.__subclasses__()
+    return [*below, *(further for kind in below for further in _descendants(kind))]
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:
