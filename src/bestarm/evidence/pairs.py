@@ -131,6 +131,7 @@ def scaled_evidence(high: Stream, low: Stream, margin: float, factor: float) -> 
     return scaled_pair_evidence(high, low, margin, factor)
 
 
+@apart
 @kernel
 def scaled_pair_ceiling(high: Stream, low: Stream, margin: float, factor: float) -> float:
     """A ceiling of `scaled_pair_evidence`: the product at any c is at least the smallest product."""

@@ -82,8 +82,7 @@ def take_in_at(setting: Any, streams: Any, tests: Ints, values: Floats, k: int) 
     record_at(setting, streams, tests[k, 0], tests[k, 1], tests[k, 2], values[k])
 
 
-_advance = specialized(advance, "on_items", take_in=take_in_at)
-_interpreted = specialized(_advance, "certify", update=update, propose=_PROPOSE)
+advance_on_items = specialized(advance, "on_items", take_in=take_in_at)
 
 
 class CertifyOnItems(Certify):
@@ -94,6 +93,7 @@ class CertifyOnItems(Certify):
     """
 
     uses_items = True
+    interpreted = staticmethod(specialized(advance_on_items, "certify", update=update, propose=_PROPOSE))
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
@@ -101,11 +101,21 @@ class CertifyOnItems(Certify):
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._places: int = setting.places
-        self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
+        self.streams: Any = self.streams_with_room(setting, arms, metrics, FIRST_ROOM)
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
         return new_paired_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
+        """Streams without results, with room for so many items."""
+        return new_paired_streams(setting, arms, metrics, room)
+
+    @classmethod
+    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
+        """The numbers of all noises that its streams have."""
+        return setting.kind, setting.differences.kind
 
     @property
     def places(self) -> int | None:
@@ -130,9 +140,8 @@ class CertifyOnItems(Certify):
 
     def compile(self) -> None:
         kernels = type(self).kernels
-        setting: Any = self.setting
-        known = known_for(setting.kind, setting.differences.kind)
-        self._advance = compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
+        known = known_for(*self.kinds(self.setting))
+        self._advance = compiled(advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):
@@ -142,7 +151,7 @@ class CertifyOnItems(Certify):
 
     def _advance_compiled(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         untested = np.array([self.untested])
-        run = self._advance or _interpreted
+        run = self._advance or type(self).interpreted
         with np.errstate(over="ignore", invalid="ignore"):
             size = run(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
         return None if size == UNDECIDED else self._decision(int(size))
