@@ -147,15 +147,20 @@ class Constraint:
             what = "relative to the baseline" if self.relative_to_baseline else "of a ratio"
             raise InvalidInput("noise", self.noise, f"{whose}: a limit {what} is about means, and not about a quantile")
         if self.per == self.metric:
-            raise _wrong("per", self.metric, whose, "must be another metric than the one that is divided by it")
-        if self.relative_to_baseline and not LEAST <= self.threshold:
+            reason = f"{whose}: must be another metric than the one that is divided by it"
+            raise InvalidInput("per", self.metric, reason)
+        if self.relative_to_baseline and not self.threshold >= LEAST:
             raise _wrong(self.side, self.threshold, whose, "must be a positive number: that many times the baseline")
         low, high = self.compared_range
         if not low < 0.0 < high:
             if self.per is not None:
-                reason = f"{whose}: must allow {self.formula} on both sides of 0, not from {exact(low)} to {exact(high)}"
+                reason = (
+                    f"{whose}: must allow {self.formula} on both sides of 0, not from {exact(low)} to {exact(high)}"
+                )
                 raise InvalidInput("noise", self.noise, reason)
-            reason = f"leaves nothing to decide: between {' and '.join(map(exact, self.noise.range))}, the range of its "
+            reason = (
+                f"leaves nothing to decide: between {' and '.join(map(exact, self.noise.range))}, the range of its "
+            )
             raise _wrong(self.side, self.threshold, whose, f"{reason}values, every arm is on the same side of it")
         if not self.slack < (high if self.is_upper else -low):
             room = exact(high if self.is_upper else -low)

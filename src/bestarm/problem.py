@@ -386,6 +386,15 @@ class Problem:
             means[:, k] -= self.constraints[k - 1].threshold * means[self.arm_names.index(self.baseline or ""), k]
         return means
 
+    def excesses(self) -> npt.NDArray[np.float64]:
+        """[arm, constraint]: how far its true mean lies over the limit, in normal form; minus infinity where the
+        baseline meets a constraint by definition."""
+        form = self.normal_form()
+        excess = (self.compared_means() * form.sign - form.threshold)[:, 1:]
+        for k in self.relative:
+            excess[self.arm_names.index(self.baseline or ""), k - 1] = -np.inf
+        return excess
+
     def true_spreads(self) -> list[list[float | Mapping[str, float] | None]]:
         """By metric and then by arm: how results truly scatter; None where it is as the metric's noise says."""
         for index, arm in enumerate(self.arms):

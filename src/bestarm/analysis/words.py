@@ -18,10 +18,11 @@ from bestarm.validation import exact
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
+    sides = [f"{subject(c.title, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
-    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}?"
+    over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
+    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}{over}?"
 
 
 def _over_items(plan: Plan) -> str:
@@ -89,7 +90,8 @@ def _what_stays(plan: Plan) -> str:
 
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are assumed to scatter."""
-    return f"{part.metric}: {part.noise.sentence()}"
+    what = part.metric if not isinstance(part, Constraint) or part.per is None else part.formula
+    return f"{what}: {part.noise.sentence()}"
 
 
 def assumptions(plan: Plan) -> list[str]:

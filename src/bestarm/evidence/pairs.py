@@ -20,8 +20,14 @@ GAP = 1e-3
 
 
 @kernel
-def common_range(high: Stream, low: Stream, margin: float, factor: float) -> tuple[float, float]:
+def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
     """Only a c inside both ranges can lie between the means."""
+    return scaled_range(high, low, margin, 1.0)
+
+
+@kernel
+def scaled_range(high: Stream, low: Stream, margin: float, factor: float) -> tuple[float, float]:
+    """The same for the first mean and `factor` times the second."""
     return max(high.low + margin, factor * low.low), min(high.high + margin, factor * low.high)
 
 
@@ -45,7 +51,7 @@ def _product(high: Stream, low: Stream, margin: float, factor: float, c: float) 
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
-    first, last = common_range(high, low, margin, 1.0)
+    first, last = common_range(high, low, margin)
     c = min(max(_between(high, low, margin, 1.0), first), last)
     return evidence(high, ABOVE, c - margin) + evidence(low, BELOW, c)
 
@@ -67,7 +73,7 @@ def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) 
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
     if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
         return -math.inf
-    first, last = common_range(high, low, margin, factor)
+    first, last = scaled_range(high, low, margin, factor)
     step = right - left
     left, right = max(left, first), min(right, last)
     value_left, slope_left = _product(high, low, margin, factor, left)
@@ -139,7 +145,7 @@ def scaled_pair_ceiling(high: Stream, low: Stream, margin: float, factor: float)
     # Values that never vary may be equal but for rounding.
     if not mean_high >= mean_low - RELATIVE_ROUNDING * abs(mean_low):
         return -math.inf
-    first, last = common_range(high, low, margin, factor)
+    first, last = scaled_range(high, low, margin, factor)
     c = min(max(min(_between(high, low, margin, factor), mean_high), first), last)
     return ceiling(high, ABOVE, c - margin) + ceiling(low, BELOW, c / factor)
 

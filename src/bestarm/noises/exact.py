@@ -91,7 +91,9 @@ class Exact(NoiseModel):
     label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius, scaled_pair=scaled_pair)
+    kernels = NoiseKernels(
+        evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius, scaled_pair=scaled_pair
+    )
     kept = 1
     is_exact = True
     is_quadratic = False

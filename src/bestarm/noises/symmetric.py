@@ -59,7 +59,9 @@ class Symmetric(NoiseModel):
     label = "a number, with unknown scatter"
     about = "Results scatter as far up as down around their mean; you need not know how much."
     place = 10
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius, scaled_pair=by_scaled_cells)
+    kernels = NoiseKernels(
+        evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius, scaled_pair=by_scaled_cells
+    )
     kept = KEPT
     is_quadratic = False
     is_family = False

@@ -133,7 +133,7 @@ def contrast_end(setting: Any, streams: Any, arm: int, metric: int, side: int, l
     if _reaches(setting, streams, arm, metric, side, middle, level):
         # It never varies.
         return middle
-    farthest = setting.low[metric] - factor * setting.high[metric]
+    farthest: float = setting.low[metric] - factor * setting.high[metric]
     if side == BELOW:
         farthest = setting.high[metric] - factor * setting.low[metric]
     n = min(streams.counts[arm, metric], streams.counts[setting.baseline, metric])
@@ -205,7 +205,7 @@ def looks_fine(setting: Any, streams: Any, arm: int, metric: int) -> bool:
         return bool(streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric])
     if arm == setting.baseline or not is_known(setting, streams, arm, metric):
         return True
-    return contrast_mean(setting, streams, arm, metric) < 0.5 * setting.slack[metric]
+    return bool(contrast_mean(setting, streams, arm, metric) < 0.5 * setting.slack[metric])
 
 
 @kernel

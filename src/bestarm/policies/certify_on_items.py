@@ -141,7 +141,9 @@ class CertifyOnItems(Certify):
     def compile(self) -> None:
         kernels = type(self).kernels
         known = known_for(*self.kinds(self.setting))
-        self._advance = compiled(advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose)
+        self._advance = compiled(
+            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
+        )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):

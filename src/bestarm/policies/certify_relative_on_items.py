@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import namedtuple
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ from bestarm.problem import Arm, Constraint, Problem, maximize
 
 _tuple: Any = namedtuple
 RelativePairedSetting = _tuple("RelativePairedSetting", (*PairedSetting._fields, "baseline", "factor", "contrasts"))
-"""A `PairedSetting`, with what a `RelativeSetting` has, and the setting of the contrasts: by item, the arm's value minus
-the factor times the baseline's."""
+"""A `PairedSetting`, with what a `RelativeSetting` has, and the setting of the contrasts: on each item, the arm's value
+minus the factor times the baseline's."""
 RelativePairedStreams = _tuple("RelativePairedStreams", (*PairedStreams._fields, "contrasts"))
 """`PairedStreams`, with the contrasts of each arm and metric; empty where nothing is relative."""
 
@@ -37,7 +38,8 @@ def _contrasts(problem: Problem) -> Problem:
         Constraint(
             str(k),
             part.noise.contrast(part.threshold),
-            **{part.side: 0.0},
+            None if part.at_most is None else 0.0,
+            None if part.at_least is None else 0.0,
             slack=part.slack,
             weight=part.weight,
         )
@@ -114,7 +116,7 @@ def contrast_end(setting: Any, streams: Any, arm: int, metric: int, side: int, l
     return interval_end(contrast_of(setting, streams, arm, metric), side, level)
 
 
-_COMPARISON = {
+_COMPARISON: dict[str, Callable[..., Any]] = {
     "is_known": is_known,
     "contrast_mean": contrast_mean,
     "contrast_scatter": contrast_scatter,
@@ -124,7 +126,7 @@ _COMPARISON = {
     "keeping_ceiling": keeping_ceiling,
     "contrast_end": contrast_end,
 }
-_RELATIVE = {
+_RELATIVE: dict[str, Callable[..., Any]] = {
     name: specialized(one, "on_items", **_COMPARISON)
     for name, one in {**IN_PLACE, "certified_now": certified_now}.items()
 }
@@ -143,9 +145,7 @@ class CertifyRelativeOnItems(CertifyOnItems):
     """`certify` where arms are measured on items and constraints are relative to a baseline."""
 
     uses_baseline = True
-    interpreted = staticmethod(
-        specialized(advance_on_items, "relative", update=_UPDATE, propose=propose_with_baseline)
-    )
+    interpreted = staticmethod(specialized(advance_on_items, "relative", update=_UPDATE, propose=propose_with_baseline))
     kernels = Kernels(new_memory, _UPDATE, propose_with_baseline, start, large=True)
     weigh = staticmethod(specialized(weigh, "relative_on_items", **_KERNELS))
     survey = staticmethod(specialized(survey, "relative_on_items", **_KERNELS))

@@ -42,7 +42,7 @@ def tangent(ahead: Stream, behind: Stream, c: float, lead: float) -> Plane:
 
     It is taken at the nearest c inside both ranges: beyond that, a tangent would promise too much.
     """
-    first, last = common_range(ahead, behind, -lead, 1.0)
+    first, last = common_range(ahead, behind, -lead)
     c = min(max(c, first), last)
     above, fall = evidence_and_slope(ahead, ABOVE, c + lead)
     below, rise = evidence_and_slope(behind, BELOW, c)

@@ -44,10 +44,11 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
         raise InvalidInput("device", device, f"must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}", DEVICES)
     interpreted = next((job for job in jobs if not job.is_compiled), None)
     on_items = next((job for job in jobs if job.problem.items is not None), None)
+    relative = next((job for job in jobs if job.problem.relative), None)
     if device == "auto":
         runs = [sum(last - first for first, last in spans) for spans in missing]
         pays = bool(runs) and sum(runs) >= RUNS_THAT_PAY * sum(count > 0 for count in runs) > 0
-        suits = pays and not elsewhere and interpreted is None and on_items is None
+        suits = pays and not elsewhere and interpreted is None and on_items is None and relative is None
         return "cuda" if suits and why_no_card() is None else "cpu"
     if device == "cuda":
         if elsewhere:
@@ -61,6 +62,9 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
             )
         if on_items is not None:
             raise InvalidInput("device", "cuda", f"{on_items.label}: studies with items cannot be simulated on a card")
+        if relative is not None:
+            refused = f"{relative.label}: constraints relative to a baseline cannot be simulated on a card"
+            raise InvalidInput("device", "cuda", refused)
         if reason := why_no_card():
             raise InvalidInput("device", "cuda", reason)
     return device

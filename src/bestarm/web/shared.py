@@ -14,6 +14,7 @@ from bestarm.analysis.measuring import about_tests
 from bestarm.analysis.status import plain
 from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
+from bestarm.problem import Constraint
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
@@ -273,9 +274,13 @@ def _result_words(plan: Plan) -> dict[str, dict[str, str]]:
     """What to type for each metric, and what is assumed of it by everything that the plan says of it."""
     words: dict[str, dict[str, str]] = {}
     for part in plan.parts:
-        sentence, known = part.noise.sentence(), words.get(part.metric)
+        known = words.get(part.metric)
+        sentence, hint = part.noise.sentence(), part.noise.value_hint()
+        if isinstance(part, Constraint) and part.per is not None:
+            sentence, hint = f"{part.formula}: {sentence}", "number"
+            words.setdefault(part.per, {"hint": "positive number", "sentence": "each measurement is positive"})
         if known is None:
-            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence}
+            words[part.metric] = {"hint": hint, "sentence": sentence}
         elif sentence not in known["sentence"]:
             known["sentence"] += f"; {sentence}"
     return words
