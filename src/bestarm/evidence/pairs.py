@@ -8,11 +8,10 @@ supermartingale at that c. So the smallest product over all c is evidence, and n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from bestarm.kernel.compile import apart, kernel, one_of
 from bestarm.kernel.state import blur
-from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, NoiseKernels, Stream
+from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Stream
 from bestarm.noises.dispatch import by_kind, ceiling, evidence, evidence_and_slope
 
 GAP = 1e-3
@@ -108,19 +107,8 @@ def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) 
     return bound
 
 
-@kernel
-def no_evidence(high: Stream, low: Stream, margin: float, factor: float) -> float:
-    """For a noise that cannot compare a stream with so many times another; a problem that needs it is refused."""
-    return -math.inf
-
-
-def _scaled(kernels: NoiseKernels) -> Callable[[Stream, Stream, float, float], float]:
-    if kernels.scaled_pair is not None:
-        return kernels.scaled_pair
-    return no_evidence if kernels.evidence_and_slope is None else by_scaled_tangents
-
-
-_every_scaled_pair, _scaled_pair_of = by_kind(_scaled)
+# Where evidence is not log-convex slopes are NaN, which is no evidence; problems that need them are refused.
+_every_scaled_pair, _scaled_pair_of = by_kind(lambda kernels: kernels.scaled_pair or by_scaled_tangents)
 
 
 @one_of("high.kind", _every_scaled_pair)
