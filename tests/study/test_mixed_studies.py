@@ -52,7 +52,8 @@ def plans(draw: st.DrawFn) -> ba.Plan:
         constraints[k] = ba.at_most(constraints[k].metric, noise=constraints[k].noise, relative_to_baseline=factor)
     if draw(st.booleans()):
         constraints.append(ba.at_most("over", 1.2, per="under", noise=ba.Bounded(-20.0, 20.0)))
-    metrics = list(dict.fromkeys(metric for part in [objective, *constraints] for metric in part.measures))
+    parts: list[ba.Objective | ba.Constraint] = [objective, *constraints]
+    metrics = list(dict.fromkeys(metric for part in parts for metric in part.measures))
     together = draw(st.lists(st.sampled_from(metrics), unique=True, max_size=3))
     if "over" in together or "under" in together:
         together = list(dict.fromkeys([*together, "over", "under"]))

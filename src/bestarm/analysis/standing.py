@@ -165,8 +165,11 @@ def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawV
     Divided by the measured mean of the other, plus the threshold, that is the ratio of the means. The interval is made
     from that of what counts in the same way, so it lies on one side of the threshold if that lies on one side of 0.
     """
-    if raw is None or not row.tests:
-        return dataclasses.replace(row, metric=part.formula if raw is None else part.title)
+    if raw is None:
+        return dataclasses.replace(row, metric=part.formula)
+    if not row.tests:
+        row = dataclasses.replace(row, low=-math.inf, high=math.inf)
+        return dataclasses.replace(row, metric=part.title, threshold=part.threshold)
     under = float(raw.of(arm, k, row.tests).mean())
     mean, low, high = (part.threshold + figure / under for figure in (row.mean, row.low, row.high))
     return dataclasses.replace(row, metric=part.title, mean=mean, low=low, high=high, threshold=part.threshold)
