@@ -60,6 +60,7 @@ def test_true_means_are_stated_of_both_metrics() -> None:
     )
     assert plan.true_means().tolist() == [[1.0, -1.0], [2.0, 0.5]]
     assert plan.right_answers() == (0,)
+    assert ERRORS.mean_of({"errors": (1.0, 2.0), "requests": (100.0, 300.0)}) == (-2.0, 1.0)
     with pytest.raises(ba.InvalidInput, match=r"arms\[1\].means of 'b' lacks 'requests'"):
         plan_of(ERRORS, arms=[ba.Arm(n, {"speed": 1.0, "errors": 1.0}) for n in "ab"], objective=SPEED).means_of(1, "")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -11,6 +12,7 @@ from bestarm.noises import Noise
 from bestarm.validation import (
     LEAST,
     UNSTATED,
+    Guess,
     InvalidInput,
     Name,
     NonNegative,
@@ -63,6 +65,10 @@ class Objective:
     def is_derived(self) -> bool:
         """Whether what counts is not the value of the metric itself."""
         return False
+
+    def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
+        """The mean of what counts, from the means of metrics; None if they do not say it."""
+        return given.get(self.metric)
 
     def __post_init__(self) -> None:
         if self.noise.is_share:
@@ -221,6 +227,16 @@ class Constraint:
     def is_derived(self) -> bool:
         """Whether what counts of a test is not the value of the metric itself."""
         return self.noise.is_share or self.per is not None
+
+    def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
+        """The mean of what counts, from the means of metrics; None if they do not say it."""
+        if self.per is None:
+            return None if self.noise.is_share else given.get(self.metric)
+        if self.metric not in given or self.per not in given:
+            return None
+        over, under = (mean if isinstance(mean, tuple) else (mean,) for mean in (given[self.metric], given[self.per]))
+        ends = [one - self.threshold * other for one in over for other in under]
+        return ends[0] if len(ends) == 1 else (min(ends), max(ends))
 
     @property
     def compared_range(self) -> tuple[float, float]:

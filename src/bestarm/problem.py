@@ -55,16 +55,6 @@ def lacks_means(index: int, arm: Arm, missing: Iterable[str], needed: str) -> In
     return InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
 
 
-def _derived(part: Objective | Constraint, given: Mapping[str, Any]) -> Any:
-    """The mean of what counts of a ratio, from the means of both metrics; None if one of them is not there."""
-    if not isinstance(part, Constraint) or part.per is None or any(metric not in given for metric in part.measures):
-        return None
-    over, under = ((mean if isinstance(mean, tuple) else (mean, mean)) for mean in map(given.get, part.measures))
-    ends = [over[0] - part.threshold * under[1], over[1] - part.threshold * under[0]]
-    low, high = min(ends), max(ends)
-    return low if low == high else (low, high)
-
-
 class NormalForm(NamedTuple):
     """A problem as policies see it: larger objectives are better, constraints hold below their thresholds.
 
@@ -340,10 +330,7 @@ class Problem:
         """
         arm = self.arms[index]
         given = arm.means or {}
-        found = [
-            given.get(label, _derived(part, given) if part.is_derived else given.get(part.metric))
-            for label, part in zip(self.metrics, self.parts, strict=True)
-        ]
+        found = [given.get(label, part.mean_of(given)) for label, part in zip(self.metrics, self.parts, strict=True)]
         rows = zip(self.metrics, self.parts, found, strict=True)
         lacking = [part.measures if len(part.measures) > 1 else (label,) for label, part, mean in rows if mean is None]
         missing = dict.fromkeys(name for names in lacking for name in names if name not in given)
