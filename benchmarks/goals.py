@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import Any
 
 from scipy.stats import beta
 
@@ -17,7 +18,7 @@ import bestarm as ba
 from bestarm.testing.hard import hard_goals
 
 INSTANCES = ("exp1-a", "exp1-c", "drug", "exp2-k16")
-GOALS = {
+GOALS: dict[str, dict[str, Any]] = {
     "short list of 2": {"top": 2},
     "short list of 3": {"top": 3},
     "any feasible": {"goal": "any feasible"},
@@ -25,7 +26,7 @@ GOALS = {
 }
 
 
-def mean_tests(instance: str, runs: int, **goal: object) -> ba.Simulation:
+def mean_tests(instance: str, runs: int, **goal: Any) -> ba.Simulation:
     plan = dataclasses.replace(ba.instance(instance), **goal)
     return ba.simulate(plan, policy="certify", runs=runs, seed=1, keep_streams=False)
 

@@ -91,6 +91,7 @@ class Plan(Problem):
             item_spreads: Mapping[str, float] | None = None,
             goal: Goal = "best",
             top: int = 1,
+            baseline: str | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -201,7 +202,7 @@ class Plan(Problem):
                 if not arm[field]:
                     del arm[field]
         how = ("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top")
-        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "arms")
+        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms")
         return {key: data[key] for key in (*how, *what) if key in data}
 
     def to_toml(self) -> str:

@@ -52,7 +52,7 @@ def is_right(problem: ba.Plan, arms: str) -> bool:
         ("bc", {"slack": 0.3, "tolerance": 1.0}, True),
     ],
 )
-def test_the_two_best(arms: str, fields: dict[str, float], expected: bool) -> None:
+def test_the_two_best(arms: str, fields: dict[str, Any], expected: bool) -> None:
     assert is_right(plan(goal="top", top=2, **fields), arms) == expected
 
 

@@ -172,7 +172,7 @@ def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
-    heads = [plan.objective.metric, *(f"{subject(c.metric, statistic(c))} {relation(c)}" for c in plan.constraints)]
+    heads = [plan.objective.metric, *(f"{subject(c.title, statistic(c))} {relation(c)}" for c in plan.constraints)]
     metrics = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"

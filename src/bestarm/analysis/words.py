@@ -30,13 +30,14 @@ from bestarm.validation import exact
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
+    sides = [f"{subject(c.title, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
-    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}", f"{len(plan.arms)} arms"
+    over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
+    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{len(plan.arms)} arms"
     match plan.asks:
         case "any feasible":
-            return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{_over_items(plan)}?"
+            return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{over}?"
         case "top":
             return f"Which {plan.top} of {arms} have {aim}?" if plan.top > 1 else f"Which of {arms} has {aim}?"
         case "short list":
@@ -191,7 +192,8 @@ def _what_stays(plan: Plan) -> str:
 
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are assumed to scatter."""
-    return f"{part.metric}: {part.noise.sentence()}"
+    what = part.metric if not isinstance(part, Constraint) or part.per is None else part.formula
+    return f"{what}: {part.noise.sentence()}"
 
 
 def assumptions(plan: Plan) -> list[str]:

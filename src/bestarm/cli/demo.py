@@ -95,7 +95,7 @@ def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -
     table.add_column("dose")
     table.add_column(plan.objective.metric, justify="right")
     for part in plan.constraints:
-        table.add_column(f"{subject(part.metric, statistic(part))}\n{relation(part)}", justify="right")
+        table.add_column(f"{subject(part.title, statistic(part))}\n{relation(part)}", justify="right")
     table.add_column("tests", justify="right")
     table.add_column("verdict")
     for row in status.arms:

@@ -14,7 +14,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.noises.gaussian import scatter
 from bestarm.validation import value
 
@@ -48,6 +48,14 @@ def evidence(s: Stream, side: int, c: float) -> float:
 def pair(high: Stream, low: Stream, margin: float) -> float:
     """Equal values are no reason to go on: then both arms are best."""
     return CERTAIN if -math.inf < value_of(low) <= value_of(high) + margin < math.inf else 0.0
+
+
+@kernel
+def scaled_pair(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """Values that are equal but for rounding are equal."""
+    product = factor * value_of(low)
+    reach = value_of(high) + margin + RELATIVE_ROUNDING * abs(product)
+    return CERTAIN if -math.inf < product <= reach < math.inf else 0.0
 
 
 @kernel
@@ -88,7 +96,9 @@ class Exact(NoiseModel):
     label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, lead=lead, radius=radius)
+    kernels = NoiseKernels(
+        evidence, None, scatter, draw, keep=keep, pair=pair, end=end, lead=lead, radius=radius, scaled_pair=scaled_pair
+    )
     kept = 1
     is_exact = True
     is_quadratic = False

@@ -3,7 +3,8 @@ package's entry point of the group `bestarm.policies`. In Python, a class works 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from bestarm.plugins import Plugin, Registry
 from bestarm.policies.base import Policy
@@ -26,31 +27,33 @@ def all_policies() -> dict[str, type[Policy]]:
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
     """The policy of that name as it decides `problem`. Raises `InvalidInput` if it cannot."""
     found = find_policy(policy)
-    if getattr(problem, "reserve", 0.0):
-        return _with_reserve(problem, found)
-    if _suits(found, problem):
+    needed = _Abilities(
+        problem.asks, problem.items is not None, bool(problem.relative), bool(getattr(problem, "reserve", 0.0))
+    )
+    if _abilities(found).include(needed):
         return found
     known = _registry.built_in  # loads them all
-    others = (kind for kind in _descendants(found) if kind.uses_items == (problem.items is not None))
-    chosen = next((kind for kind in others if kind.asked == problem.asks), None)
+    chosen = next((kind for kind in _descendants(found) if _abilities(kind) == needed), None)
     if chosen is None:
-        kinds = [found, *_descendants(found)]
-        if any(kind.asked == problem.asks for kind in kinds) and found.name in known:
-            if any(kind.uses_items for kind in kinds):
-                reason = f"{found.name} cannot find that by items yet; leave out items, or ask for the best arm"
-                raise InvalidInput("goal", problem.goal, reason)
-            able = _able(lambda kind: kind.uses_items)
-            reason = f"does not compare arms item by item; choose {', '.join(able)}, or leave out items"
-            raise InvalidInput("policy", found.name, reason, able)
-        able = _able(lambda kind: kind.asked == problem.asks)
-        top = f" and top = {problem.top}" if problem.asks == "short list" else ""
-        reason = f"does not decide studies with the goal {problem.goal!r}{top}; choose {', '.join(able)}"
-        raise InvalidInput("policy", found.name, reason, able)
+        raise _unable(problem, found, needed, known)
     return chosen
 
 
-def _suits(kind: type[Policy], problem: Problem) -> bool:
-    return kind.asked == problem.asks and (problem.items is None or kind.uses_items)
+class _Abilities(NamedTuple):
+    """What a problem needs of a policy, or what a policy can do."""
+
+    asked: str
+    items: bool
+    baseline: bool
+    reserve: bool
+
+    def include(self, needed: _Abilities) -> bool:
+        pairs = zip(self[1:], needed[1:], strict=True)
+        return self.asked == needed.asked and all(has or not needs for has, needs in pairs)
+
+
+def _abilities(kind: type[Policy]) -> _Abilities:
+    return _Abilities(kind.asked, kind.uses_items, kind.uses_baseline, kind.uses_reserve)
 
 
 def _descendants(kind: type[Policy]) -> list[type[Policy]]:
@@ -59,23 +62,39 @@ def _descendants(kind: type[Policy]) -> list[type[Policy]]:
     return [*direct, *(below for sub in direct for below in _descendants(sub))]
 
 
-def _able(is_able: Callable[[type[Policy]], bool]) -> list[str]:
-    """The built-in policies that are able to, themselves or as a subclass."""
-    return [name for name, kind in _registry.built_in.items() if any(map(is_able, (kind, *_descendants(kind))))]
-
-
-def _with_reserve(problem: Problem, found: type[Policy]) -> type[Policy]:
-    """The policy that shares delta with arms that come later."""
-    from bestarm.policies.certify import Certify
-    from bestarm.policies.certify_with_reserve import CertifyWithReserve
-
-    reserve = getattr(problem, "reserve", 0.0)
-    if problem.asks != "best":
-        raise InvalidInput("goal", problem.goal, "cannot be combined with a reserve; leave out one of the two")
-    if issubclass(found, CertifyWithReserve) or found is Certify:
-        return CertifyWithReserve
-    reason = f"policy {found.name!r} shares delta among the arms that it knows; only 'certify' keeps some for later"
-    raise InvalidInput("reserve", reserve, reason)
+def _unable(
+    problem: Problem, found: type[Policy], needed: _Abilities, known: Mapping[str, type[Policy]]
+) -> InvalidInput:
+    """What to raise if neither the policy nor a subclass of it decides such problems."""
+    own = [_abilities(kind) for kind in (found, *_descendants(found))]
+    top = f" and top = {problem.top}" if needed.asked == "short list" else ""
+    usual = needed._replace(asked="best", items=False, baseline=False, reserve=False)
+    lacking = {
+        usual._replace(asked=needed.asked): f"does not decide studies with the goal {problem.goal!r}{top}; choose {{}}",
+        usual._replace(items=needed.items): "does not compare arms item by item; choose {}, or leave out items",
+        usual._replace(baseline=needed.baseline): "does not compare arms with a baseline; choose {}",
+        usual._replace(reserve=needed.reserve): "shares all of delta among the arms there are; choose {}, or leave out "
+        "reserve",
+    }
+    for alone, reason in lacking.items():
+        if not any(one.include(alone) for one in own):
+            able = [
+                name
+                for name, kind in known.items()
+                if any(_abilities(one).include(alone) for one in (kind, *_descendants(kind)))
+            ]
+            return InvalidInput("policy", found.name, reason.format(", ".join(able)), able)
+    features = {
+        "goal": needed.asked != "best" and f"the goal {problem.goal!r}{top}",
+        "items": needed.items and "items",
+        "baseline": needed.baseline and "constraints relative to a baseline",
+        "reserve": needed.reserve and "a reserve",
+    }
+    (field, _), *_ = present = [(field, words) for field, words in features.items() if words]
+    both = " and ".join(str(words) for _, words in present)
+    return InvalidInput(
+        field, getattr(problem, field), f"{found.name} cannot decide studies with {both}; leave out one"
+    )
 
 
 def find_policy(policy: str | type[Policy]) -> type[Policy]:

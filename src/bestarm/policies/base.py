@@ -128,6 +128,10 @@ class Policy(abc.ABC):
     asked: ClassVar[Asked] = "best"
     """What it is asked for: the best arm, or one of the other goals that a problem can have. Again, such a policy may
     be a subclass without a name of its own."""
+    uses_baseline: ClassVar[bool] = False
+    """Whether it decides constraints relative to a baseline. It may be a subclass in the same way."""
+    uses_reserve: ClassVar[bool] = False
+    """Whether it shares delta with arms that come later. It may be a subclass in the same way."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -371,6 +375,11 @@ class Policy(abc.ABC):
         """Upper confidence bound of a stream that has been tested; infinity if its mean is not finite."""
         upper = self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
         return upper if math.isfinite(upper) else math.inf
+
+    def contrasts(self, metric: int) -> Floats:
+        """By arm, of a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
+        form; NaN where nothing is known. The ends of its intervals are of this, too."""
+        raise NotImplementedError
 
     @functools.cached_property
     def random(self) -> np.random.Generator:

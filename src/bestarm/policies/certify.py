@@ -39,7 +39,9 @@ from bestarm.policies.confidence import (
     PresentAnswer,
     confidence_of,
     evidence_for,
+    excess_of,
     for_size,
+    looks_fine,
     lower_end_of,
     new_intervals,
     pair_level,
@@ -122,16 +124,27 @@ def start(memory: Memory, seed: int, run: int) -> None:
 def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
     memory.told[0] += 1
+    judge(setting, streams, memory, arm, metric)
+
+
+@kernel
+def certified_now(setting: Setting, streams: Streams, arm: int, metric: int) -> int:
+    """1 if the evidence that a constraint holds suffices, `FOR_GOOD` if that is beyond luck, else 0."""
+    limit = setting.threshold[metric] + setting.slack[metric]
+    s = stream_of(setting, streams, arm, metric)
+    if not below_reaches(s, limit, setting.level[arm]):
+        return 0
+    return FOR_GOOD if ceiling(s, BELOW, limit) >= BEYOND_LUCK else 1
+
+
+@kernel
+def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Certify a constraint if it can be, and see whether the arm looks feasible."""
     if metric > 0:
-        limit = setting.threshold[metric] + setting.slack[metric]
         # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise one
         # that was closed by luck could cost many tests.
-        s = stream_of(setting, streams, arm, metric)
-        memory.certified[arm, metric] = below_reaches(s, limit, setting.level[arm])
-        if memory.certified[arm, metric] != 0 and ceiling(s, BELOW, limit) >= BEYOND_LUCK:
-            memory.certified[arm, metric] = FOR_GOOD
-        looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
-        suspicious = not looks_fine and memory.certified[arm, metric] == 0
+        memory.certified[arm, metric] = certified_now(setting, streams, arm, metric)
+        suspicious = not looks_fine(setting, streams, arm, metric) and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
         memory.suspect[arm, metric] = suspicious
     is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
@@ -174,15 +187,6 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
         return False
     memory.beaten[arm] = leader
     return True
-
-
-@kernel
-def excess_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """How far a constraint's measured mean lies over its threshold, in standard deviations."""
-    threshold = setting.threshold[metric]
-    inverse_scatter = 1.0 / scatter(setting, streams, arm, metric, threshold)
-    excess: float = (streams.means[arm, metric] - threshold) * inverse_scatter
-    return excess
 
 
 @kernel

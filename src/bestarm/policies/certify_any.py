@@ -17,8 +17,8 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_below, scatter
 from bestarm.policies.base import Kernels, Stop
-from bestarm.policies.certify import Certify, Memory, excess_of, new_memory, start, update
-from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, lesser, violation
+from bestarm.policies.certify import Certify, Memory, new_memory, start, update
+from bestarm.policies.confidence import PresentAnswer, confidence_of, excess_of, for_size, lesser, violation
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.goals import constraints_open, is_certified
 from bestarm.policies.open_certificates import OpenCertificate

@@ -102,22 +102,32 @@ class CertifyOnItems(Certify):
     """
 
     uses_items = True
+    interpreted = staticmethod(specialized(advance_on_items, "certify", update=update, propose=_PROPOSE))
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
     regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
     differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
     weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
-    interpreted = staticmethod(specialized(advance_on_items, "certify", update=update, propose=_PROPOSE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._places: int = setting.places
-        self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
+        self.streams: Any = self.streams_with_room(setting, arms, metrics, FIRST_ROOM)
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
         return new_paired_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
+        """Streams without results, with room for so many items."""
+        return new_paired_streams(setting, arms, metrics, room)
+
+    @classmethod
+    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
+        """The numbers of all noises that its streams have."""
+        return setting.kind, setting.differences.kind
 
     @property
     def places(self) -> int | None:
@@ -146,8 +156,7 @@ class CertifyOnItems(Certify):
 
     def compile(self) -> None:
         kernels = type(self).kernels
-        setting: Any = self.setting
-        known = known_for(setting.kind, setting.differences.kind)
+        known = known_for(*self.kinds(self.setting))
         self._advance = compiled(
             advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
         )

@@ -135,6 +135,7 @@ _advance = specialized(advance, "with_reserve", **RESERVED)
 class CertifyWithReserve(Certify):
     """`certify` where a share of delta is kept for arms that come later or are retired."""
 
+    uses_reserve = True
     kernels = Kernels(
         new_memory, update, specialized(propose_with_reserve, "with_reserve", **RESERVED), start, large=True
     )

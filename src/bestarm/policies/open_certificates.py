@@ -11,9 +11,8 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import stream_of
-from bestarm.noises.dispatch import evidence_below, scatter
-from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
+from bestarm.noises.dispatch import scatter
+from bestarm.policies.confidence import excess_of, for_size, holding_evidence, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
 
@@ -53,9 +52,8 @@ def tests_in_all(level: float, gap: float, variance: float) -> float:
 @kernel
 def tests_below(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """About how many more tests it takes to certify a constraint."""
-    limit = setting.threshold[metric] + setting.slack[metric]
-    noise = scatter(setting, streams, arm, metric, limit)
-    needed = tests_in_all(setting.level[arm], limit - streams.means[arm, metric], noise * noise)
+    slack = setting.slack[metric] / scatter(setting, streams, arm, metric, setting.threshold[metric])
+    needed = tests_in_all(setting.level[arm], slack - excess_of(setting, streams, arm, metric), 1.0)
     more: float = max(needed - streams.counts[arm, metric], 1.0)
     return more
 
@@ -63,10 +61,8 @@ def tests_below(setting: Setting, streams: Streams, arm: int, metric: int) -> fl
 @kernel
 def tests_above(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """About how many more tests it takes to reject an arm by one of its constraints."""
-    limit = setting.threshold[metric]
-    noise = scatter(setting, streams, arm, metric, limit)
     level = setting.level[arm] - setting.log_weight[metric]
-    needed = tests_in_all(level, streams.means[arm, metric] - limit, noise * noise)
+    needed = tests_in_all(level, excess_of(setting, streams, arm, metric), 1.0)
     more: float = max(needed - streams.counts[arm, metric], 1.0)
     return more
 
@@ -91,8 +87,7 @@ def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst:
         shortest = math.inf
         largest = -math.inf
         for metric in range(1, streams.counts.shape[1]):
-            noise = scatter(setting, streams, arm, metric, setting.threshold[metric])
-            excess = (streams.means[arm, metric] - setting.threshold[metric]) / noise
+            excess = excess_of(setting, streams, arm, metric)
             if excess > largest:
                 worst[place] = metric
                 largest = excess
@@ -130,9 +125,7 @@ def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, s
     for place in range(metrics.shape[0]):
         metric = metrics[place]
         n = streams.counts[arm, metric]
-        found = evidence_below(
-            stream_of(setting, streams, arm, metric), setting.threshold[metric] + setting.slack[metric]
-        )
+        found = holding_evidence(setting, streams, arm, metric)
         shares[place] = share_of(found, setting.level[arm], overhead(n))
         tests[place] = at_least_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
 

@@ -291,7 +291,10 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     for metric, noise in enumerate(problem.noises):
         if noise.needs_spread:
             sigma[:, metric] = [plain(spread) for spread in facts.spreads[metric]]
-    excess = facts.means[:, 1:] * form.sign[1:] - form.threshold[1:]
+    for k in problem.relative:
+        # A difference of two results scatters more.
+        sigma[:, k] *= math.hypot(1.0, problem.constraints[k - 1].threshold)
+    excess = problem.excesses()
     by_arm = n(excess / sigma[:, 1:]).min(axis=1, initial=np.inf)
     if facts.best is not None:
         lead = facts.score[facts.best] - facts.score + problem.objective.tolerance

@@ -164,12 +164,12 @@ def _learned_spreads(
     """How results scatter, by arm and metric, where that is not stated but learned."""
     spreads: dict[str, dict[str, float]] = {name: {} for name in plan.arm_names}
     for metric, part in enumerate(plan.parts):
-        is_known = part.noise.learns_scatter or part.metric in (plan.item_spreads or {})
-        if is_known and plan.metrics[metric] == part.metric:
+        is_known = part.noise.learns_scatter or part.title in (plan.item_spreads or {})
+        if is_known and plan.metrics[metric] == part.title:
             low, high = part.noise.range
             for name, spread in zip(plan.arm_names, scatters[metric].tolist(), strict=True):
-                mean = means[name][part.metric]
-                spreads[name][part.metric] = largest_within(min(spread, MOST), mean, low, high)
+                mean = means[name][part.title]
+                spreads[name][part.title] = largest_within(min(spread, MOST), mean, low, high)
     return spreads
 
 

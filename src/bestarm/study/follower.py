@@ -292,13 +292,13 @@ class Follower:
         return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
 
     def _enter(self, entries: Entries) -> None:
-        results = self._results.of(entries)
+        results, shown = self._results.with_denominators(entries)
         self._decider.enter(results)
         if self._places is not None:
             self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         self._watch.extend(results.ids, results.arms, results.metrics, results.values, results.holders.tolist())
-        self._raw.extend(results.arms, results.metrics, results.values)
+        self._raw.extend(results.arms, results.metrics, shown)
 
     @property
     def _is_done(self) -> bool:

@@ -15,7 +15,7 @@ from bestarm.study.csv_reader import ITEM, BadLines, CsvFile
 from bestarm.study.decimals import short
 from bestarm.study.names import Numbering, measured_together
 from bestarm.study.placing import items_of
-from bestarm.study.values import Values, check_metric, in_words
+from bestarm.study.values import Values, check_metric, check_ratios, in_words
 from bestarm.texts import from_cell
 from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
 
@@ -168,7 +168,11 @@ class Sheet:
             reason = f"lacks {in_words(missing)}; the values of one test stand on lines that follow each other"
             self._bad_lines.add(group.line, InvalidInput("test", test, reason, shown=short(test)))
             return
-        checked = tuple(value for value in values if value is not None)
+        try:
+            checked = check_ratios(self._plan, lead, tuple(value for value in values if value is not None))
+        except InvalidInput as error:
+            self._bad_lines.add(group.line, error)
+            return
         yield SheetRow(group.line, arm, lead, checked, item, group.round)
 
     # ------------------------------------------------------------------------------------- a line for each test
@@ -220,8 +224,9 @@ def wide_values(
         if missing := [metric for metric, text in cells.items() if not text]:
             there = in_words([metric for metric, text in cells.items() if text])
             raise InvalidInput(missing[0], UNSTATED, f"is missing; one test yields it together with {there}")
-        found[lead] = tuple(
+        read = [
             check_metric(plan, metric, file.decimals.read(text, line, f"value of {metric!r}"))
             for metric, text in cells.items()
-        )
+        ]
+        found[lead] = check_ratios(plan, lead, tuple(read))
     return found

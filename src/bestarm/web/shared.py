@@ -14,6 +14,7 @@ from bestarm.analysis.measuring import about_tests
 from bestarm.analysis.status import plain
 from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
+from bestarm.problem import Constraint
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
@@ -287,10 +288,15 @@ def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
     """What to type for each metric, what is assumed of it by everything that the plan says of it, and its range."""
     words: dict[str, dict[str, Any]] = {}
     for part in plan.parts:
-        sentence, known = part.noise.sentence(), words.get(part.metric)
+        known = words.get(part.metric)
+        sentence, hint = part.noise.sentence(), part.noise.value_hint()
+        if isinstance(part, Constraint) and part.per is not None:
+            sentence, hint = f"{part.formula}: {sentence}", "number"
+            positive = {"hint": "positive number", "sentence": "each measurement is positive", "low": 0.0, "high": None}
+            words.setdefault(part.per, positive)
         if known is None:
             low, high = plain(part.noise.value_range)
-            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence, "low": low, "high": high}
+            words[part.metric] = {"hint": hint, "sentence": sentence, "low": low, "high": high}
         elif sentence not in known["sentence"]:
             known["sentence"] += f"; {sentence}"
     return words

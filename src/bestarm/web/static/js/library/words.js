@@ -183,7 +183,7 @@ export function question(plan) {
   const aim = objective.goal === "maximize" ? "largest " : "smallest ";
   const arms = plural(plan.arms.length, "arm");
   const limits = [constraints.slice(0, 6).map((part, k) => [
-    k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
+    k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(titleOf(part)), ` ${requirement(part)}`]),
   constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""];
   if (plan.goal === "any feasible") return ["Which of ", arms, ", whichever it is, has ", limits, "?"];
   const several = plan.top > 1;
@@ -200,12 +200,16 @@ export function quantile(part) {
   return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}\u00a0% quantile `;
 }
 
+/** What a part of a plan is about: a metric, or one divided by another. */
+export const titleOf = (part) => (part.per ? `${part.metric} per ${part.per}` : part.metric);
+
 const isUpper = (part) => part.at_most !== null && part.at_most !== undefined;
 
 /** What a metric must do, as the user said it. */
 export function requirement(part) {
   if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";
-  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}`;
+  const times = part.relative_to_baseline ? " × the baseline" : "";
+  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}${times}`;
 }
 
 /** The share of results beyond the threshold of a quantile, and what it must stay below. */

@@ -3,7 +3,7 @@
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
 import { testsOf } from "../library/measuring.js";
-import { count, interval, number, plural, requirement, shareWords } from "../library/words.js";
+import { count, interval, number, plural, requirement, shareWords, titleOf } from "../library/words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
@@ -22,7 +22,7 @@ export function armsPanel(context) {
     { key: "reason", title: "Reason", value: (arm) => arm.reason },
     { key: "tests", title: "Tests", numeric: true, value: tests },
     ...parts.map((part, k) => ({
-      key: `metric-${k}`, title: part.metric, more: requirement(part), numeric: true, name: true,
+      key: `metric-${k}`, title: titleOf(part), more: requirement(part), numeric: true, name: true,
       value: (arm) => arm.metrics[k].mean,
     })),
   ];
