@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 from bestarm.evidence.combine import suffices
-from bestarm.evidence.pairs import GAP, by_tangents
+from bestarm.evidence.pairs import by_tangents
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
@@ -21,8 +21,9 @@ from bestarm.noises.mixture import RHO
 from bestarm.policies.confidence import interval_end
 
 _LOG_2 = math.log(2.0)
-_PRECISION = 1e-8
-"""How closely a lead is found, in units of the noise's width."""
+_CLOSE = 0.01
+_PRECISION = 1e-7
+"""How closely a lead is found: in the logarithm of the evidence for it, or in units of the noise's width."""
 LEAST_LEVEL = 0.1
 """The search asks for a little evidence at least."""
 
@@ -46,28 +47,42 @@ def lead_by_search(ahead: Stream, behind: Stream, level: float, enough: float) -
     # Means that are NaN or infinite show nothing.
     if not -math.inf < difference < math.inf:
         return shown
-    # Evidence is about quadratic in the distance from the difference of the means, less the overhead.
+    # Evidence is about quadratic in the distance from the difference of the means, less the overhead: its root is about
+    # linear. The first lead is a guess, the next one follows from the one before, the others from those on both sides.
     lost = overhead(ahead.n) + overhead(behind.n)
+    aim = math.sqrt(level + lost + 0.5 * _CLOSE)
     spread = ahead.width * ahead.width / ahead.n + behind.width * behind.width / behind.n
     missed = difference
-    lead = enough if enough < difference else difference - math.sqrt(2.0 * (level + lost) * spread)
+    root_missed = 0.0
+    root_shown = math.inf
+    lead = enough if enough < difference else difference - aim * math.sqrt(2.0 * spread)
     for turn in range(60):
-        if not shown < lead < missed or (turn % 3 == 2 and shown > -math.inf):
+        if not shown < lead < missed:
             # Out of the bracket: halve it, or double the distance as long as it is open.
             lead = 0.5 * (shown + missed) if shown > -math.inf else 2.0 * missed - difference
         found = by_tangents(ahead, behind, -lead)
+        root = math.sqrt(max(found + lost, 0.0))
         if suffices(found, level):
+            if lead >= enough or found - level < _CLOSE:
+                return lead
             shown = lead
-            if lead >= enough or found - level < GAP:
-                return shown
+            root_shown = root
+            root_missed = aim - 0.7 * (aim - root_missed)
         else:
             missed = lead
+            root_missed = root
+            root_shown = aim + 0.7 * (root_shown - aim)
         if missed - shown <= _PRECISION * ahead.width:
             return shown
-        if found > -lost:
-            lead = difference - (difference - lead) * math.sqrt((level + lost + 0.5 * GAP) / (found + lost))
+        if turn == 0 and missed == lead and shown > -math.inf:
+            # If it does not suffice next to the end of the range, it does nowhere.
+            lead = shown + 0.5 * _PRECISION * ahead.width
+        elif root_shown < math.inf:
+            lead = missed - (missed - shown) * (aim - root_missed) / (root_shown - root_missed)
+        elif root > 0.0:
+            lead = difference - (difference - lead) * aim / root
         else:
-            lead = 2.0 * lead - difference
+            lead = 2.0 * missed - difference
     return shown
 
 
