@@ -48,7 +48,7 @@ def _plan(name: str, rows: list[list[float]], noise: NoiseModel = _UNIT, thresho
 
 def _mirrored() -> Plan:
     """Eight arms, smaller is better, a lower limit, unequal weights, one of them better and on the limit."""
-    arms = [Arm(f"arm {k}", {"p": 0.0, "c": 0.4}, weight=1.0 + k) for k in range(7)]
+    arms = [Arm(f"arm {k}", {"p": 0.0, "c": 1.0}, weight=1.0 + k) for k in range(7)]
     return Plan(
         name="eight alike, mirrored",
         arms=(*arms, Arm("arm 7", {"p": -0.5, "c": 0.0})),
