@@ -43,3 +43,14 @@ def test_arms_come_and_go(bestarm: Program) -> None:
     works(bestarm, "new", "dose.toml", "--name", "closed")
     ended = bestarm("arms", "add", "closed", "75 mg")
     assert (ended.code, "reserve = 0.2" in ended.err) == (2, True)
+
+
+def test_a_spent_budget_says_what_is_lacking(bestarm: Program) -> None:
+    Path("small.toml").write_text("budget = { tests = 12 }\n" + DOSE)
+    works(bestarm, "new", "small.toml")
+    for _ in range(2):
+        for test in json.loads(bestarm("ask", "dose", "-n", "6", "--json").out):
+            works(bestarm, "tell", "dose", str(test["id"]), "0.4" if test["metric"] == "efficacy" else "1")
+    said = works(bestarm, "status", "dose", "--forecast")
+    assert "\nlacking: about " in said
+    assert "simulated continuations end with" in said

@@ -17,6 +17,7 @@ from bestarm.policies.certify import Certify
 from bestarm.policies.certify_with_reserve import CertifyWithReserve, pair_level_with_reserve, shares
 from bestarm.policies.confidence import pair_level
 from bestarm.policies.setting import new_setting
+from bestarm.simulation.engine import Job
 
 DELTA = 0.2
 
@@ -161,3 +162,27 @@ def test_answers_are_right_whoever_decides_what_comes_and_goes(errs: Callable[[i
     """Arms come and go at the worst moments, by what the results have been. At most δ = 20 % of such studies may ever
     err; more than 18 of 40 would have probability below 0.0002 then (the seeds are fixed)."""
     assert sum(errs(seed) for seed in range(40)) <= 18
+
+
+@pytest.mark.torture  # to compile it takes long
+def test_interpreted_and_compiled_decide_the_same() -> None:
+    """With arms that came later and some that are retired, before they were ever tested."""
+    means = {"gain": 0.0, "risk": -1.0}
+    arms = [dataclasses.replace(arm, means=means | {"gain": k / 2}) for k, arm in enumerate(plan(3, 2, (0, 4)).arms)]
+    whole = dataclasses.replace(plan(3, 2), arms=tuple(arms))
+    job = Job.of(whole, Certify, seed=1, max_tests=2000)
+    assert job.policy is CertifyWithReserve
+    for run in range(2):
+        (one, trace), (two, again) = job.trace(run), job.interpreted_trace(run)
+        assert one.outcomes.answers[0] == two.outcomes.answers[0] == 3
+        assert trace.values.tolist() == again.values.tolist()
+        assert set(trace.streams[:, 0].tolist()) == {1, 2, 3}
+    assert whole.right_answers() == (3,)
+    live = CertifyWithReserve(job.setting, 5, 2)
+    live.compile()
+    live.advance(trace.streams.astype(np.int64), trace.values, np.ones(len(trace.values), np.int8))
+    told = CertifyWithReserve(job.setting, 5, 2)
+    told.advance(trace.streams.astype(np.int64), trace.values, np.ones(len(trace.values), np.int8))
+    assert live.decide() == told.decide() == Stop(3)
+    with pytest.raises(ba.InvalidInput, match="studies with a reserve cannot be simulated on a card"):
+        ba.simulate(whole, runs=1, device="cuda")

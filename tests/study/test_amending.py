@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import bestarm as ba
 from bestarm.storage.errors import StudyArchived
+from bestarm.study.continuations import _drawn_means, estimated_scatters
 from bestarm.study.exchange import import_results, write_csv, write_json
 from bestarm.study.study import Test
 
@@ -253,6 +255,21 @@ def test_the_first_arm_can_be_retired_before_it_is_measured() -> None:
     work(study, random.Random(6))
     assert answer_of(study).arm == "b"
     assert all(row.arm != 0 for row in history(study))
+
+
+@pytest.mark.parametrize(
+    "noise", [ba.Gaussian(1.0), ba.Symmetric(), ba.Bounded(-9.0, 9.0)], ids=lambda noise: type(noise).__name__
+)
+def test_worlds_are_drawn_for_an_arm_that_was_retired_before_it_was_measured(noise: Any) -> None:
+    whole = ba.Plan(arms=["a", "b", "c"], objective=ba.maximize("gain", noise=noise), reserve=0.2)
+    study = ba.Study.create(whole, storage=":memory:")
+    study.retire("a")
+    study.add([(arm, "gain", value) for arm in "bc" for value in (0.5, 1.5, 1.0, 0.25, 2.0)])
+    study.status()
+    policy = study._decider.policy
+    scatters = [estimated_scatters(policy.setting, policy.streams, 0)]
+    means = _drawn_means(whole, policy, scatters, np.random.default_rng(1))
+    assert all(math.isfinite(means[arm]["gain"]) for arm in "abc")
 
 
 def test_whoever_follows_the_study_learns_of_it(tmp_path: Path) -> None:

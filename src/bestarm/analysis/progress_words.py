@@ -29,10 +29,12 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     lines = [("known", status.known)] if status.known and status.state == "running" else []
     if status.open:
         lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
+    if outlook is not None and status.tests:
+        # Once the budget is spent, the rest is simulated as if there were none.
+        name = "forecast" if status.state == "running" else "lacking"
+        return [*lines, (name, to_go_words(outlook)), ("likely", answers_words(outlook))]
     if status.state == "budget_spent" or not status.tests:
         return lines
-    if outlook is not None:
-        return [*lines, ("forecast", to_go_words(outlook)), ("likely", answers_words(outlook))]
     return [*lines, ("forecast", f"about {tests} tests to go")] if (tests := _estimate(status)) else lines
 
 

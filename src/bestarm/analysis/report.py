@@ -56,10 +56,11 @@ small { white-space: nowrap }
 def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
     """The report of a study as it stands. `note` says more about where the measurements come from.
 
-    With `forecast`, a study that is still running is also simulated to see what remains.
+    With `forecast`, a study without an answer is also simulated to see what remains.
     """
     status, answer = study.status(), study.answer
-    outlook = study.forecast() if forecast and answer is None else None
+    is_open = answer is None or answer.state == "budget_spent"
+    outlook = study.forecast() if forecast and is_open else None
     plan = study.plan
     sections = [
         _opening(plan, status, answer, note),

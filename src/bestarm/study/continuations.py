@@ -154,8 +154,9 @@ def simulate_continuations(
 
 def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Floats:
     """By arm: the standard deviation of single results, as far as it is known."""
-    means: list[float] = streams.means[:, metric].tolist()
-    return np.array([scatter(setting, streams, arm, metric, mean) for arm, mean in enumerate(means)])
+    means, counts = streams.means[:, metric].tolist(), streams.counts[:, metric].tolist()
+    known = [scatter(setting, streams, arm, metric, means[arm]) if n else 1.0 for arm, n in enumerate(counts)]
+    return np.array(known)
 
 
 def _learned_spreads(
@@ -181,7 +182,8 @@ def _drawn_means(
     known = laws(plan, setting.reference)
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
-        counts, measured = streams.counts[:, metric], streams.means[:, metric]
+        # An arm that is retired may have no result, and is not simulated.
+        counts, measured = np.maximum(streams.counts[:, metric], 1), streams.means[:, metric]
         drawn = noise.drawn_means(known[metric], counts, measured, scatters[metric], SPREAD, random)
         # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
         low, high = noise.range
