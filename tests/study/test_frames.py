@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,6 +227,25 @@ def test_items_are_checked_row_by_row() -> None:
         study.add_frame({**columns, "item": ["q1", "q1", "q1"]})
     assert study.add_frame({**columns, "item": ["q1", "q2", "q1"]}) == [1, 2, 3]
     assert study.frame(wide=True).item.tolist() == ["q1", "q2", "q1"]
+
+
+def test_arms_that_come_later_are_there_in_every_table(tmp_path: Path) -> None:
+    """Also in a program that had the study open before they came."""
+    plan = ba.Plan(arms=("a", "b"), objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), reserve=0.2)
+    one = ba.Study.create(plan, storage=tmp_path / "s.db")
+    other = ba.Study.open("study", storage=tmp_path / "s.db")
+    one.add([("a", "gain", 1.0), ("b", "gain", 2.0)])
+    assert len(other.frame()) == 2
+    one.add_arms(["c", "d"])
+    one.add([("c", "gain", 3.0)])
+    assert other.frame().arm.tolist() == ["a", "b", "c"]
+    assert other.course()[-1].candidates == ("a", "b", "c", "d")
+    third = ba.Study.open("study", storage=tmp_path / "s.db")
+    one.add_arms(["e"])
+    assert third.add_frame({"arm": ["e"], "gain": [4.0]}) == [4]
+    one.retire("e")
+    assert third.frame(wide=True).arm.tolist() == ["a", "b", "c", "e"]
+    assert third.course()[-1].candidates == ("a", "b", "c", "d")
 
 
 def test_pandas_is_not_needed_to_take_a_frame_in() -> None:

@@ -21,13 +21,17 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 
 def open_arms(study: Study) -> Any:
-    """How many arms could still be the answer after so many tests, and how many were out, as infeasible or as worse."""
+    """How many arms could still be the answer after so many tests, and how many were out, as infeasible or as worse.
+
+    Arms that have been retired are left out, and those that came later are there from the start.
+    """
     course = study.course(points=60)
     figure, (axes,) = new_figure(9, 3.6)
     tests = [moment.tests for moment in course]
-    arms = len(study.plan.arms)
-    candidates = [len(moment.candidates) for moment in course]
-    infeasible = [len({*moment.infeasible} - {*moment.candidates}) for moment in course]
+    present = {arm.name for arm in study.plan.arms if not arm.retired}
+    arms = len(present)
+    candidates = [len(present & {*moment.candidates}) for moment in course]
+    infeasible = [len(present & {*moment.infeasible} - {*moment.candidates}) for moment in course]
     with_infeasible = [some + more for some, more in zip(candidates, infeasible, strict=True)]
     bands: list[tuple[str, str, Sequence[int], Sequence[int], str]] = [
         ("can be the answer", COLORS["feasible"], [0] * len(course), candidates, ""),

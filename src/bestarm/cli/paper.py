@@ -19,6 +19,10 @@ from bestarm.cli.shared.show import literal, print_json
 def paper(
     experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A further policy beside the paper's five: certify, or FILE.py:CLASS; several times."),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each simulation.")] = 100,
     seed: Seed = 0,
     executor: Executor = None,
@@ -27,10 +31,6 @@ def paper(
     with_performance_first: Annotated[
         bool, typer.Option("--with-performance-first", help="Run performance-first on drug too (hours).")
     ] = False,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(help="A further policy beside the paper's five: certify, or FILE.py:CLASS; several times."),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, beside its own figures and the theory."""

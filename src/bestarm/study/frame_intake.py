@@ -18,7 +18,7 @@ from bestarm.study.decimals import read_value
 from bestarm.study.names import Numbering
 from bestarm.study.placing import Placing, item_name, items_of
 from bestarm.study.sheets import needs_test
-from bestarm.study.values import Values, check_metric, in_words
+from bestarm.study.values import Values, check_metric, check_result, in_words
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
@@ -166,7 +166,13 @@ class _Reader:
         if missing and repr(test) not in broken:
             reason = f"lacks {in_words(missing)}; the values of one test stand on rows that follow each other"
             self.bad_rows.add(self.at[len(self.rows)], InvalidInput("test", test, reason, shown=quoted(test)))
-        self.rows.append(Row(arm, lead, tuple(found.get(metric, 0.0) for metric in metrics), item))
+        values: Values = ()
+        if not missing:
+            try:
+                values = self._together(lead, found)
+            except InvalidInput as error:
+                self.bad_rows.add(self.at[len(self.rows)], error)
+        self.rows.append(Row(arm, lead, values, item))
 
     # ---------------------------------------------------------------------------------- a column for each metric
 
@@ -189,7 +195,8 @@ class _Reader:
         for row in range(len(self._table[self._arm])):
             try:
                 arm, item = self._of(row)
-                found = {lead: values for lead, metrics in tests.items() if (values := self._wide(row, metrics))}
+                cells = {lead: values for lead, metrics in tests.items() if (values := self._wide(row, metrics))}
+                found = {lead: self._together(lead, values) for lead, values in cells.items()}
                 if not found:
                     raise InvalidInput("value", UNSTATED, f"is missing; there is none of {in_words(columns)}")
             except InvalidInput as error:
@@ -198,18 +205,18 @@ class _Reader:
             self.rows += [Row(arm, lead, values, item) for lead, values in found.items()]
             self.at += [row] * len(found)
 
-    def _wide(self, row: int, metrics: Sequence[str]) -> Values:
+    def _wide(self, row: int, metrics: Sequence[str]) -> dict[str, float]:
         """The values of a test, or none."""
         cells = {metric: self._table[metric][row] for metric in metrics}
         blank = [metric for metric, cell in cells.items() if _is_missing(cell)]
         if len(blank) == len(metrics):
-            return ()
+            return {}
         if blank:
             there = in_words([metric for metric in metrics if metric not in blank])
             raise InvalidInput(
                 f"column {blank[0]!r}", UNSTATED, f"is missing; one test yields it together with {there}"
             )
-        return tuple(self._number(metric, metric, cell) for metric, cell in cells.items())
+        return {metric: self._number(metric, metric, cell) for metric, cell in cells.items()}
 
     # ------------------------------------------------------------------------------------------------ cells
 
@@ -231,6 +238,10 @@ class _Reader:
             return check_metric(self._plan, metric, read_value(cell.strip()) if isinstance(cell, str) else cell)
 
         return self._in_column(column, cell, read)
+
+    def _together(self, lead: int, values: dict[str, float]) -> Values:
+        """The values of one test, if they can be its result together."""
+        return check_result(self._plan, lead, values)
 
     def _in_column(self, column: str, cell: Any, read: Callable[[], T]) -> T:
         """What a cell holds; if it cannot be read, the complaint names its column."""

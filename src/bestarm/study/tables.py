@@ -58,6 +58,7 @@ class Tables(Follower):
         """
         if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MOST_POINTS:
             raise InvalidInput("points", points, f"must be a whole number from 1 to {MOST_POINTS:,}")
+        self._look_for_arms()
         return course_of(Follower(self._storage, self._record), points)
 
     def frame(self, *, wide: bool = False) -> pd.DataFrame:
@@ -75,6 +76,7 @@ class Tables(Follower):
         {'new': 2.0, 'old': 1.0}
         """
         pandas = _pandas()
+        self._look_for_arms()
         names = ("test", "arm", *(["item"] if self.plan.items is not None else []), "holder", "told")
         if wide and (same := [metric for metric in self.plan.measured if metric in names]):
             raise InvalidInput("wide", wide, f"the metric {same[0]!r} is called like another column; leave out wide")
@@ -113,6 +115,7 @@ class Tables(Follower):
         >>> study.add_frame({"arm": ["old", "new", "new"], "yield": [1.0, 2.0, 2.1]})
         [1, 2, 3]
         """
+        self._look_for_arms()
         found = read_frame(self.plan, self._numbering, frame, arm=arm, metric=metric, value=value, item=item)
         source = "" if again else f"frame sha256:{found.digest}"
         with found.taken_once():
