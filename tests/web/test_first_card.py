@@ -190,6 +190,25 @@ def test_what_to_do_follows_who_holds_what(visit: Visit, server: Server) -> None
     visitor.check()
 
 
+def test_a_spent_budget_can_be_raised(visit: Visit, server: Server) -> None:
+    study, path = new_study(server, "raised", SHORT)
+    noisy(study)
+    visitor = visit()
+    page = visitor.go(path)
+    page.get_by_role("button", name="Allow more tests").click()
+    dialog = page.get_by_role("dialog")
+    box = dialog.get_by_label("How many more tests")
+    assert int(box.input_value()) > 0, "about as many as are lacking"
+    box.fill("some")
+    dialog.get_by_role("button", name="Confirm").click()
+    dialog.get_by_role("alert").get_by_text("tests").wait_for()
+    box.fill("20")
+    dialog.get_by_role("button", name="Confirm").click()
+    page.locator(".badge", has_text="running").wait_for()
+    page.locator(".facts.big", has_text="of 200").wait_for()
+    visitor.check("422")
+
+
 def test_confidence_is_explained_and_no_longer_the_measure(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "one number", doses(0.5))
     noisy(study)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.web.browser import PHONE, Server, Visit, caches, doses, measure, new_study, no_sideways_scrolling
 
 import bestarm as ba
@@ -62,6 +64,24 @@ def test_a_sheet_of_the_tests_in_flight(visit: Visit, server: Server) -> None:
         assert page.locator(".standing").is_visible()
     finally:
         page.emulate_media(media="screen")
+    visitor.check()
+
+
+def test_the_same_sheet_twice_says_that_nothing_is_new(visit: Visit, server: Server, tmp_path: Path) -> None:
+    study, path = new_study(server, "twice", doses(0.5))
+    tests = study.ask(4)
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("test,value\n" + "".join(f"{test.id},0.5\n" for test in tests[:3]) + f"{tests[3].id},\n")
+    visitor = visit()
+    page = visitor.go(path)
+    for said in (
+        "3 results read from the file; 1 test without a value left out.",
+        "Nothing new: these 3 results are recorded already; 1 test without a value left out.",
+    ):
+        page.get_by_label("CSV file").set_input_files(sheet)
+        page.get_by_role("button", name="Upload").click()
+        page.get_by_text(said, exact=True).wait_for()
+    assert study.status().tests == 3
     visitor.check()
 
 

@@ -83,24 +83,25 @@ function whenRunning(status, tests, visitor, free) {
     : [asking("Ask for tests"), ", make them, and enter their results; or enter those that you have."];
 }
 
-function whenSpent(status, save) {
+function whenSpent(status, save, extend) {
   const lacks = lacking(status);
-  const more = lacks === null ? "TESTS" : roughly(lacks);
+  const more = lacks === null ? null : roughly(lacks);
   return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
-    h("code", {}, `bestarm extend ${quoted(status.study)} --tests ${more}`),
-    lacks === null ? "" : ", about as many as the open questions lack", "."];
+    h("button", { class: "small", onclick: () => extend(more) }, "Allow more tests"), " or ",
+    h("code", {}, `bestarm extend ${quoted(status.study)} --tests ${more ?? "N"}`),
+    more === null ? "" : ", about as many as the open questions lack", "."];
 }
 
 /**
  * What to do now. `tests` are those that are out, as far as they are known, `visitor` is who looks; `free(test)` frees
- * one, `save` is a button that downloads the report.
+ * one, `save` is a button that downloads the report, and `extend(tests)` offers to allow so many more.
  */
-export function whatToDo(status, { tests, visitor, free, save }) {
+export function whatToDo(status, { tests, visitor, free, save, extend }) {
   const isDone = status.state === "certified" || status.state === "no_feasible_arm";
   const broken = status.health.notes.some((note) => note.severity === "broken");
   const first = broken ? "First find out what is wrong with the data. " : "";
   if (status.archived) return ["Nothing: the study is archived. Bring it back to change it."];
-  if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save) : whenRunning(status, tests, visitor, free)];
+  if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save, extend) : whenRunning(status, tests, visitor, free)];
   const out = status.pending ? ` ${plural(status.pending, "test")} without a result ${status.pending === 1 ? "is" : "are"} not needed any more.` : "";
   const other = status.state === "no_feasible_arm" ? " Other arms or limits need a new study." : "";
   return [first || "Nothing: the study is done. ", save, other, out];

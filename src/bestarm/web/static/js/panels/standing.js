@@ -43,7 +43,8 @@ function durationWords(status, forecast) {
     return ["The budget is spent.", lacks === null ? "" : ` The open questions lack about ${plural(roughly(lacks), "more test", "more tests")}.`];
   }
   if (!isForeseeable(status)) return ["Not known yet: a forecast needs a result of every metric of every arm."];
-  if (!forecast) return ["Being simulated …"];
+  if (forecast === undefined) return ["Being simulated …"];
+  if (forecast === null) return ["Not known."];
   const [arm, share] = Object.entries(forecast.answers || {}).sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
   const ends = arm === null ? "" : [` ${count(Math.round(share * forecast.runs))} of ${count(forecast.runs)} simulated continuations end with `,
     arm === "none" ? "no feasible arm" : named(arm), "."];
@@ -54,8 +55,8 @@ function durationWords(status, forecast) {
   return [`About ${plural(roughly(forecast.median_tests), "test")} to go (${nine}).`, ends];
 }
 
-/** `free(test)` frees a test, `save()` makes a button that downloads the report. */
-export function standingPanel(context, { free, save }) {
+/** `free(test)` frees a test, `save()` makes a button that downloads the report, `extend(tests)` offers a larger budget. */
+export function standingPanel(context, { free, save, extend }) {
   const health = healthPanel();
   const known = h("p", { class: "known" });
   const waiting = h("p", { class: "muted small" });
@@ -101,7 +102,7 @@ export function standingPanel(context, { free, save }) {
 
   function drawNow() {
     const { status } = context;
-    const words = h("p", {}, whatToDo(status, { tests, visitor: visitorName(), free, save: save() }));
+    const words = h("p", {}, whatToDo(status, { tests, visitor: visitorName(), free, save: save(), extend }));
     // A button that is made anew while it is pressed would do nothing.
     if (words.textContent !== now.textContent) replace(now, [...words.childNodes]);
     replace(waiting, waitingWords(status));
@@ -139,7 +140,8 @@ export function standingPanel(context, { free, save }) {
       drawNow();
     },
     showForecast(found) {
-      forecast = found;
+      // Nothing was simulated as long as results were lacking. Once they are there, it is under way.
+      forecast = found ?? (isForeseeable(context.status) ? null : undefined);
       drawForecast(context.status);
     },
     showPending(found) {

@@ -2,6 +2,7 @@
 
 import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
+import { askHowMany } from "../library/dialogs.js";
 import { visitorName } from "../library/visitor.js";
 import { aboutItems, aboutMeasurements, countedTests, itemCount } from "../library/measuring.js";
 import { standingPanel } from "./standing.js";
@@ -22,7 +23,7 @@ export function summaryPanel(context) {
   const asked = h("p", { class: "question" });
   const measured = h("p", { class: "muted about-tests" });
   const archive = h("button", { onclick: putAway });
-  const standing = standingPanel(context, { free, save: () => save("report", "html", "Download the report", "small") });
+  const standing = standingPanel(context, { free, extend, save: () => save("report", "html", "Download the report", "small") });
 
   async function putAway() {
     const undo = Boolean(context.status.archived);
@@ -109,6 +110,15 @@ export function summaryPanel(context) {
       await context.refresh();
     } catch (error) {
       announce(error.message);
+    }
+  }
+
+  async function extend(suggested) {
+    const save = (tests) => post(`${context.base}/extend`, { tests, holder: visitorName() });
+    const why = "The study goes on where its budget ended. That does not weaken the guarantee, because the evidence that ends a study is valid at all times at once.";
+    if (await askHowMany("Allow more tests", why, "How many more tests", suggested ?? "", save)) {
+      announce("The study goes on");
+      await context.refresh();
     }
   }
 
