@@ -17,6 +17,7 @@ Lines = list[tuple[str, str]]
 
 WIDTH = 24
 """Of the bar, in characters."""
+FULL, EMPTY = "█", "░"
 
 
 def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
@@ -59,7 +60,7 @@ def bar(share: float, width: int = WIDTH) -> str:
     ('████░░░░', '███████░', '████████')
     """
     full = math.floor(width * min(max(share, 0.0), 1.0))
-    return "█" * full + "░" * (width - full)
+    return FULL * full + EMPTY * (width - full)
 
 
 def evidence_words(status: Status) -> str:
