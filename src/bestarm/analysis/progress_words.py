@@ -30,11 +30,12 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     lines = [("known", status.known)] if status.known and status.state == "running" else []
     if status.open:
         lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
-    if status.state == "budget_spent" or not status.tests:
+    if not status.tests:
         return lines
+    name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
     if outlook is not None:
-        return [*lines, ("forecast", to_go_words(outlook)), ("likely", answers_words(outlook))]
-    return [*lines, ("forecast", f"about {tests} tests to go")] if (tests := _estimate(status)) else lines
+        return [*lines, (name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
+    return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
 
 
 def compact_line(status: Status, outlook: Outlook | None = None) -> str:
