@@ -72,7 +72,9 @@ def test_before_results_and_after_the_end() -> None:
     none = status_of(plan(), 1000, dict.fromkeys(MEANS, 0.95))
     assert str(none).splitlines()[0] == "bench: no arm is feasible"
     spent = status_of(plan(budget=60), 1000)
-    assert [name for name, _ in progress_lines(spent)] == ["open", "evidence"]
+    assert [name for name, _ in progress_lines(spent)] == ["open", "evidence", "lacking"]
+    lacking = dict(progress_lines(spent, outlook({"b": 1.0})))["lacking"]
+    assert lacking == "about 720 tests to go (9 in 10: at most 1,300), once the budget is raised"
     assert str(spent).startswith("bench: the budget is spent and no answer is certified; b leads; with 95 % confidence")
     assert "confidence" not in str(spent).replace("with 95 % confidence", "")
 

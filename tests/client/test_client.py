@@ -88,6 +88,7 @@ def test_a_whole_study_is_decided_as_here(client: Client, storage: str) -> None:
     assert remote.answer == local.answer
     assert str(remote.answer) == str(local.answer)
     assert remote.status() == local.status()
+    assert remote._repr_html_() == local._repr_html_()
     assert remote.state == local.state
     assert remote.forecast() is None
     assert remote.differences() == local.differences() == local.answer.differences

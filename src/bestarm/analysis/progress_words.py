@@ -17,6 +17,7 @@ Lines = list[tuple[str, str]]
 
 WIDTH = 24
 """Of the bar, in characters."""
+FULL, EMPTY = "█", "░"
 
 
 def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
@@ -29,13 +30,12 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     lines = [("known", status.known)] if status.known and status.state == "running" else []
     if status.open:
         lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
-    if outlook is not None and status.tests:
-        # Once the budget is spent, the rest is simulated as if there were none.
-        name = "forecast" if status.state == "running" else "lacking"
-        return [*lines, (name, to_go_words(outlook)), ("likely", answers_words(outlook))]
-    if status.state == "budget_spent" or not status.tests:
+    if not status.tests:
         return lines
-    return [*lines, ("forecast", f"about {tests} tests to go")] if (tests := _estimate(status)) else lines
+    name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
+    if outlook is not None:
+        return [*lines, (name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
+    return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
 
 
 def compact_line(status: Status, outlook: Outlook | None = None) -> str:
@@ -61,7 +61,7 @@ def bar(share: float, width: int = WIDTH) -> str:
     ('████░░░░', '███████░', '████████')
     """
     full = math.floor(width * min(max(share, 0.0), 1.0))
-    return "█" * full + "░" * (width - full)
+    return FULL * full + EMPTY * (width - full)
 
 
 def evidence_words(status: Status) -> str:

@@ -17,6 +17,7 @@ from bestarm.analysis.progress_words import ABOUT_FORECASTS, confidence_words, p
 from bestarm.analysis.selection import charted
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
+from bestarm.analysis.status_view import lines_html
 from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.words import about_intervals, assumptions, guarantee, question
@@ -92,7 +93,8 @@ def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> st
         + _p(f"Report made by bestarm {__version__} on {made}.", "small")
         + f"<h2>The question</h2>\n{_p(question(plan))}"
         + f"<h2>The answer</h2>\n{_p(said, 'answer' if firm else 'answer not')}"
-        + _p(guarantee(plan, answer, status))
+        + (_p(f"{status.known}.") if status.known and answer is None else "")
+        + _p(guarantee(plan, answer))
         + (_p(note) if note else "")
     )
 
@@ -118,11 +120,8 @@ def _remaining(status: Status, outlook: Outlook | None) -> str:
     lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
     lines.append(("confidence", confidence_words(status)))
     heading = "What remains" if status.state == "running" else "What is lacking"
-    rows = "".join(
-        f"<tr><th class=words>{escape(name)}</th><td class=words>{escape(text)}</td></tr>\n" for name, text in lines
-    )
     simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None else ""
-    return f"<h2>{heading}</h2>\n<table><tbody>{rows}</tbody></table>\n{simulated}"
+    return f"<h2>{heading}</h2>\n{lines_html(lines)}{simulated}"
 
 
 def _charts(plan: Plan, status: Status, progress: Progress) -> str:

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bestarm.analysis.intervals import interval_chart
-from bestarm.analysis.progress_words import progress_lines
+from bestarm.analysis.progress_words import EMPTY, FULL, progress_lines
 from bestarm.texts import in_columns, shown
 
 if TYPE_CHECKING:
@@ -47,10 +47,24 @@ def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = Non
 
 
 def lines_html(lines: Lines) -> str:
-    """Lines as a table without borders, in which long texts wrap."""
+    """Lines as a table in which long texts wrap, for notebooks and reports."""
     body = "".join(
-        f'<tr><td style="text-align:left;vertical-align:top;white-space:nowrap">{escape(name)}</td>'
-        f'<td style="text-align:left">{escape(text)}</td></tr>'
+        f'<tr><td style="text-align:left;vertical-align:top;white-space:nowrap"><strong>{escape(name)}</strong></td>'
+        f'<td style="text-align:left">{_drawn(text)}</td></tr>\n'
         for name, text in lines
     )
-    return f"<table><tbody>{body}</tbody></table>"
+    return f"<table><tbody>{body}</tbody></table>\n"
+
+
+def _drawn(text: str) -> str:
+    """A line's text, in which a bar of characters becomes one that is drawn."""
+    rest = text.lstrip(FULL + EMPTY)
+    drawn = len(text) - len(rest)
+    if not drawn:
+        return escape(text)
+    width = f"{100 * text[:drawn].count(FULL) / drawn:.0f}%"
+    # A border shows it on paper, too, where backgrounds may not be printed.
+    return (
+        '<span style="display:inline-block;width:12em;height:.8em;border:1px solid #0072b2">'
+        f'<span style="display:block;height:0;width:{width};border-top:.8em solid #0072b2"></span></span>{escape(rest)}'
+    )

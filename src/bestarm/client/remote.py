@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bestarm.analysis.health.notes import Health
+from bestarm.analysis.notebook import html_view
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
@@ -78,6 +79,10 @@ class RemoteStudy:
 
     def __repr__(self) -> str:
         return f"<bestarm.client.RemoteStudy {self.name!r} at {self._connection.url!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_view(self.plan, self.status())
 
     def _get(self, what: str, query: dict[str, Any] | None = None) -> Any:
         return self._connection.get(f"/api/studies/{self.id}/{what}", query)
