@@ -11,12 +11,16 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import bestarm as ba
 from bestarm.web.server import running
 
+if TYPE_CHECKING:
+    from playwright.sync_api import FloatRect
+
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
-DESK, PHONE = (1400, 1500), (390, 844)
+DESK, PHONE = (1400, 1640), (390, 844)
 TOP = 760
 """How much of the page the picture in the README shows, in pixels."""
 
@@ -36,7 +40,9 @@ def halfway(database: str, tests: int) -> None:
 def _rate(plan: ba.Plan, test: ba.Test) -> float:
     means = next(arm.means for arm in plan.arms if arm.name == test.arm)
     assert means is not None
-    return means[test.metric]
+    rate = means[test.metric]
+    assert isinstance(rate, float)
+    return rate
 
 
 def take(url: str) -> None:
@@ -52,8 +58,9 @@ def take(url: str) -> None:
             # The first forecast waits for kernels to be compiled.
             page.get_by_text("simulated continuations end with").wait_for(timeout=600_000)
             for name in names:
-                area = {"x": 0, "y": 60, "width": width, "height": TOP} if name.endswith("-top") else None
-                page.screenshot(path=PICTURES / f"{name}.png", **({} if area is None else {"clip": area}))
+                is_top = name.endswith("-top")
+                shown: FloatRect = {"x": 0, "y": 60 * is_top, "width": width, "height": TOP if is_top else height}
+                page.screenshot(path=PICTURES / f"{name}.png", clip=shown)
             page.close()
         browser.close()
 
