@@ -113,9 +113,9 @@ def lost_in_pair(setting: Setting, streams: Streams, leader: int, arm: int) -> f
 
 
 @kernel
-def at_least_to_go(tests: float, share: float, made: float) -> float:
-    """An estimate, corrected near the end: what is missing of the evidence takes its share of the tests."""
-    return max(tests, (1.0 / share - 1.0) * made) if share > 0.5 else tests
+def left_to_go(tests: float, share: float, made: float) -> float:
+    """An estimate, replaced near the end: what is missing of the evidence takes its share of the tests."""
+    return max((1.0 / share - 1.0) * made, 1.0) if share > 0.5 else tests
 
 
 @kernel
@@ -127,7 +127,7 @@ def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, s
         n = streams.counts[arm, metric]
         found = holding_evidence(setting, streams, arm, metric)
         shares[place] = share_of(found, setting.level[arm], overhead(n))
-        tests[place] = at_least_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
+        tests[place] = left_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
 
 
 @kernel
@@ -151,7 +151,7 @@ def weigh_against(
                 share = beaten_share
                 made = streams.counts[arm, 0] + streams.counts[leader, 0]
         shares[place] = share
-        tests[place] = at_least_to_go(tests[place], share, made)
+        tests[place] = left_to_go(tests[place], share, made)
 
 
 class Weighing(NamedTuple):
