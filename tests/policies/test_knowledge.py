@@ -49,7 +49,7 @@ def test_all_that_is_said_is_true(problem: str, runs: int, max_tests: int) -> No
     holds(PROBLEMS[problem], runs, max_tests)
 
 
-@pytest.mark.parametrize(("runs", "max_tests"), lengths((5, 60), (100, 300)))
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((4, 120), (100, 300)))
 @pytest.mark.parametrize("problem", sorted(ON_ITEMS))
 def test_all_that_is_said_on_items_is_true(problem: str, runs: int, max_tests: int) -> None:
     holds(PROBLEMS[problem], runs, max_tests)

@@ -85,7 +85,7 @@ def open_problems() -> list[Plan]:
         _exact(),
         _plan("set of items", on_items, items=40),
         _plan("rates on a set", [[0.6, 0.31], [0.5, 0.05], [0.5, 0.05]], Bernoulli(), 0.3, items=40),
-        _plan("items again and again", on_items, Symmetric(), items=40, repeats=True),
+        _plan("items again and again", [[0.4, 0.02], [0.0, -2.0], [0.0, -2.0]], Symmetric(), items=40, repeats=True),
     ]
 
 
