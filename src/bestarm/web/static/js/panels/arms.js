@@ -86,7 +86,7 @@ export function armsPanel(context) {
   }
 
   function row(arm) {
-    const answer = arm.name === status.answer;
+    const answer = status.answered.includes(arm.name);
     const leads = !answer && arm.name === status.leader;
     return h("tr", { role: "row", class: answer ? "answered" : leads && status.tests ? "leads" : null },
       h("th", { scope: "row", role: "rowheader" }, named(arm.name),
