@@ -103,6 +103,11 @@ class Plan(Problem):
         if self.reserve and self.items is not None:
             reason = "cannot be stated with items: an arm that comes later could be made to fit the items seen so far"
             raise InvalidInput("reserve", self.reserve, reason)
+        if self.reserve and any(part.relative_to_baseline for part in self.constraints):
+            reason = (
+                "cannot be stated with constraints relative to the baseline: an arm that comes later could be made to"
+            )
+            raise InvalidInput("reserve", self.reserve, f"{reason} suit how the baseline has turned out so far")
         came = 0
         for index, arm in enumerate(self.arms):
             field = f"arms[{index}].{'retired' if arm.retired else 'added'}"

@@ -446,6 +446,11 @@ class Problem:
         """By arm."""
         return np.array([arm.retired for arm in self.arms])
 
+    @functools.cached_property
+    def arms_asked_about(self) -> int:
+        """How many arms there are that are not retired."""
+        return sum(not arm.retired for arm in self.arms)
+
     def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
         """The same problem as a plan that allows so many tests, or tests of so much total cost, or either.
 

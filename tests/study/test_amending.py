@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import bestarm as ba
+from bestarm.analysis.words import question
 from bestarm.storage.errors import StudyArchived
 from bestarm.study.continuations import _drawn_means, estimated_scatters
 from bestarm.study.exchange import import_results, write_csv, write_json
@@ -213,6 +214,7 @@ def test_arms_come_and_go() -> None:
     status = study.status()
     assert "d" not in status.candidates
     assert status.arms[3].verdict == "retired"
+    assert question(study.plan).startswith("Which of 3 arms ")
     # Without it, the results before it came suffice again.
     assert answer_of(study).arm == "b"
     study.add_arms("e")
@@ -308,10 +310,13 @@ def test_what_cannot_be_done_is_said() -> None:
     study.retire("a")
     with pytest.raises(ba.InvalidInput, match="is the last one left"):
         study.retire("c")
-    with pytest.raises(ba.InvalidInput, match="only 'certify' keeps some for later"):
+    with pytest.raises(ba.InvalidInput, match="choose certify, or leave out reserve"):
         ba.Study.create(plan(policy="racing"), storage=":memory:")
     with pytest.raises(ba.InvalidInput, match="cannot be stated with items"):
         dataclasses.replace(plan(), items=10)
+    relative = ba.at_most("risk", relative_to_baseline=1.05, noise=ba.Bernoulli())
+    with pytest.raises(ba.InvalidInput, match="cannot be stated with constraints relative to the baseline"):
+        dataclasses.replace(plan(), constraints=(relative,), baseline="a")
 
 
 def test_a_plan_without_any_of_it_is_written_as_before() -> None:

@@ -34,7 +34,7 @@ def question(plan: Plan) -> str:
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
     over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
-    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{len(plan.arms)} arms"
+    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{plan.arms_asked_about} arms"
     match plan.asks:
         case "any feasible":
             return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{over}?"
@@ -112,10 +112,10 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible,
     how far the leader can be from the best."""
     facts = []
-    if now.candidates and len(now.candidates) < len(plan.arms):
+    if now.candidates and len(now.candidates) < plan.arms_asked_about:
         facts.append(
             f"if any arm is feasible, the best one{_or_as_good(plan)} is among {names_in_words(now.candidates)} "
-            f"({excluded_words(len(plan.arms), len(now.candidates))})"
+            f"({excluded_words(plan.arms_asked_about, len(now.candidates))})"
         )
     if now.feasible and plan.constraints:
         meets = "meets" if len(now.feasible) == 1 else "meet"
@@ -166,7 +166,7 @@ def known(
     if state == "no_feasible_arm":
         return f"{sure} no arm is feasible"
     facts = []
-    if candidates and len(candidates) < len(plan.arms):
+    if candidates and len(candidates) < plan.arms_asked_about:
         # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
         is_any = not plan.constraints or (feasible and not plan.slacks)
         given = "" if is_any else ", if any arm is feasible,"
