@@ -229,6 +229,21 @@ def test_items_are_checked_row_by_row() -> None:
     assert study.frame(wide=True).item.tolist() == ["q1", "q2", "q1"]
 
 
+def test_ratios_have_a_column_for_each_of_their_metrics() -> None:
+    plan = ba.Plan(
+        arms=("a", "b"),
+        objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
+        constraints=(ba.at_most("errors", 0.1, per="requests", noise=ba.Gaussian(1.0)),),
+    )
+    study = ba.Study.create(plan, storage=":memory:")
+    frame = {"arm": ["a", "b"], "errors": [1.0, 2.0], "requests": [50.0, 0.0]}
+    with pytest.raises(ba.InvalidInput, match=r"the frame: row 1: column 'requests' = 0\.0"):
+        study.add_frame(frame)
+    assert study.add_frame({**frame, "requests": [50.0, 40.0]}) == [1, 2]
+    assert study.frame(wide=True)["requests"].tolist() == [50.0, 40.0]
+    assert study.frame().metric.tolist() == ["errors", "requests"] * 2
+
+
 def test_arms_that_come_later_are_there_in_every_table(tmp_path: Path) -> None:
     """Also in a program that had the study open before they came."""
     plan = ba.Plan(arms=("a", "b"), objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), reserve=0.2)
