@@ -91,9 +91,9 @@ def rate(rng: np.random.Generator, mean: float, size: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("noise", "draw", "mean", "paths"),
     [
-        *lengths((ba.Gaussian(1.0), normal, 4.0, 150), (ba.Gaussian(1.0), normal, 4.0, 4_000)),
-        *lengths((ba.Bernoulli(), rate, 0.4, 40), (ba.Bernoulli(), rate, 0.4, 2_000)),
-        *lengths((ba.Symmetric(), normal, 4.0, 20), (ba.Symmetric(), normal, 4.0, 1_000)),
+        *lengths((ba.Gaussian(1.0), normal, 4.0, 150), (ba.Gaussian(1.0), normal, 4.0, 2_000)),
+        *lengths((ba.Bernoulli(), rate, 0.4, 40), (ba.Bernoulli(), rate, 0.4, 300)),
+        *lengths((ba.Symmetric(), normal, 4.0, 20), (ba.Symmetric(), normal, 4.0, 150)),
     ],
 )
 def test_evidence_at_the_limit_rarely_crosses(noise: NoiseModel, draw: object, mean: float, paths: int) -> None:

@@ -47,7 +47,7 @@ def open_questions_of(
     problem: Problem, policy: Policy, found: Findings, leader: int | None
 ) -> tuple[OpenQuestion, ...]:
     """What the likeliest answer lacks."""
-    names, subjects = problem.arm_names, [None, *(subject(c.metric, statistic(c)) for c in problem.constraints)]
+    names, subjects = problem.arm_names, [None, *(subject(c.title, statistic(c)) for c in problem.constraints)]
     return tuple(
         OpenQuestion(
             open_one.kind,
