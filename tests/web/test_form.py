@@ -178,37 +178,3 @@ def test_goals_are_chosen_and_shown(visit: Visit, server: Server) -> None:
     page.get_by_text("the 2 best feasible arms").first.wait_for()
     assert page.locator("tr.answered").count() == 2
     visitor.check("422")
-
-
-def test_goals_are_chosen_and_shown(visit: Visit, server: Server) -> None:
-    """The question follows what is chosen, complaints stand at their field, and the study's page names the set."""
-    visitor = visit(server.url)
-    page = visitor.go("/new")
-    fill_in(page, "several")
-    page.get_by_label("Find", exact=True).select_option("any feasible")
-    page.get_by_text("whichever it is, has adverse event at most 0.5?").wait_for()
-    assert not page.get_by_label("How many arms").is_visible()
-    page.get_by_label("Find", exact=True).select_option("top")
-    page.get_by_label("How many arms").fill("99")
-    page.get_by_role("button", name="Create the study").click()
-    page.locator(".summary-errors", has_text="there are only").wait_for()
-    assert page.get_by_label("How many arms").get_attribute("aria-invalid") == "true"
-    page.get_by_label("How many arms").fill("2")
-    page.get_by_text("Which 2 of").wait_for()
-    page.get_by_role("button", name="Create the study").click()
-    page.wait_for_url(re.compile(r"/studies/\d+$"))
-    study = ba.Study.open("several", storage=server.database)
-    assert (study.plan.goal, study.plan.top) == ("top", 2)
-    arms = study.plan.arm_names
-    # Two arms that are clearly the best, and feasible.
-    for _ in range(40):
-        study.add(
-            [
-                (arm, metric, value)
-                for place, arm in enumerate(arms)
-                for metric, value in (("efficacy", 2.0 if place < 2 else 0.0), ("adverse event", 0.0))
-            ]
-        )
-    page.get_by_text("the 2 best feasible arms").first.wait_for()
-    assert page.locator("tr.answered").count() == 2
-    visitor.check("422")
