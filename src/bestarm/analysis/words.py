@@ -156,6 +156,9 @@ def known(
     'With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
     >>> known(plan, "running", "prompt 7", ["prompt 5", "prompt 7"], [], None)
     'With 95 % confidence, if any arm is feasible, the best is prompt 5 or 7'
+    >>> plan = ba.Plan(arms=["a", "b", "c"], objective=ba.maximize("gain", noise=ba.Symmetric()))
+    >>> print(known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2))
+    With 95 % confidence the best is a or b; a is at most 0.2 below the best (this has 95 % confidence of its own)
     """
     sure = f"With {promised(plan.delta)} confidence"
     if state == "certified" and plan.asks in ("top", "any feasible"):
@@ -176,7 +179,10 @@ def known(
     if leader in feasible and (plan.constraints or regret is not None):
         words = [feasible_words(plan.slacks)] if plan.constraints else []
         words += [] if regret is None else [_regret(plan, regret)]
-        facts.append(f" {leader} is {' and '.join(words)}")
+        # What a policy cannot promise together with the rest it promises by itself.
+        is_apart = regret is not None and facts and find_policy(plan.policy).regret_is_apart(plan)
+        own = f" (this has {promised(plan.delta)} confidence of its own)" if is_apart else ""
+        facts.append(f" {leader} is {' and '.join(words)}{own}")
     others = [arm for arm in feasible if arm != leader] if plan.constraints else []
     if others:
         are = "is" if len(others) == 1 else "are"

@@ -304,6 +304,11 @@ class Policy(abc.ABC):
         feasible arm, in normal form; infinity if there is no limit. By default, what the intervals in `found` say."""
         return regret_by_intervals(found, leader)
 
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """Whether the limit of `regret` holds with probability 1 - delta by itself, but not together with the rest."""
+        return False
+
     def differences(self, arm: int) -> tuple[Floats, Floats]:
         """By how much, at least and at most, `arm` performs better than each arm, in normal form; infinite where there
         is no limit. All limits of all arms hold at once, at all times, with probability 1 - delta."""

@@ -53,6 +53,7 @@ from bestarm.policies.limits import differences_from, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
 from bestarm.policies.reasons import Reasons, survey
+from bestarm.problem import Problem
 
 # Draws of constraint means spread by half their posterior standard deviation: any one violated constraint of an arm
 # is enough, it need not be the worst.
@@ -455,6 +456,12 @@ class Certify(KernelPolicy):
         memory = self.memory
         limit = for_size(type(self).regret_of, self.setting, self.streams)
         return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
+
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """Together with all the rest, it takes evidence that grows with what is claimed."""
+        noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
+        return noise.kernels.evidence_and_slope is None and not noise.is_exact
 
     def differences(self, arm: int) -> tuple[Floats, Floats]:
         """From the evidence about each pair of arms, at levels of its own."""
