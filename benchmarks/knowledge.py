@@ -15,8 +15,6 @@ import functools
 import os
 import sys
 
-from rich.console import Console
-from rich.table import Table
 from scipy.stats import beta
 
 from bestarm.plan import Plan
@@ -43,10 +41,13 @@ def main() -> None:
     options.add_argument("--policy", default="certify")
     options.add_argument("--workers", type=int, default=os.cpu_count())
     choice = options.parse_args()
-    title = f"{choice.runs:,} studies of up to {choice.max_tests:,} tests by {choice.policy}, delta = {choice.delta:g}"
-    table = Table(title=f"{title}; share that ever said something false [99 % upper limit]")
-    for column in ("problem", "candidates", "feasible", "regret", "any of these", "differences", "said something"):
-        table.add_column(column, justify="left" if column == "problem" else "right")
+    print(
+        f"{choice.runs:,} studies of up to {choice.max_tests:,} tests by {choice.policy}, delta = {choice.delta:g}: ",
+        end="",
+    )
+    print("share that ever said something false [99 % upper limit]\n")
+    columns = ("problem", "candidates", "feasible", "regret", "any of these", "differences", "said something")
+    print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}", flush=True)
     kept = True
     with concurrent.futures.ProcessPoolExecutor(choice.workers) as pool:
         for plan in open_problems():
@@ -64,8 +65,7 @@ def main() -> None:
             shares = [f"{number / choice.runs:.4f}" for number in counts]
             both = [f"{n / choice.runs:.4f} [{limit:.4f}]" for n, limit in zip((together, apart), limits, strict=True)]
             said = sum(claim.said for claim in claims) / choice.runs
-            table.add_row(plan.name, *shares, *both, f"{said:.0%}")
-    Console(width=160).print(table)
+            print(f"| {' | '.join([plan.name, *shares, *both, f'{said:.0%}'])} |", flush=True)
     sys.exit(0 if kept else 1)
 
 

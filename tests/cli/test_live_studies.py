@@ -55,6 +55,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
+        *("answered", "claim"),
         *("awaited", "health"),
     ]
     assert list(status["health"]) == ["checks", "notes"]

@@ -277,7 +277,7 @@ def test_answers_in_words() -> None:
         == "no arm is feasible, with 90 % confidence, after 10 tests"
     )
     spent = str(Answer("budget_spent", None, 0.1, 0.4, 10, 10.0))
-    assert spent == "not certified: the budget is spent after 10 tests; no arm looks feasible, with 40 % confidence"
+    assert spent == "not certified: the budget is spent after 10 tests; no arm looks feasible; nothing is certain yet"
     assert odds(math.log(4321)) == "1 : 4,300"
     assert odds(100.0) == "1 : 10^43"
 

@@ -42,6 +42,9 @@ def tests_in_all(level: float, gap: float, variance: float) -> float:
     """About how many tests it takes to the level, where each result lies `gap` from what is to be excluded."""
     if not gap > 0.0:
         return math.inf
+    # Of a gap whose square is no number any more, it would take forever, too.
+    if gap * gap == 0.0:
+        return math.inf
     inverse_rate = 2.0 * variance / (gap * gap)
     n = (level + 1.0) * inverse_rate
     for _ in range(3):

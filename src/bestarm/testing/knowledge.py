@@ -91,17 +91,16 @@ def open_problems() -> list[Plan]:
 
 def _value(noise: NoiseModel, mean: float, z: float) -> float:
     """A result of this mean, from a standard normal number."""
-    match noise:
-        case Exact():
-            return mean
-        case Bernoulli():
-            return float(_NORMAL.cdf(z) < mean)
-        case Bounded():
-            low, high = noise.range
-            return mean + math.copysign(min(mean - low, high - mean, 0.2 * (high - low)), z)
-        case Symmetric():
-            # Laplace: heavier tails than normal.
-            return mean - math.copysign(math.log(2.0 * _NORMAL.cdf(-abs(z))), z)
+    low, high = noise.range
+    if noise.is_exact:
+        return mean
+    if noise.is_whole:
+        return float(_NORMAL.cdf(z) < mean)
+    if math.isfinite(high - low):
+        return mean + math.copysign(min(mean - low, high - mean, 0.2 * (high - low)), z)
+    if noise.needs_spread:
+        # Laplace: heavier tails than normal.
+        return mean - math.copysign(math.log(2.0 * _NORMAL.cdf(-abs(z))), z)
     return mean + noise.scale * z
 
 
