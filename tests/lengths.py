@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +17,12 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 def lengths(short: Any, long: Any) -> list[Any]:
     """Values of a parameter, or tuples of values of several: the second only in `make torture`."""
     return [short, pytest.param(*(long if isinstance(long, tuple) else (long,)), marks=pytest.mark.torture)]
+
+
+def first(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter, or tuples of those of several: only so many in `make test`, the rest in `make torture`."""
+    values = list(values)
+    return [*values[:count], *(lengths(None, value)[1] for value in values[count:])]
 
 
 def at_length() -> bool:

@@ -1,6 +1,7 @@
 """Which assistant is best, when judges are expensive? THE JUDGES AND ASSISTANTS HERE ARE SIMULATED.
 
 python examples/judges/judges.py               # all assistants answer the same questions
+python examples/judges/judges.py --budget 450  # what is known when the money has run out
 python examples/judges/judges.py --compare     # and without that, to see what it saves
 """
 
@@ -149,6 +150,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.05, help="how long a simulated judge thinks (default: 0.05)")
     parser.add_argument("--workers", type=int, default=8, help="judges at work at the same time (default: 8)")
     parser.add_argument("--db", type=Path, default=Path("judges.db"), help="where the study is kept")
+    parser.add_argument("--budget", type=int, help="stop after so many verdicts, with an answer or without")
     parser.add_argument("--compare", action="store_true", help="what the same questions for all save; keeps no study")
     parser.add_argument("--studies", type=int, default=10, help="how many of each kind --compare makes (default: 10)")
     options = parser.parse_args()
@@ -162,15 +164,21 @@ def main() -> int:
     outlook = ba.forecast(guessed(plan), runs=200, seed=1)
     print(f"Forecast from guesses: about {outlook.median_tests:,.0f} tests, {outlook.mean_cost / 100:,.0f} dollars")
 
+    if options.budget is not None:
+        plan = dataclasses.replace(plan, budget=ba.Budget(tests=options.budget))
+
     def measure(assistant: str, metrics: str, question: str) -> dict[str, float]:
         time.sleep(options.seconds)
         return verdict(assistant, question)
 
     start = time.monotonic()
-    answer = ba.identify(plan, measure, storage=options.db, workers=options.workers)
+    answer = ba.identify(plan, measure, storage=options.db, workers=options.workers, progress=sys.stderr.isatty())
     print(f"{answer}; {time.monotonic() - start:.0f} s, {answer.cost / 100:,.2f} dollars")
     for assistant, reason in answer.reasons.items():
         print(f"  {assistant}: {reason}")
+    if answer.state == "budget_spent":
+        status = ba.Study.open(plan.name, storage=options.db).status()
+        print("Still open:", *status.open, sep="\n  ")
     print(f"To look at it in a browser: bestarm serve --db {options.db}")
     return 0
 

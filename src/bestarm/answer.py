@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import math
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Literal
 
+from bestarm.goals import listed
+from bestarm.texts import html_table
 from bestarm.validation import exact
 
 AnswerState = Literal["certified", "no_feasible_arm", "budget_spent"]
 
 MOST_NAMES = 8
 """So many arms are named in a sentence; of more it says how many there are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """By how much, at least and at most, the leader performs better than another arm, in the objective's units.
+
+    Negative numbers mean worse, and infinite ones that there is no limit yet.
+    """
+
+    low: float
+    high: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,8 +44,11 @@ class Answer:
     150 mg: feasible and best, with 95 % confidence, after 5,211 tests
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
     150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
+    >>> short = {"arms": ("75 mg", "150 mg"), "claim": "the best feasible arm is one of these"}
+    >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=611, cost=611.0, **short))
+    75 mg and 150 mg: the best feasible arm is one of these, with 95 % confidence, after 611 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
-    not certified: the budget is spent after 2,000 tests; 150 mg leads, with 62 % confidence
+    not certified: the budget is spent after 2,000 tests; 150 mg leads; nothing is certain yet
     """
 
     state: AnswerState
@@ -49,22 +67,58 @@ class Answer:
     """The arms that can still be the answer; a certified one is alone."""
     feasible: tuple[str, ...] = ()
     """The arms that are certified feasible (within the slack)."""
+    regret_at_most: float | None = None
+    """How far, at most, the performance of `arm` is below that of the best feasible arm, in the objective's units: 0 if
+    it is certified best. None if there is no limit, or `arm` is not certified feasible."""
+    differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
+    """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
+    1 - `delta`: a statement of its own, beside that of the answer."""
+    known: str = ""
+    """What is certain, in a sentence."""
+    arms: tuple[str, ...] = ()
+    """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
+    the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
+    claim: str = ""
+    """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()
     """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
 
     def __str__(self) -> str:
         if self.state == "budget_spent":
-            leads = leads_words(self.arm, self.confidence, self.feasible, self.slack)
-            parts = [f"the budget is spent after {self.tests:,} tests", leads]
-            if self.reasons:
-                parts.append(left_words(len(self.reasons), self.candidates))
-            if others := [arm for arm in self.feasible if arm != self.arm]:
-                parts.append(f"also {feasible_words(self.slack)}: {names_in_words(others)}")
-            return f"not certified: {'; '.join(parts)}"
-        conclusion = (
-            "no arm is feasible" if self.arm is None else f"{self.arm}: {good_words(self.tolerance, self.slack)}"
-        )
+            spent = f"the budget is spent after {self.tests:,} tests"
+            return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known)}"
+        conclusion = "no arm is feasible"
+        if self.arm is not None:
+            claim = self.claim or good_words(self.tolerance, self.slack)
+            conclusion = f"{all_names(self.arms or [self.arm])}: {claim}"
         return f"{conclusion}, with {promised(self.delta)} confidence, after {self.tests:,} tests"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the answer, and why each arm is or is not it."""
+        heads = ("arm", "why", f"{self.arm} is better by") if self.differences else ("arm", "why")
+        rows = [
+            (arm, why, *([_better(self.differences.get(arm))] if self.differences else []))
+            for arm, why in list(self.reasons.items())[:_MOST_ROWS]
+        ]
+        table = html_table(rows, heads) if rows else ""
+        cut = f"<p>The first {_MOST_ROWS} of {len(self.reasons):,} arms.</p>" if len(self.reasons) > _MOST_ROWS else ""
+        warnings = "".join(f"<p>Warning: {escape(sentence)}</p>" for sentence in self.warnings)
+        return f"<p><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
+
+
+_MOST_ROWS = 60
+
+
+def _better(limits: Difference | None) -> str:
+    """How much better an arm is, in words."""
+    if limits is None:
+        return ""
+    ends = [
+        f"{word} {number:.3g}"
+        for word, number in (("at least", limits.low), ("at most", limits.high))
+        if math.isfinite(number)
+    ]
+    return ", ".join(ends) or "no limit yet"
 
 
 def promised(delta: float) -> str:
@@ -114,17 +168,18 @@ def good_words(tolerance: float, slack: Mapping[str, float]) -> str:
     return f"{feasible_words(slack)} and {best}"
 
 
-def leads_words(leader: str | None, confidence: float, feasible: Sequence[str], slack: Mapping[str, float]) -> str:
-    """Who leads, how sure that makes us (if at all), and whether it is known to be feasible.
+def leads_words(leader: str | None) -> str:
+    """Who leads.
 
-    >>> leads_words("b", 0.0, ["a", "b"], {})
-    'b leads and is feasible'
+    >>> leads_words("b"), leads_words(None)
+    ('b leads', 'no arm looks feasible')
     """
-    sure = f", with {percent(confidence)} confidence" if confidence >= 0.005 else ""
-    if leader is None:
-        return f"no arm looks feasible{sure}"
-    known = f"{',' if sure else ''} and is {feasible_words(slack)}" if leader in feasible else ""
-    return f"{leader} leads{sure}{known}"
+    return "no arm looks feasible" if leader is None else f"{leader} leads"
+
+
+def known_words(known: str) -> str:
+    """The sentence on what is certain, within another sentence."""
+    return f"{known[0].lower()}{known[1:]}" if known else "nothing is certain yet"
 
 
 def left_words(arms: int, candidates: Sequence[str]) -> str:
@@ -136,6 +191,15 @@ def left_words(arms: int, candidates: Sequence[str]) -> str:
     if arms == len(candidates):
         return "no arm is excluded"
     return f"{excluded_words(arms, len(candidates))} (left: {names_in_words(candidates)})"
+
+
+def all_names(names: Sequence[str]) -> str:
+    """Names in a sentence, not too many of them.
+
+    >>> all_names(["a", "b", "c"]), all_names("abcdefghijk")
+    ('a, b and c', 'a, b, c, d, e, f, g and 4 more')
+    """
+    return listed(names) if len(names) <= MOST_NAMES else names_in_words(names)
 
 
 def excluded_words(arms: int, left: int) -> str:
@@ -156,3 +220,24 @@ def names_in_words(names: Sequence[str]) -> str:
     if len(names) <= MOST_NAMES:
         return ", ".join(names) or "none"
     return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"
+
+
+def one_of_words(names: Sequence[str]) -> str:
+    """Which of these it is, or only how many they are. What numbered names have in common is said once.
+
+    >>> one_of_words(["prompt 5", "prompt 6", "prompt 7"]), one_of_words(["a", "b"]), one_of_words("abcdefghi")
+    ('prompt 5, 6 or 7', 'a or b', 'one of 9 arms')
+    """
+    if len(names) > MOST_NAMES:
+        return f"one of {len(names):,} arms"
+    return listed(names, "or")
+
+
+def rounded_up(number: float) -> str:
+    """A limit to two digits, never less than it is.
+
+    >>> rounded_up(0.3211), rounded_up(12.0), rounded_up(1234.5)
+    ('0.33', '12', '1300')
+    """
+    shown = decimal.Context(prec=2, rounding=decimal.ROUND_CEILING).create_decimal(repr(number))
+    return f"{shown.normalize():f}"

@@ -66,6 +66,30 @@ def check_measurements(measurements: Sequence[Measurement], metrics: Sequence[st
                 )
 
 
+def check_ratios(measurements: Sequence[Measurement], ratios: Sequence[tuple[str, str]]) -> None:
+    """Raise `InvalidInput` if the two metrics of a ratio are stated to be measured in different tests."""
+    stated = {metric: place for place, group in enumerate(measurements) for metric in group.metrics}
+    for over, under in ratios:
+        if stated.get(over) != stated.get(under):
+            there, missing = (over, under) if over in stated else (under, over)
+            raise InvalidInput(
+                f"measurements[{stated[there]}].metrics",
+                [*measurements[stated[there]].metrics],
+                f"must have {missing!r} beside {there!r}: their ratio is limited, so one test yields both",
+            )
+
+
+def groups_of(measurements: Sequence[Measurement], needed: Sequence[Sequence[str]]) -> dict[str, object]:
+    """By metric: what stands for the test that yields it. Metrics that are `needed` together share one."""
+    groups: dict[str, object] = {metric: k for k, one in enumerate(measurements) for metric in one.metrics}
+    for metrics in needed:
+        found = [groups.setdefault(metric, metric) for metric in metrics]
+        # A number stands for a measurement that was stated.
+        kept = next((group for group in found if isinstance(group, int)), found[0])
+        groups = {metric: kept if group in found else group for metric, group in groups.items()}
+    return groups
+
+
 def written(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
     """As a study file has them."""
     return [

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from bestarm.noises import Noise
-from bestarm.validation import InvalidInput, Name, NonNegative, Number, Positive, exact, value
+from bestarm.validation import (
+    LEAST,
+    UNSTATED,
+    Guess,
+    InvalidInput,
+    Name,
+    NonNegative,
+    Number,
+    Positive,
+    exact,
+    is_boolean,
+    value,
+)
 
 _STATED: Any = Field(default=None, validate_default=True)
 """A field that must be stated, and says itself what there is to choose."""
 
 _UNSTATED: Any = None
+
+
+def _read_flag(data: object) -> object:
+    """True or nothing: what is not so is left out of study files."""
+    if data is None or isinstance(data, bool):
+        return data or None
+    raise ValueError("must be true or false; the factor is what at_most or at_least says")
 
 
 def _wrong(field: str, given: float, whose: str, reason: str) -> InvalidInput:
@@ -30,6 +50,25 @@ class Objective:
     noise: Noise = _STATED
     cost: Positive = 1.0
     tolerance: NonNegative = 0.0
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a word or two."""
+        return self.metric
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metrics whose values of a test it takes."""
+        return (self.metric,)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether what counts is not the value of the metric itself."""
+        return False
+
+    def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
+        """The mean of what counts, from the means of metrics; None if they do not say it."""
+        return given.get(self.metric)
 
     def __post_init__(self) -> None:
         if self.noise.is_share:
@@ -57,8 +96,13 @@ class Constraint:
     Of a metric that never varies (`Exact`) the threshold itself is allowed. With `Quantile(q)`, it is not the mean but
     the quantile q that is limited.
 
-    An arm that misses the threshold by less than `slack` may still be taken for feasible. `weight`, relative to the
-    others, says how much this constraint is expected to be the one that an infeasible arm violates.
+    With `relative_to_baseline`, the limit is so many times the mean of the problem's baseline arm. With `per`, another
+    metric of the same test whose values are positive, the ratio of the two means is limited; `noise` then says how
+    `metric` minus the threshold times `per` scatters.
+
+    An arm that misses the threshold by less than `slack` may still be taken for feasible. Of a ratio, slack is in units
+    of `metric` minus the threshold times `per`. `weight`, relative to the others, says how much this constraint is
+    expected to be the one that an infeasible arm violates.
     """
 
     metric: Name
@@ -68,6 +112,8 @@ class Constraint:
     cost: Positive = 1.0
     slack: NonNegative = 0.0
     weight: Positive = 1.0
+    relative_to_baseline: Annotated[bool | None, BeforeValidator(_read_flag)] = Field(default=None, kw_only=True)
+    per: Name | None = Field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if (self.at_most is None) == (self.at_least is None):
@@ -75,11 +121,13 @@ class Constraint:
                 f"constraint {self.metric!r} needs exactly one of at_most and at_least, "
                 f"not at_most = {self.at_most}, at_least = {self.at_least}"
             )
+        if self.relative_to_baseline or self.per is not None:
+            self._check_derived()
+            return
         low, high = self.noise.value_range
         if not low < self.threshold < high:
-            side = "at_most" if self.at_least is None else "at_least"
             raise _wrong(
-                side,
+                self.side,
                 self.threshold,
                 f"of constraint {self.metric!r}",
                 f"must lie strictly between {exact(low)} and {exact(high)}, the range of its values",
@@ -95,9 +143,38 @@ class Constraint:
         if math.isfinite(high - low):
             self._check_range(low, high)
 
+    def _check_derived(self) -> None:
+        """Of a limit relative to the baseline, or of a ratio: that something is left to decide."""
+        whose = f"of constraint {self.title!r}"
+        if self.relative_to_baseline and self.per is not None:
+            reason = "cannot be relative to the baseline: a ratio needs a threshold of its own"
+            raise _wrong("relative_to_baseline", True, whose, reason)
+        if self.noise.is_share:
+            what = "relative to the baseline" if self.relative_to_baseline else "of a ratio"
+            raise InvalidInput("noise", self.noise, f"{whose}: a limit {what} is about means, and not about a quantile")
+        if self.per == self.metric:
+            reason = f"{whose}: must be another metric than the one that is divided by it"
+            raise InvalidInput("per", self.metric, reason)
+        if self.relative_to_baseline and not self.threshold >= LEAST:
+            raise _wrong(self.side, self.threshold, whose, "must be a positive number: that many times the baseline")
+        low, high = self.compared_range
+        if not low < 0.0 < high:
+            if self.per is not None:
+                reason = (
+                    f"{whose}: must allow {self.formula} on both sides of 0, not from {exact(low)} to {exact(high)}"
+                )
+                raise InvalidInput("noise", self.noise, reason)
+            reason = (
+                f"leaves nothing to decide: between {' and '.join(map(exact, self.noise.range))}, the range of its "
+            )
+            raise _wrong(self.side, self.threshold, whose, f"{reason}values, every arm is on the same side of it")
+        if not self.slack < (high if self.is_upper else -low):
+            room = exact(high if self.is_upper else -low)
+            raise _wrong("slack", self.slack, whose, f"must be less than {room}: with that much, every arm would pass")
+
     def _check_range(self, low: float, high: float) -> None:
         """Of a bounded metric: that the threshold, and the threshold with slack, lie inside the range as computed."""
-        side, width = "at_most" if self.at_least is None else "at_least", high - low
+        side, width = self.side, high - low
         below, above = self.threshold - low, high - self.threshold
         if not (0.0 < below / width < 1.0 and 0.0 < above / width < 1.0):
             raise _wrong(
@@ -117,10 +194,57 @@ class Constraint:
             )
 
     @property
+    def side(self) -> str:
+        """The field that has the threshold."""
+        return "at_most" if self.at_least is None else "at_least"
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a word or two."""
+        return self.metric if self.per is None else f"{self.metric} per {self.per}"
+
+    @property
+    def bound(self) -> str:
+        """The limit as the user states it, where the name of the baseline is not known."""
+        return f"{exact(self.threshold)}{' × the baseline' if self.relative_to_baseline else ''}"
+
+    @property
+    def formula(self) -> str:
+        """What counts of a test of a ratio."""
+        return f"{self.metric} − {exact(self.threshold)} × {self.per}"
+
+    @property
     def label(self) -> str:
         """What it says, in a few words."""
-        side = "at most" if self.at_least is None else "at least"
-        return f"{self.metric} {side} {exact(self.threshold)}"
+        return f"{self.title} {self.side.replace('_', ' ')} {self.bound}"
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The metrics whose values of a test it takes."""
+        return (self.metric,) if self.per is None else (self.metric, self.per)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether what counts of a test is not the value of the metric itself."""
+        return self.noise.is_share or self.per is not None
+
+    def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
+        """The mean of what counts, from the means of metrics; None if they do not say it."""
+        if self.per is None:
+            return None if self.noise.is_share else given.get(self.metric)
+        if self.metric not in given or self.per not in given:
+            return None
+        over, under = (mean if isinstance(mean, tuple) else (mean,) for mean in (given[self.metric], given[self.per]))
+        ends = [one - self.threshold * other for one in over for other in under]
+        return ends[0] if len(ends) == 1 else (min(ends), max(ends))
+
+    @property
+    def compared_range(self) -> tuple[float, float]:
+        """What a mean can be that is compared with `limit`."""
+        low, high = self.noise.range
+        if not self.relative_to_baseline:
+            return low, high
+        return low - self.threshold * high, high - self.threshold * low
 
     @property
     def threshold(self) -> float:
@@ -129,7 +253,10 @@ class Constraint:
 
     @property
     def limit(self) -> float:
-        """What the mean is compared with: the threshold, or for a quantile the share that may lie beyond it."""
+        """What the mean is compared with: the threshold, for a quantile the share that may lie beyond it, and 0 for the
+        difference to so many times the baseline and for `formula`."""
+        if self.relative_to_baseline or self.per is not None:
+            return 0.0
         return self.noise.compared_with(self.threshold, self.at_least is None)
 
     @property
@@ -138,7 +265,8 @@ class Constraint:
         return self.at_least is None or self.noise.is_share
 
     def allows(self, mean: float, slack: float = 0.0) -> bool:
-        """Whether a stream with this mean is on the right side of the limit, or misses it by less than `slack`."""
+        """Whether a stream with this mean is on the right side of the limit, or misses it by less than `slack`. Of a
+        limit relative to the baseline, the mean is that of the difference."""
         sign = 1.0 if self.is_upper else -1.0
         return sign * mean < self.noise.limit(sign * self.limit) + slack
 
@@ -155,25 +283,59 @@ def minimize(metric: str, *, noise: Noise = _UNSTATED, cost: float = 1.0, tolera
 
 def at_most(
     metric: str,
-    threshold: float,
+    threshold: float | None = None,
     *,
     noise: Noise = _UNSTATED,
     cost: float = 1.0,
     slack: float = 0.0,
     weight: float = 1.0,
+    relative_to_baseline: float | bool = False,
+    per: str | None = None,
 ) -> Constraint:
-    """The constraint that the mean of `metric` stays below `threshold`; its quantile q with `noise=Quantile(q)`."""
-    return Constraint(metric, noise, at_most=threshold, cost=cost, slack=slack, weight=weight)
+    """The constraint that the mean of `metric` stays below `threshold`; its quantile q with `noise=Quantile(q)`.
+
+    With `relative_to_baseline=1.05`, it must stay below 1.05 times the mean of the problem's baseline. With `per`, the
+    ratio of the mean of `metric` to that of `per` must stay below `threshold`.
+    """
+    factor, is_relative = _limit("at_most", metric, threshold, relative_to_baseline)
+    return Constraint(
+        metric, noise, factor, cost=cost, slack=slack, weight=weight, relative_to_baseline=is_relative, per=per
+    )
 
 
 def at_least(
     metric: str,
-    threshold: float,
+    threshold: float | None = None,
     *,
     noise: Noise = _UNSTATED,
     cost: float = 1.0,
     slack: float = 0.0,
     weight: float = 1.0,
+    relative_to_baseline: float | bool = False,
+    per: str | None = None,
 ) -> Constraint:
-    """The constraint that the mean of `metric` stays above `threshold`; its quantile q with `noise=Quantile(q)`."""
-    return Constraint(metric, noise, at_least=threshold, cost=cost, slack=slack, weight=weight)
+    """The constraint that the mean of `metric` stays above `threshold`; its quantile q with `noise=Quantile(q)`.
+
+    With `relative_to_baseline=0.95`, it must stay above 0.95 times the mean of the problem's baseline. With `per`, the
+    ratio of the mean of `metric` to that of `per` must stay above `threshold`.
+    """
+    factor, is_relative = _limit("at_least", metric, threshold, relative_to_baseline)
+    return Constraint(
+        metric, noise, None, factor, cost=cost, slack=slack, weight=weight, relative_to_baseline=is_relative, per=per
+    )
+
+
+def _limit(
+    side: str, metric: str, threshold: float | None, relative_to_baseline: float | bool
+) -> tuple[float | None, bool | None]:
+    """The number that a constraint states, and whether it is relative to the baseline. The factor may stand in either
+    place: at_most("time", relative_to_baseline=1.05) or at_most("time", 1.05, relative_to_baseline=True)."""
+    if is_boolean(relative_to_baseline):
+        if threshold is None:
+            needed = "a number, the threshold, or relative_to_baseline, that many times the baseline"
+            raise InvalidInput(side, UNSTATED, f"of {metric!r} must be stated: {needed}")
+        return threshold, bool(relative_to_baseline) or None
+    if threshold is not None:
+        reason = f"of {metric!r} cannot be stated beside a threshold ({threshold!r}); state one of the two"
+        raise InvalidInput("relative_to_baseline", relative_to_baseline, reason)
+    return relative_to_baseline, True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import reprlib
 import unicodedata
+from collections.abc import Container, Iterable, Sequence
+from html import escape
 
 LONGEST_QUOTE = 80
 
@@ -58,3 +60,36 @@ class _Quote(reprlib.Repr):
 _quote = _Quote()
 _quote.maxstring = _quote.maxother = LONGEST_QUOTE
 quoted = _quote.repr
+
+
+def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str:
+    """Rows of texts as lines whose columns are aligned, those numbered in `right` at their right end.
+
+    >>> print(in_columns([("tests: mean", "1,200"), ("cost", "日本 7")], right={1}))
+    tests: mean   1,200
+    cost         日本 7
+    """
+    from rich.cells import cell_len
+
+    safe = [[shown(text) for text in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*safe, strict=True)]
+    lines = []
+    for row in safe:
+        gaps = [" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
+        lines.append(
+            "  ".join(
+                gap + text if k in right else text + gap for k, (text, gap) in enumerate(zip(row, gaps, strict=True))
+            )
+        )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> str:
+    """The same as a table for a notebook; whatever the texts hold, it is no markup.
+
+    >>> html_table([("arm", "<b>")])
+    '<table><tbody><tr><td>arm</td><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"

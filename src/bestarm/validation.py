@@ -31,6 +31,7 @@ LONGEST_SENTENCE = 1000
 LEAST, MOST = 1e-50, 1e50
 """The sizes of numbers that are accepted: products, squares and sums of them, and ratios, are finite numbers too."""
 LEAST_PROBABILITY = 1e-100
+LEAST_SHARE = 1e-6
 MOST_TESTS = 10**12
 """Tests of a study. Tables of functions of their number go as far, and no study will."""
 
@@ -214,6 +215,20 @@ def _probability(number: float) -> float:
     return number
 
 
+def _whole(number: float) -> int:
+    if number != int(number) or not 0 <= number <= MOST_TESTS:
+        raise ValueError("must be a whole number, 0 or more")
+    return int(number)
+
+
+def _share(number: float) -> float:
+    if not 0.0 <= number < 1.0:
+        raise ValueError("must be 0, or lie between 0 and 1")
+    if 0.0 < number < LEAST_SHARE:
+        raise ValueError(f"must be 0, or at least {LEAST_SHARE:g}")
+    return number
+
+
 def parse_name(data: object) -> str:
     """A name as people give it to arms, metrics and items."""
     if not isinstance(data, str):
@@ -250,5 +265,7 @@ Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
 Number = Annotated[float, _after(moderate)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
 NonNegative = Annotated[float, _after(_non_negative)]
+WholeNumber = Annotated[int, BeforeValidator(lambda data: _whole(finite_number(data)))]
+Share = Annotated[float, _after(_share)]
 Probability = Annotated[float, _after(_probability)]
 Name = Annotated[str, BeforeValidator(parse_name)]

@@ -5,7 +5,6 @@ A warning of matplotlib's, such as that a label leaves no room for the picture, 
 
 from __future__ import annotations
 
-import functools
 import io
 import itertools
 import re
@@ -15,16 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.analysis.drawn_studies import HOSTILE, LONG, STUDIES, example
 
 import bestarm as ba
 from bestarm.analysis.chart import Chart, Panel, Series
 from bestarm.analysis.drawing import draw
 from bestarm.analysis.intervals import interval_chart, limits, short_names, ticks
 from bestarm.analysis.standing import MetricStanding
-
-GAUSSIAN = ba.Gaussian(1.0)
-LONG = [f"{'a very long name of an arm, ' * 4}variant {k} of many, tuned" for k in (1, 2)]
-HOSTILE = ["$5_a$", "$10_b$", "$", r"\frac{$x$}", "a_b^c{", r"C:\$x", "x" * 200, *LONG]
 
 
 @pytest.fixture(autouse=True)
@@ -37,96 +33,6 @@ def pyplot(needs: Callable[[str], None]) -> Iterator[None]:
         plt.close("all")
 
 
-def three_metrics(arms: tuple[str, ...] = ("slow", "fast", "harmful"), scale: float = 1.0, **options: Any) -> ba.Plan:
-    return ba.Plan(
-        arms=arms,
-        objective=ba.minimize("latency", noise=ba.Gaussian(0.5 * scale)),
-        constraints=(
-            ba.at_most("crash", 0.5, noise=ba.Bernoulli(), cost=3.0),
-            ba.at_least("score", 4, noise=ba.Bounded(0, 10)),
-        ),
-        **options,
-    )
-
-
-def measured(arm: str, metric: str) -> float:
-    return {"latency": 1.0 if arm == "fast" else 2.0, "crash": float(arm == "harmful"), "score": 9.0}[metric]
-
-
-def all_bad(arm: str, metric: str) -> float:
-    return {"latency": 1.0, "crash": 1.0, "score": 1.0}[metric]
-
-
-def study_of(plan: ba.Plan, measure: Callable[[str, str], float] = measured, most: int = 10**6) -> ba.Study:
-    """A study that has taken in at most so many results."""
-    study = ba.Study.create(plan, storage=":memory:")
-    told = 0
-    while told < most and not study.done:
-        tests = study.ask(min(20, most - told))
-        study.tell_many([(test, measure(test.arm, test.metric)) for test in tests])
-        told += len(tests)
-    return study
-
-
-def scattered(mean: float = 0.0, sigma: float = 1.0) -> Callable[[str, str], float]:
-    rng = np.random.default_rng(1)
-    return lambda arm, metric: float(rng.normal(mean, sigma))
-
-
-def scaled(scale: float) -> Callable[[str, str], float]:
-    return lambda arm, metric: measured(arm, metric) * (scale if metric == "latency" else 1.0)
-
-
-def named() -> ba.Plan:
-    constraints = [ba.at_most(name, 0.5, noise=GAUSSIAN) for name in ("cost_$x^2$", "$bad{", "m" * 200, *LONG)]
-    return ba.Plan(
-        arms=tuple(HOSTILE),
-        objective=ba.maximize("gain_$ per $day$", noise=GAUSSIAN),
-        constraints=tuple(constraints),
-    )
-
-
-def one_metric() -> ba.Plan:
-    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=GAUSSIAN))
-
-
-def many_metrics() -> ba.Plan:
-    constraints = tuple(ba.at_most(f"constraint {k}", 0.5, noise=GAUSSIAN) for k in range(17))
-    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=GAUSSIAN), constraints=constraints)
-
-
-def offset() -> ba.Plan:
-    return ba.Plan(arms=("a", "b"), objective=ba.maximize("x", noise=ba.Gaussian(1e-3)))
-
-
-STUDIES: dict[str, Callable[[], ba.Study]] = {
-    "new": lambda: study_of(three_metrics(), most=0),
-    "one result": lambda: study_of(three_metrics(), most=1),
-    "partly tested": lambda: study_of(three_metrics(), most=5),
-    "running": lambda: study_of(three_metrics(), most=30),
-    "certified": lambda: study_of(three_metrics()),
-    "none feasible": lambda: study_of(three_metrics(), all_bad),
-    "budget spent": lambda: study_of(three_metrics(budget=ba.Budget(tests=12))),
-    "one metric, new": lambda: study_of(one_metric(), most=0),
-    "one metric, running": lambda: study_of(one_metric(), scattered(), most=10),
-    "one metric, certified": lambda: study_of(one_metric(), lambda arm, metric: float(arm == "a")),
-    "many metrics": lambda: study_of(many_metrics(), scattered(), most=100),
-    "many arms": lambda: study_of(three_metrics(tuple(f"arm {k}" for k in range(70))), most=120),
-    "names": lambda: study_of(named(), scattered(), most=100),
-    "1e-15": lambda: study_of(three_metrics(scale=1e-15), scaled(1e-15), most=60),
-    "1e-9": lambda: study_of(three_metrics(scale=1e-9), scaled(1e-9), most=60),
-    "1e9": lambda: study_of(three_metrics(scale=1e9), scaled(1e9), most=60),
-    "1e15": lambda: study_of(three_metrics(scale=1e15), scaled(1e15), most=60),
-    "far from 0": lambda: study_of(offset(), scattered(1e6, 1e-3), most=60),
-    "another policy": lambda: study_of(three_metrics(policy="feasible-lucb"), most=30),
-}
-
-
-@functools.cache
-def example(name: str) -> ba.Study:
-    return STUDIES[name]()
-
-
 def svg_words(figure: Any) -> str:
     """The text in the picture, which the SVG holds as comments beside the letters' outlines."""
     buffer = io.BytesIO()
@@ -135,17 +41,39 @@ def svg_words(figure: Any) -> str:
 
 
 def pictures() -> Iterator[Any]:
-    """Every plot of every study. In `make test`, only intervals of all: how many tests there were, and what they cost,
-    looks much the same in most."""
+    """Every plot of every study. In `make test`, only intervals of all: the others look much the same in most."""
     for name, plot in itertools.product(STUDIES, ba.plot.__all__):
-        shown = plot == "intervals" or name in ("new", "one result", "certified", "budget spent", "names")
+        few = ("new", "names") if plot in ("compare", "progress") else ("new", "one result", "none feasible", "names")
+        shown = plot == "intervals" or name in few or (name in ("items", "together") and plot in ("evidence", "costs"))
         yield pytest.param(name, plot, "svg", marks=[] if shown else [pytest.mark.torture])
         yield pytest.param(name, plot, "png", marks=pytest.mark.torture)
+
+
+def texts_outside(figure: Any) -> list[str]:
+    """What is written beyond the edges of the picture. Marks of an axis beyond its ends are not drawn."""
+    from matplotlib.text import Text
+
+    figure.canvas.draw()
+    renderer, (width, height) = figure.canvas.get_renderer(), figure.canvas.get_width_height()
+    unseen = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            unseen |= {id(tick.label1) for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high}
+            unseen |= {id(tick.label1) for tick in axis.get_minor_ticks()}
+    found = []
+    for text in figure.findobj(Text):
+        if text.get_visible() and text.get_text().strip() and id(text) not in unseen:
+            box = text.get_window_extent(renderer)
+            if box.x0 < -1 or box.y0 < -1 or box.x1 > width + 1 or box.y1 > height + 1:
+                found.append(text.get_text())
+    return found
 
 
 @pytest.mark.parametrize(("name", "plot", "form"), [*pictures()])
 def test_every_plot_of_every_study(name: str, plot: str, form: str) -> None:
     figure = getattr(ba.plot, plot)(example(name))
+    assert texts_outside(figure) == []
     if form == "svg":
         assert svg_words(figure)
         return
@@ -185,6 +113,59 @@ def test_progress_and_costs() -> None:
     assert ba.plot.progress(study).axes[0].lines[0].get_ydata()[-1] == study.status().tests
     bars = ba.plot.costs(study).axes[0].patches
     assert sum(bar.get_width() for bar in bars) == pytest.approx(answer.cost)
+
+
+def test_a_test_of_several_metrics_is_paid_for_once() -> None:
+    study = example("together")
+    axes = ba.plot.costs(study).axes[0]
+    assert sum(bar.get_width() for bar in axes.patches) == pytest.approx(study.status().cost)
+    assert axes.get_legend_handles_labels()[1] == ["time + memory", "size"]
+
+
+def test_open_arms_and_evidence_follow_the_course() -> None:
+    study = example("rates")
+    course = study.course(points=60)
+    assert [moment.tests for moment in (course[0], course[-1])] == [0, 126]
+    assert [len(moment.candidates) for moment in (course[0], course[-1])] == [3, 1]
+    assert course[-1].leader == "150 mg"
+    assert course[-1].is_decided
+    line = ba.plot.open_arms(study).axes[0].lines[0]
+    assert line.get_ydata().tolist()[:-1] == [len(moment.candidates) for moment in course]
+    axes = ba.plot.evidence(study).axes[0]
+    shares = [value for line in axes.lines for value in np.atleast_1d(line.get_ydata()) if value == value]
+    assert 0.0 <= min(shares) <= max(shares) == 100.0
+    labels = [text.get_text() for text in axes.get_figure().legends[0].get_texts()]
+    assert "300 mg against 150 mg" in labels
+    running = example("running").course(points=5)
+    assert [moment.tests for moment in running] == [0, 6, 12, 18, 24, 30]
+    assert {question.arm for question in running[-1].open} >= {"fast"}
+    assert running[-1].open == example("running").status().open
+    with pytest.raises(ba.InvalidInput, match="points = 0: must be a whole number"):
+        study.course(0)
+
+
+def test_compare_studies_and_simulations() -> None:
+    plan = ba.instance("exp1-a")
+    some = [ba.simulate(plan, policy=policy, runs=8, seed=1) for policy in ("feasibility-first", "tf-lucb")]
+    left, right = ba.plot.compare(*some).axes
+    assert [label.get_text() for label in left.get_yticklabels()] == ["feasibility-first", "tf-lucb"]
+    means = [line.get_xdata()[0] for line in left.lines if line.get_linestyle() == "None"]
+    assert means == [simulation.mean_tests for simulation in some]
+    assert sum(bar.get_width() for bar in right.patches) == pytest.approx(200.0)
+    studies = [example(name) for name in ("certified", "running", "none feasible", "new")]
+    figure = ba.plot.compare(*studies, labels=["a", "b", "c", "d" * 100])
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["fast", "no feasible arm", "no answer"]
+    assert texts_outside(figure) == []
+    mixed = ba.plot.compare(some[0], example("certified"))
+    assert [label.get_text() for label in mixed.axes[0].get_yticklabels()] == [
+        *("exp1-a, feasibility-first", "study, certify")
+    ]
+    for wrong, complaint in (((), "compare: name the studies"), ((3,), "compare = 3: must be a study or a simulation")):
+        with pytest.raises(ba.InvalidInput, match=complaint):
+            ba.plot.compare(*wrong)
+    with pytest.raises(ba.InvalidInput, match="must be 2, one for each line"):
+        ba.plot.compare(*some, labels=["one"])
 
 
 @pytest.mark.parametrize("plot", ["intervals", "costs"])
@@ -236,6 +217,15 @@ def test_the_chart_without_a_library_has_an_axis_to_read(mean: float, half: floa
     for at, label in marks:
         assert low <= at <= high
         assert float(label) == pytest.approx(at, abs=(high - low) / 100)
+
+
+def test_a_rate_has_its_axis_within_0_and_1() -> None:
+    rates = ((0.02, 0.0, 0.3), (0.97, 0.6, 1.0))
+    assert limits([MetricStanding("m", 9, mean, low, high, 0.5, None) for mean, low, high in rates]) == (0.0, 1.0)
+    # But a limit that no rate can miss is shown, too.
+    low, high = limits([MetricStanding("m", 9, 0.5, 0.2, 1.0, 1.2, None)])
+    assert low >= 0.0
+    assert high == 1.2
 
 
 def test_an_axis_before_the_first_result() -> None:

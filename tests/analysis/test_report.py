@@ -122,8 +122,12 @@ def test_studies_without_an_answer() -> None:
             noise = rng.normal(0.0, 0.5) if test.metric == "latency" else 0.0
             fresh.tell(test, measured(test.arm, test.metric) + noise)
     text = text_of(study_report(fresh))
-    assert re.search(r"half of the studies end within [\d,]+ more tests", text)
-    assert "What remains" not in text_of(study_report(fresh, forecast=False))
+    assert re.search(r"about [\d,]+ tests to go \(", text)
+    assert re.search(r"\d+ of 100 simulated continuations ends? with", text)
+    assert re.search(r"confidence\s+\S+ %: how sure the evidence so far makes us of the leader; it can fall", text)
+    unforeseen = text_of(study_report(fresh, forecast=False))
+    assert "What remains" in unforeseen
+    assert "simulated continuations" not in unforeseen
     spent = finished(problem(budget=ba.Budget(tests=12)))
     text = text_of(study_report(spent))
     assert "the budget is spent after 12 tests" in text

@@ -16,7 +16,7 @@ from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
-from bestarm.evidence.pairs import GAP, pair_evidence
+from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence_above, evidence_below
@@ -33,7 +33,7 @@ from bestarm.policies.confidence import (
     weigh,
 )
 from bestarm.policies.findings import Findings
-from bestarm.policies.reasons import least_lead
+from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
 from bestarm.testing.patience import PATIENCE
@@ -189,24 +189,21 @@ def ahead_of(s: Stream, n: int, total: float) -> Any:
 
 
 @examples(100, 1000)
-@example(s=summed_stream(SMALL, 64, -0.128), ahead=1.0, n=8455, tolerance=0.3)  # both at the end of the range
-@example(s=summed_stream(SMALL, 2, -0.00400002), ahead=1.0, n=1455, tolerance=0.01)  # one of them
-@given(s=streams_of, ahead=st.floats(1e-3, 1.0), n=st.integers(1, 10**5), tolerance=st.sampled_from([0.0, 0.01, 0.3]))
-def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, tolerance: float) -> None:
+@example(s=summed_stream(SMALL, 64, -0.128), ahead=1.0, n=8455, level=5.0)  # both at the end of the range
+@example(s=summed_stream(SMALL, 2, -0.00400002), ahead=1.0, n=1455, level=5.0)  # one of them
+@example(s=summed_stream(SMALL, 3, -0.006), ahead=-1.0, n=5, level=5.0)  # nothing is shown but the range
+@given(s=streams_of, ahead=st.floats(-1.0, 1.0), n=st.integers(1, 10**5), level=st.sampled_from([0.1, 5.0, 12.0]))
+def test_a_lead_is_what_the_evidence_for_it_allows(s: Stream, ahead: float, n: int, level: float) -> None:
     mean = s.total / s.n
-    top = min(s.high, mean + 3 * s.width)
-    total = n * (mean + ahead * (top - mean))
+    top, bottom = min(s.high, mean + 3 * s.width), max(s.low, mean - 3 * s.width)
+    total = n * (mean + ahead * (top - mean if ahead > 0.0 else mean - bottom))
     first = s._replace(n=n, total=total, kept=ahead_of(s, n, total))
-    margin, level = tolerance * s.width, 5.0
-    evidence = pair_evidence(first, s, margin)
-    if evidence < level:
-        return
-    lead = least_lead(first, s, margin, level, evidence)
-    rounding = 1e-9 * (1 + abs(mean) / s.width)
-    assert lead >= -margin
-    assert pair_evidence(first, s, -lead) >= level - 1.01 * GAP - rounding
+    lead = lead_at(first, s, level, math.inf)
+    assert lead == s.low - s.high or pair_evidence(first, s, -lead) >= level
+    # A lead that is enough is not looked for any further.
+    assert lead_at(first, s, level, lead - 0.1 * s.width) >= lead - 0.1 * s.width
     # Where the evidence is steep, the next larger lead that a double can hold may already have much less of it.
-    assert pair_evidence(first, s, -(lead + 1e-5 * s.width)) <= level + 3 * GAP
+    assert pair_evidence(first, s, -(lead + 1e-5 * s.width)) <= level + 0.02
 
 
 def large(noise: Any, arms: int = 1000, constraints: int = 9, policy: str = "certify") -> ba.Plan:

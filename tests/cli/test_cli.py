@@ -84,6 +84,7 @@ def test_in_whatever_way_it_is_given() -> None:
 def test_what_may_be_given_twice(tmp_path: Path) -> None:
     assert options(multiple=True) == [
         *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
+        ("paper", "--policy"),
         *(("run", name) for name in ("--failed-as", "--timeout-as")),
         *(("serve", name) for name in ("--allow-host", "--proxy")),
     ]

@@ -21,7 +21,7 @@ def test_export_and_import(bestarm: Program) -> None:
     assert again.err.startswith("error: past.csv: is in this study already; `bestarm import --again`")
     assert bestarm("tell", "dose", "--csv", "past.csv").code == 2
     recorded = json.loads(works(bestarm, "import", "dose", "past.csv", "--again", "--json"))
-    assert recorded == {"results": 2, "first": 3, "last": 4, "skipped": 0}
+    assert recorded == {"results": 2, "first": 3, "last": 4, "skipped": 0, "known": 0}
     works(bestarm, "ask", "dose")
     out = works(bestarm, "export", "dose")
     assert works(bestarm, "export", "dose", "-o", "out.csv") == "5 tests of dose written to out.csv.\n"
@@ -47,7 +47,8 @@ def test_tell_takes_many_results_from_a_file_or_a_pipe(bestarm: Program) -> None
     works(bestarm, "ask", "dose", "-n", "3")
     Path("sheet.csv").write_text("test,value\n1,-0.5\n2,1\n3,99\n", encoding="utf-8")
     assert works(bestarm, "tell", "dose", "--csv", "sheet.csv") == "Recorded 3 results of dose.\n"
-    assert works(bestarm, "tell", "dose", "--csv", "sheet.csv") == "Recorded 3 results of dose.\n"
+    again = works(bestarm, "tell", "dose", "--csv", "sheet.csv")
+    assert again == "Nothing new: all its 3 results are in dose already.\n"
     piped = b"arm,metric,value\n25 mg,harm,0\n"
     for number in (4, 5):
         said = works(bestarm, "tell", "dose", "--csv", "-", stdin=piped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -53,7 +54,8 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     status = json.loads(works(bestarm, "status", "second", "--json"))
     assert list(status) == [
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
-        *("tolerance", "slack", "candidates", "feasible"),
+        *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
+        *("answered", "claim"),
         *("awaited", "health"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
@@ -95,10 +97,12 @@ def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program)
     works(bestarm, "new", "dose.toml", "--name", "certain")
     rows = ["25 mg,efficacy,0.3", "25 mg,purity,50", *["25 mg,harm,1"] * 30, "150 mg,efficacy,0.2", "150 mg,harm,0"]
     results = "\n".join(["arm,metric,value", *rows, "150 mg,purity,60"]).encode()
-    assert "certain so far" not in works(bestarm, "status", "certain")
+    assert "known:" not in works(bestarm, "status", "certain")
     works(bestarm, "tell", "certain", "--csv", "-", stdin=results)
     said = works(bestarm, "status", "certain")
-    assert "certain so far (95 %): 1 of 2 arms is excluded (left: 150 mg)" in said
+    assert "\nknown: With 95 % confidence, if any arm is feasible, the best is 150 mg\n" in said
+    assert re.search(r"\nopen: \S.* of 150 mg: about [\d,]+ tests?; ", said)
+    assert re.search(r"\nevidence: █*░+ \d+ % of the evidence needed\n", said)
     status = json.loads(works(bestarm, "status", "certain", "--json"))
     assert (status["candidates"], status["feasible"]) == (["150 mg"], [])
 
@@ -109,7 +113,9 @@ def test_forecast_of_what_remains(bestarm: Program) -> None:
     forecast = json.loads(works(bestarm, "status", "-x", "--forecast", "--json"))["forecast"]
     assert forecast["runs"] == 100
     assert 0 < forecast["median_tests"] <= (forecast["p90_tests"] or float("inf"))
-    assert "Of 100 simulated continuations half within" in works(bestarm, "status", "-x", "--forecast")
+    said = works(bestarm, "status", "-x", "--forecast")
+    assert re.search(r"\nforecast: (about [\d,]+ tests to go|no end in sight)", said)
+    assert re.search(r"\nlikely: \d+ of 100 simulated continuations ends? with", said)
 
 
 def test_names_and_values_that_begin_with_a_dash(bestarm: Program) -> None:

@@ -160,9 +160,11 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     os.close(main)
     assert watched.communicate()[0].startswith("b: feasible and best")
     text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
-    assert "leads, confidence" in text
-    assert re.search(r"\d+ of 3 arms undecided", text)
-    assert re.search(r"cost \d+, \d+\.\d a second, \d under way", text)
+    assert "running: b leads" in text
+    assert re.search(r"open +\S.* of b: about [\d,]+ tests?", text)
+    assert re.search(r"evidence +█*░+ \d+ % of the evidence needed", text)
+    assert re.search(r"cost +\d+, \d+\.\d tests a second, \d under way", text)
+    assert "confidence" not in text.replace("With 99 % confidence", "")
 
 
 CRASH = "sh -c 'echo out of ink >&2; exit 7'"

@@ -63,7 +63,8 @@ def client(storage: str) -> Iterator[Client]:
 def test_it_has_every_method_and_property_of_a_study() -> None:
     public = {name for name in dir(Study) if not name.startswith("_")}
     here = {name for name in dir(RemoteStudy) if not name.startswith("_")}
-    assert public - here == {"create", "open", "storage", "record"}
+    # Tables and the course of a study are made from its record, which only its database has.
+    assert public - here == {"create", "open", "storage", "record", "frame", "add_frame", "course"}
     for name in public & here:
         mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
         assert isinstance(mine, property) == isinstance(theirs, property), name
@@ -88,8 +89,11 @@ def test_a_whole_study_is_decided_as_here(client: Client, storage: str) -> None:
     assert remote.answer == local.answer
     assert str(remote.answer) == str(local.answer)
     assert remote.status() == local.status()
+    assert remote._repr_html_() == local._repr_html_()
     assert remote.state == local.state
     assert remote.forecast() is None
+    assert remote.differences() == local.differences() == local.answer.differences
+    assert remote.differences("a") == local.differences("a")
     assert remote.progress().tests == local.progress().tests
     assert client.open("trial").answer == local.answer
     assert Study.open("trial", storage=storage).answer == local.answer
@@ -103,6 +107,10 @@ def test_what_is_not_known_comes_as_it_is_here(client: Client, storage: str) -> 
     assert (metric.low, metric.high) == (-math.inf, math.inf)
     assert repr(remote.status()) == repr(local.status())
     assert remote.answer is None
+    assert remote.differences() == {}
+    assert repr(remote.differences("a")) == repr(local.differences("a"))
+    with pytest.raises(ba.InvalidInput, match="arm"):
+        remote.differences("nobody")
     assert remote.forecast() is None
     for test in remote.ask(12):
         remote.tell(test, 0.0)

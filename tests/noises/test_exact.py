@@ -63,7 +63,7 @@ def test_every_policy_decides_on_the_threshold(policy: str, limit: float, sizes:
 def test_the_threshold_itself_is_allowed(value: float, side: str) -> None:
     """However large the number, the next one beyond it is not."""
     beyond = math.nextafter(value, math.inf if side == "at_most" else -math.inf)
-    at = ba.Constraint("size", ba.Exact(), **{side: value})
+    at = getattr(ba, side)("size", value, noise=ba.Exact())
     for measured, answer in ((value, "a"), (beyond, None)):
         plan = ba.Problem(arms=["a"], objective=ba.maximize("m", noise=ba.Exact()), constraints=[at])
         study = ba.Study.create(plan, storage=":memory:")

@@ -9,12 +9,14 @@ import pytest
 from tests.installed import install
 
 import bestarm as ba
-from bestarm.evidence.pairs import by_tangents, pair_evidence
+from bestarm.evidence.pairs import by_scaled_tangents, by_tangents, pair_evidence, scaled_pair_evidence
 from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
 from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
 from bestarm.policies.confidence import by_newton, interval_end
+from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
+from bestarm.testing.multiples import check_comparisons_with_a_multiple
 from bestarm.testing.noises import (
     NOISE_CHECKS,
     Check,
@@ -64,23 +66,46 @@ def test_conformance(noise: NoiseModel, mean: float, check: Check) -> None:
     check(noise, mean)
 
 
+@pytest.mark.parametrize(("noise", "mean"), EXAMPLES, ids=repr)
+def test_a_stream_is_compared_with_so_many_times_another(noise: NoiseModel, mean: float) -> None:
+    check_comparisons_with_a_multiple(noise, mean)
+
+
 DISPATCHED = {name: kernel for name, kernel in vars(dispatch).items() if hasattr(kernel, "__bestarm_one_of__")}
-DISPATCHED |= {"draw": DISPATCHED.pop("draw_own"), "pair": pair_evidence, "end": interval_end}
+DISPATCHED |= {
+    "draw": DISPATCHED.pop("draw_own"),
+    "pair": pair_evidence,
+    "scaled_pair": scaled_pair_evidence,
+    "end": interval_end,
+    "lead": lead_at,
+}
 
 
 def test_every_operation_is_dispatched() -> None:
     assert set(DISPATCHED) == set(NoiseKernels._fields)
 
 
-FALLBACKS = {"ceiling": None, "evidence_and_slope": no_slope, "pair": by_tangents, "end": by_newton}
+FALLBACKS = {
+    "ceiling": None,
+    "evidence_and_slope": no_slope,
+    "pair": by_tangents,
+    "end": by_newton,
+    "scaled_pair": by_scaled_tangents,
+}
+
+
+def fallback_of(operation: str, kernels: NoiseKernels) -> object:
+    if operation == "lead":
+        return lead_by_ends if kernels.evidence_and_slope is None else lead_by_search
+    return FALLBACKS.get(operation) or kernels.evidence
 
 
 @pytest.mark.parametrize("operation", NoiseKernels._fields)
 def test_each_noise_is_asked_by_its_number(operation: str) -> None:
     """Interpreted by lookup, compiled by a chain of comparisons: to both, every noise's number is its own."""
     expression, alternatives = DISPATCHED[operation].__bestarm_one_of__
-    fallback = FALLBACKS.get(operation)
-    own = [getattr(noise.kernels, operation) or fallback or noise.kernels.evidence for noise in numbered()]
+    kernels = [noise.kernels for noise in numbered()]
+    own = [getattr(one, operation) or fallback_of(operation, one) for one in kernels]
     assert list(alternatives()) == own
     assert [kind_of(noise) for noise in numbered()] == list(range(len(own)))
     chain = written_out(DISPATCHED[operation])

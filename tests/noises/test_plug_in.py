@@ -52,6 +52,7 @@ def run(plug_in_folder: Path, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.torture
 def test_it_passes_the_suite(run: Run) -> None:
     run(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import shutil
 from pathlib import Path
@@ -26,6 +27,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.torture
 def test_every_figure_in_every_form(everything: Path) -> None:
     for stem in EXPERIMENTS:
         assert (everything / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
@@ -33,6 +35,7 @@ def test_every_figure_in_every_form(everything: Path) -> None:
         assert (everything / f"{stem}.csv").read_text().startswith("panel,series,x,y,error\n")
 
 
+@pytest.mark.torture
 def test_the_page_has_every_part_and_names_the_departures(everything: Path) -> None:
     page = (everything / "paper.md").read_text(encoding="utf-8")
     for part in (
@@ -50,6 +53,7 @@ def test_the_page_has_every_part_and_names_the_departures(everything: Path) -> N
     assert html.count("<h2>") == 5
 
 
+@pytest.mark.torture
 def test_figure_2_spans_the_papers_sweeps(everything: Path) -> None:
     rows = [line.split(",") for line in (everything / "figure2.csv").read_text().splitlines()[1:]]
     ours = [(panel, float(x)) for panel, series, x, *_ in rows if series == "feasible-lucb"]
@@ -59,6 +63,7 @@ def test_figure_2_spans_the_papers_sweeps(everything: Path) -> None:
     assert {series for _, series, *_ in rows} == {*POLICIES, "lower bound (Theorem 1)"}
 
 
+@pytest.mark.torture
 def test_performance_first_is_left_out_of_the_drug_figure_as_in_the_paper(everything: Path) -> None:
     data = (everything / "drug.csv").read_text()
     assert "performance-first" not in data
@@ -66,6 +71,7 @@ def test_performance_first_is_left_out_of_the_drug_figure_as_in_the_paper(everyt
 
 
 @pytest.mark.parametrize("name", lengths("table1", "all"))
+@pytest.mark.torture
 def test_reproducing_again_computes_nothing_and_changes_nothing(everything: Path, name: str) -> None:
     before = {path.name: path.read_bytes() for path in everything.iterdir() if path.suffix in (".csv", ".md", ".svg")}
     reproduce(name, everything, runs=2, seed=1)
@@ -94,6 +100,7 @@ def test_one_experiment_after_the_other_gives_one_page(first: str, second: str, 
     assert "3 runs each" in page
 
 
+@pytest.mark.torture
 def test_a_damaged_part_is_named(everything: Path, tmp_path: Path) -> None:
     """And one part after the other gives one page: what `test_one_experiment_after_the_other…` does at length."""
     copy = tmp_path / "copy"
@@ -103,6 +110,28 @@ def test_a_damaged_part_is_named(everything: Path, tmp_path: Path) -> None:
         reproduce("bounds", copy, runs=2, seed=1)
     reproduce("table1", copy, runs=2, seed=1)
     assert "## Confidence bounds" in (copy / "paper.md").read_text(encoding="utf-8")
+
+
+def test_further_policies_beside_the_papers(everything: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(everything, copy)
+    [result] = reproduce("drug", copy, runs=2, seed=1, policies=["certify"]).values()
+    papers = [policy for policy in POLICIES if policy != "performance-first"]
+    assert [s.policy for s in result.simulations if s.plan.name == "drug"] == [*papers, "certify"]
+    rows = [*csv.reader((copy / "drug.csv").read_text().splitlines()[1:])]
+    assert {series for _, series, *_ in rows} == {*papers, "certify", "lower bound (Theorem 1)"}
+    # What the paper has is what it was, and each policy looks different.
+    before = [*csv.reader((everything / "drug.csv").read_text().splitlines()[1:])]
+    assert [row for row in rows if row[1] != "certify"] == before
+    assert "Not in the paper: certify." in (copy / "paper.md").read_text(encoding="utf-8")
+    series = tuple(
+        Series(policy, ("x",), (1.0,), style=POLICIES.index(policy) if policy in POLICIES else None)
+        for policy in (*papers, "certify")
+    )
+    styles = drawing._styles(Chart("c", (Panel("p", "", "", series, bars=True),)))
+    assert len(set(styles.values())) == len(styles)
+    with pytest.raises(ba.InvalidInput, match="policy = 'racing': is there already: the paper has it"):
+        reproduce("drug", copy, policies=["racing"])
 
 
 @pytest.mark.parametrize("name", ba.instance_names())

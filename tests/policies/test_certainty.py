@@ -17,7 +17,7 @@ from tests.lengths import lengths
 import bestarm as ba
 from bestarm.analysis.standing import findings_of, standings
 from bestarm.analysis.status import Status
-from bestarm.analysis.words import certain, guarantee
+from bestarm.analysis.words import certain, guarantee, known
 from bestarm.answer import Answer
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy
@@ -264,24 +264,67 @@ def test_tolerance_and_slack_are_said() -> None:
 
 
 def test_a_spent_budget_says_what_is_certain() -> None:
-    arms = [f"prompt {k}" for k in range(1, 9)]
-    reasons = dict.fromkeys(arms, "open: undecided")
-    spent = Answer(
-        *("budget_spent", "prompt 7", 0.05, 0.0, 5000, 5000.0, reasons),
-        candidates=("prompt 5", "prompt 6", "prompt 7"),
-        feasible=("prompt 7",),
-    )
+    known = "With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best"
+    spent = Answer("budget_spent", "prompt 7", 0.05, 0.0, 5000, 5000.0, known=known)
     assert str(spent) == (
-        "not certified: the budget is spent after 5,000 tests; prompt 7 leads and is feasible; "
-        "5 of 8 arms are excluded (left: prompt 5, prompt 6, prompt 7)"
+        "not certified: the budget is spent after 5,000 tests; prompt 7 leads; with 95 % confidence the best is "
+        "prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best"
     )
-    sure = dataclasses.replace(spent, confidence=0.62, feasible=("prompt 5", "prompt 7"), slack={"c": 0.1})
-    assert "; prompt 7 leads, with 62 % confidence, and is feasible within its slack; 5 of 8" in str(sure)
-    assert str(sure).endswith("; also feasible within its slack: prompt 5")
-    nothing = dataclasses.replace(spent, arm=None, candidates=tuple(arms), feasible=())
-    assert str(nothing).endswith("after 5,000 tests; no arm looks feasible; no arm is excluded")
-    one = dataclasses.replace(spent, candidates=tuple(arms[1:]))
-    assert "1 of 8 arms is excluded (left: prompt 2, " in str(one)
+    nothing = dataclasses.replace(spent, arm=None, known="")
+    assert str(nothing).endswith("after 5,000 tests; no arm looks feasible; nothing is certain yet")
+
+
+ALL = tuple(f"arm {k}" for k in range(12))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, ""),
+        ({"candidates": ALL[:9]}, "With 95 % confidence, if any arm is feasible, the best is one of 9 arms"),
+        ({"feasible": ("arm 3",)}, "With 95 % confidence arm 3 is feasible"),
+        ({"feasible": ("arm 2", "arm 3")}, "With 95 % confidence arm 2 and 3 are feasible"),
+        (
+            {"feasible": ALL[:3], "leader": "arm 1"},
+            "With 95 % confidence arm 1 is feasible; arm 0 and 2 are feasible, too",
+        ),
+        (
+            {"candidates": ALL[:2], "feasible": ("arm 1",), "leader": "arm 1", "regret": 0.0},
+            "With 95 % confidence the best is arm 0 or 1; arm 1 is feasible and as good as the best",
+        ),
+        (
+            {"candidates": ALL[:1], "feasible": ("arm 1",), "leader": "arm 1", "regret": 1.201, "goal": "minimize"},
+            "With 95 % confidence the best is arm 0; arm 1 is feasible and at most 1.3 above the best",
+        ),
+        (
+            {"candidates": ALL[:1], "feasible": ("arm 0",), "slack": 0.1, "tolerance": 0.5},
+            "With 95 % confidence, if any arm is feasible, the best, or one that is as good within 0.5 and within the "
+            "slack, is arm 0; arm 0 is feasible within its slack",
+        ),
+        ({"candidates": ()}, "With 95 % confidence no arm is feasible"),
+        ({"state": "no_feasible_arm"}, "With 95 % confidence no arm is feasible"),
+        ({"state": "certified", "leader": "arm 1"}, "With 95 % confidence arm 1 is feasible and best"),
+        ({"bare": True, "feasible": ALL, "leader": "arm 1"}, ""),
+        (
+            {"bare": True, "feasible": ALL, "leader": "arm 1", "regret": 0.2},
+            "With 95 % confidence arm 1 is at most 0.2 below the best",
+        ),
+        (
+            {"bare": True, "candidates": ALL[:2], "feasible": ALL},
+            "With 95 % confidence the best is arm 0 or 1",
+        ),
+    ],
+)
+def test_what_is_known_is_one_sentence(more: dict[str, Any], said: str) -> None:
+    goal, slack, tolerance = more.get("goal", "maximize"), more.get("slack", 0.0), more.get("tolerance", 0.0)
+    plan = ba.Plan(
+        arms=ALL,
+        objective=getattr(ba, goal)("p", noise=GAUSSIAN, tolerance=tolerance),
+        constraints=() if more.get("bare") else (ba.at_most("c", 0.0, noise=GAUSSIAN, slack=slack),),
+    )
+    state, leader = more.get("state", "running"), more.get("leader")
+    arguments = more.get("candidates", ALL), more.get("feasible", ()), more.get("regret")
+    assert known(plan, state, leader, *arguments) == said
 
 
 def test_the_guarantee_says_what_is_certain() -> None:
@@ -293,7 +336,9 @@ def test_the_guarantee_says_what_is_certain() -> None:
         "reservation, if any arm is feasible, the best one, or one that is as good within 0.5 and within the slack, "
         "is among arm 0, arm 2 (1 of 3 arms is excluded); and arm 0 meets every constraint (within the stated slack)."
     )
-    assert certain(plan, plan.arm_names, ()) == ""
+    assert certain(plan, dataclasses.replace(spent, candidates=plan.arm_names, feasible=())) == ""
+    near = dataclasses.replace(spent, regret_at_most=0.2345)
+    assert certain(plan, near).endswith("(within the stated slack); and arm 0 is at most 0.24 below the best.")
     assert guarantee(plan, None).endswith("that answer is wrong with probability at most 5 %.")
     status = Status("s", "running", None, "arm 0", 0.3, 9, 9.0, 0, 0, (), 0.5, {}, ("arm 1",), ())
     assert guarantee(plan, None, status).endswith("is among arm 1 (2 of 3 arms are excluded).")
@@ -312,6 +357,18 @@ def test_a_live_study_that_spends_its_budget_says_what_is_certain() -> None:
     assert answer.state == status.state == "budget_spent"
     assert answer.candidates == status.candidates == ("arm 0", "arm 1")
     assert {"arm 0", "arm 1"} >= set(answer.feasible) >= {answer.arm}
-    assert "2 of 4 arms are excluded (left: arm 0, arm 1)" in str(answer)
-    assert "no answer is certified" in status.headline
-    assert "and is feasible" in status.headline
+    assert answer.known == status.known
+    assert answer.known.startswith(
+        f"With 95 % confidence the best is arm 0 or 1; {answer.arm} is feasible and at most "
+    )
+    assert str(answer).endswith(f"{answer.arm} leads; {answer.known[0].lower()}{answer.known[1:]}")
+    assert status.headline.startswith("the budget is spent and no answer is certified; ")
+    assert answer.regret_at_most == status.regret_at_most
+    assert answer.regret_at_most is not None
+    assert 0.0 < answer.regret_at_most < 1.0
+    assert {row.kind for row in status.open} == {"rival"}
+    assert min(row.share for row in status.open) < status.progress < 1.0
+    assert answer.differences == study.differences()
+    assert set(study.differences("arm 3")) == {"arm 0", "arm 1", "arm 2"}
+    with pytest.raises(ba.InvalidInput, match="arm"):
+        study.differences("arm 9")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import first
 
 import bestarm as ba
 from bestarm.analysis.standing import standings
@@ -75,7 +76,9 @@ def going_on(policy: Policy, engine: str, value: Callable[[int, int], float], ro
     return None
 
 
-@pytest.mark.parametrize("noise", [ba.Gaussian(1.0), ba.Bounded(-4.0, 4.0), ba.Symmetric(), ba.Exact()], ids=repr)
+@pytest.mark.parametrize(
+    "noise", first(2, [ba.Gaussian(1.0), ba.Symmetric(), ba.Bounded(-4.0, 4.0), ba.Exact()]), ids=repr
+)
 @pytest.mark.parametrize("nonsense", [*((x,) for x in NONSENSE), (math.inf, -math.inf)], ids=str)
 @pytest.mark.parametrize(("kind", "engine"), ENGINES)
 def test_what_is_no_number_closes_nothing(kind: type[Policy], engine: str, nonsense: Any, noise: Any) -> None:

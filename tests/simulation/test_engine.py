@@ -69,7 +69,7 @@ def problems(draw: st.DrawFn) -> ba.Problem:
 
 
 @pytest.mark.parametrize("policy", all_policies())
-@examples(8, 25)
+@examples(4, 25)
 @given(problem=problems(), bound=st.sampled_from(bound_names()), run=st.integers(0, 2**40))
 def test_interpreted_and_compiled_agree_test_by_test(policy: str, problem: ba.Problem, bound: str, run: int) -> None:
     assert_engines_agree(Job(problem, all_policies()[policy], 0.1, bound, seed=3, max_tests=400), run)

@@ -20,6 +20,7 @@ from tests.lengths import lengths
 from tests.storage.problem import DELTA, measure, problem
 
 import bestarm as ba
+from bestarm.policies.base import Stop
 from bestarm.storage.base import Entries
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import SQLStorage
@@ -124,7 +125,7 @@ def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: 
             one = slice(k, k + 1)
             columns: list[Any] = [column[one] for column in part]
             decider.enter(Entries(*columns))
-    assert decider.stop == (0,)
+    assert decider.stop == Stop(0)
     assert (decider.policy.streams.counts == study._decider.policy.streams.counts).all()
     assert (decider.policy.streams.means == study._decider.policy.streams.means).all()
     storage.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lengths import first
 from tests.study.problems import RUN, TIMES, bench, exported, one_run
 
 import bestarm as ba
@@ -176,7 +177,7 @@ def test_results_measured_without_asking(study: ba.Study) -> None:
 
 
 @pytest.mark.parametrize("order", ["issue", "arrival"])
-@pytest.mark.parametrize("policy", ["certify", "racing", "tf-lucb"])
+@pytest.mark.parametrize("policy", first(1, ["certify", "racing", "tf-lucb"]))
 def test_a_whole_study_its_record_and_its_export(tmp_path: Path, policy: str, order: str) -> None:
     """With late results, tests given up and handed out again, and corrections of some values. Exact, not by chance."""
     plan = bench(policy=policy, order=order)

@@ -155,7 +155,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
 
 def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is found wrong first: here, tests that do not exist after lines that are too short."""
-    monkeypatch.setattr("bestarm.study.intake._LOOKED_UP", 4)
+    monkeypatch.setattr("bestarm.study.told_sheets._LOOKED_UP", 4)
     monkeypatch.setattr(csv_reader, "MOST_LISTED", 5)
     study.ask(2)
     lines = ["test,value", "9,1", "8", "x,1", "7,1", "6", "5", "4,1", "1,1"]

@@ -44,8 +44,19 @@ def plans(draw: st.DrawFn) -> ba.Plan:
         # The objective has a limit, too: of its mean, or of a quantile.
         noise = draw(st.sampled_from([NOISES[kinds[0]], ba.Quantile(0.8)]))
         constraints.append(ba.at_most("metric 0", 9.5, noise=noise))
-    metrics = list(dict.fromkeys(["metric 0", *(constraint.metric for constraint in constraints)]))
+    # Some limits are relative to the first arm, and there may be one of a ratio.
+    places = [k for k, part in enumerate(constraints) if not isinstance(part.noise, ba.Quantile)]
+    relative = draw(st.lists(st.sampled_from(places), unique=True, max_size=2)) if places else []
+    for k in relative:
+        factor = draw(st.sampled_from([0.9, 1.2]))
+        constraints[k] = ba.at_most(constraints[k].metric, noise=constraints[k].noise, relative_to_baseline=factor)
+    if draw(st.booleans()):
+        constraints.append(ba.at_most("over", 1.2, per="under", noise=ba.Bounded(-20.0, 20.0)))
+    parts: list[ba.Objective | ba.Constraint] = [objective, *constraints]
+    metrics = list(dict.fromkeys(metric for part in parts for metric in part.measures))
     together = draw(st.lists(st.sampled_from(metrics), unique=True, max_size=3))
+    if "over" in together or "under" in together:
+        together = list(dict.fromkeys([*together, "over", "under"]))
     items = draw(st.sampled_from([None, None, 7, ["first", "second", "third", "fourth"]]))
     return ba.Plan(
         arms=[f"arm {k}" for k in range(draw(st.integers(2, 3)))],
@@ -54,7 +65,10 @@ def plans(draw: st.DrawFn) -> ba.Plan:
         measurements=[ba.measurement(*together, cost=1.5)] if len(together) > 1 else [],
         items=items,
         repeats=items is not None and draw(st.booleans()),
-        policy="certify" if items is not None else draw(st.sampled_from(["certify", "feasible-lucb", "racing"])),
+        baseline="arm 0" if relative else None,
+        policy="certify"
+        if items is not None or relative
+        else draw(st.sampled_from(["certify", "feasible-lucb", "racing"])),
         order=draw(st.sampled_from(["issue", "arrival"])),
         delta=draw(st.sampled_from([0.05, 0.4])),
         budget=ba.Budget(tests=draw(st.integers(10, 60))),
@@ -67,14 +81,14 @@ def measured(plan: ba.Plan, test: ba.Test, luck: random.Random) -> float | Mappi
     ease = random.Random(test.item).gauss(0.0, 1.0) if test.item else 0.0
     values: dict[str, float] = {}
     for metric in test.metrics:
-        noise = next(part.noise for part in plan.parts if part.metric == metric)
+        noise = next((part.noise for part in plan.parts if part.measures == (metric,)), None)
         mean = 4.0 + arm + ease
         if isinstance(noise, ba.Bernoulli):
             values[metric] = float(luck.random() < 0.3 + 0.2 * arm)
         elif isinstance(noise, ba.Exact):
             values[metric] = 4.0 + arm
         else:
-            values[metric] = min(max(mean + luck.gauss(0.0, 1.0), 0.0), 10.0)
+            values[metric] = min(max(mean + luck.gauss(0.0, 1.0), 0.1), 10.0)
     return values if len(values) > 1 or luck.random() < 0.5 else values[test.metrics[0]]
 
 
@@ -115,7 +129,7 @@ def seen(study: ba.Study) -> dict[str, Any]:
     }
 
 
-@examples(25, 400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(12, 400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(plan=plans(), seed=st.integers(0, 10**6))
 def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
     note(plan.to_toml())

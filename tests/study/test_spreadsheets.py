@@ -73,4 +73,4 @@ def test_an_export_with_names_like_formulas_reads_back_the_same(names: list[str]
     assert told == [(arm, -7.5 if k == 0 else value) for k, (arm, _, value) in enumerate(results)]
     assert from_cell(rows[0]["reason"]) == texts[-1]
     # And with the test's number, as results of tests that were asked for.
-    assert tell_results(study, out.getvalue().encode(), "export.csv").results == 5
+    assert tell_results(study, out.getvalue().encode(), "export.csv").known == 5

@@ -39,6 +39,7 @@ def soon(seconds: float = PATIENCE) -> float:
     return time.monotonic() + seconds
 
 
+@pytest.mark.torture
 def test_every_deed_is_found_once_done_and_once_repeated(database_url: str) -> None:
     """One after the other, in one study."""
     here, tried = trials(database_url), set()
@@ -65,6 +66,7 @@ def test_every_deed_is_found_once_done_and_once_repeated(database_url: str) -> N
     assert tried == set(BY_NAME)
 
 
+@pytest.mark.torture
 def test_kills_lose_nothing(database_url: str) -> None:
     """Every call once, so that each is tried whenever this is."""
     here = trials(database_url)

@@ -23,7 +23,8 @@ def operations() -> list[tuple[str, str]]:
 def test_the_description_has_every_route(service: httpx.Client) -> None:
     found = {f"{method} {path.removeprefix('/api')}" for method, path in operations()}
     verbs = ["ask", "tell", "add", "csv", "correct", "fail", "set-aside", "abandon", "release", "renew", "archive"]
-    looks = ["pending", "history", "forecast", "done", "log", "export", "report", "events"]
+    verbs += ["extend", "arms/add", "arms/retire"]
+    looks = ["differences", "pending", "history", "forecast", "done", "log", "export", "report", "events"]
     assert found == {
         "get /health",
         "get /events",

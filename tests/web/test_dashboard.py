@@ -129,7 +129,10 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     page.wait_for_url(re.compile(r"/studies/\d+$"))
     page.get_by_role("heading", level=1, name="by keyboard").wait_for()
 
+    # What to do leads to the button that does it.
     tab_to("Ask for tests")
+    keys.press("Enter")
+    page.locator("button#ask:focus").wait_for()
     keys.press("Enter")
     page.locator(".flight input:focus").wait_for()
     keys.type("0.2")
@@ -164,11 +167,12 @@ def test_what_everything_waits_for_is_said_and_can_be_freed(visit: Visit, server
         study.tell(test, 0.5)
     visitor = visit()
     page = visitor.go(path)
-    note = page.locator(".notes .note", has_text="4 results recorded but not counted")
-    note.wait_for()
+    counted = page.get_by_text("4 results recorded but not counted in what this page shows: waiting for test 1")
+    counted.wait_for()
+    note = page.locator(".standing .now")
     said = note.inner_text()
-    assert "waiting for test 1 (" in said
-    assert "bench" in said
+    assert "Wait for test 1 (" in said
+    assert "which bench has held for" in said
     assert "and wanted to tell it" in said
     assert "bestarm release forgotten 1" in said
     visitor.check()
@@ -182,29 +186,39 @@ def test_what_everything_waits_for_is_said_and_can_be_freed(visit: Visit, server
     for number in (1, 2):
         page.locator(f"#result-{number}").fill("0.25")
     page.get_by_role("button", name="Save results").click()
-    note.wait_for(state="detached")
+    counted.wait_for(state="hidden")
     assert study.status().waiting == 0
     visitor.check()
 
 
-def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(visit: Visit, server: Server) -> None:
-    _, path = new_study(server, "slow line", doses(0.5))
-    visitor = visit()
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(
+    visit: Visit, server: Server, viewport: ViewportSize
+) -> None:
+    study, path = new_study(server, f"slow line {viewport['width']}", doses(0.5))
+    measure(study, 40)
+    study.ask(3)
+    visitor = visit(viewport=viewport)
     held: list[Route] = []
-    late = re.compile(r"/(pending|log|history|forecast)(\?|$)")
+    late = re.compile(r"/(log|history|forecast)(\?|$)")
     visitor.page.route(late, lambda route: held.append(route))
     page = visitor.go(path)
-    ask = page.get_by_role("button", name="Ask for tests")
-    ask.scroll_into_view_if_needed()
-    page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    buttons = [page.get_by_role("button", name=name) for name in ("Ask for tests", "Save results", "Upload")]
+    for button in buttons:
+        button.wait_for()
     # The browser's events are handled while something is asked of it.
-    wait_until(lambda: page.title() and len(held) == 4)
-    before = ask.bounding_box()
-    shown = {"pending": "No test is out.", "history": "No results yet.", "forecast": "needs at least", "log": "created"}
+    wait_until(lambda: page.title() and len(held) == 3)
+    page.get_by_text("Being simulated").wait_for()
+    before = [button.bounding_box() for button in buttons]
+    shown = {
+        "forecast": page.get_by_text("simulated continuations end with"),
+        "log": page.locator("#log td", has_text="asked"),
+    }
+    next(route for route in held if "/history" in route.request.url).continue_()
     for part, words in shown.items():
         next(route for route in held if f"/{part}" in route.request.url).continue_()
-        page.get_by_text(words).first.wait_for()
-        assert ask.bounding_box() == before, part
+        words.first.wait_for()
+        assert [button.bounding_box() for button in buttons] == before, part
     page.unroute(late)
 
 

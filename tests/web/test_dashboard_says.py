@@ -78,7 +78,7 @@ def test_words_claim_what_is_certified(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "claims, short", dataclasses.replace(short, budget=ba.Budget(tests=60)))
     measure(study)
     page = visitor.go(path)
-    page.get_by_text(re.compile("No answer is certified. Certain: .*1 of 3 arms is excluded")).first.wait_for()
+    page.locator(".known", has_text=re.compile("With 95 % confidence.* the best is 25 mg or 150 mg")).wait_for()
     visitor.check()
 
 

@@ -106,3 +106,75 @@ def test_a_quantile_is_limited(visit: Visit, server: Server) -> None:
     assert "80\u00a0% quantile at most 200" in shown
     assert "180, between" in shown
     visitor.check("422")
+
+
+def test_limits_relative_to_a_baseline_and_of_ratios(visit: Visit, server: Server) -> None:
+    """The form asks for them, complains at their fields, and the dashboard says what they are."""
+    visitor = visit(server.url)
+    page = visitor.go("/new")
+    fill_in(page, "ratio")
+    constraint = page.get_by_role("group", name="Constraint 1")
+    constraint.get_by_label("Mean must be").fill("1.05")
+    constraint.get_by_label("The limit is").select_option("relative")
+    page.get_by_text("at most 1.05 × the baseline").wait_for()
+    page.get_by_role("button", name="Create the study").click()
+    page.locator(".summary-errors", has_text="needs a baseline").wait_for()
+    assert constraint.get_by_label("The limit is").get_attribute("aria-invalid") == "true"
+    page.get_by_label("Baseline").fill("26 mg")
+    page.get_by_role("button", name="Create the study").click()
+    page.locator(".summary-errors", has_text="no such arm").wait_for()
+    assert page.get_by_label("Baseline").get_attribute("aria-invalid") == "true"
+    page.get_by_label("Baseline").fill("25 mg")
+    page.get_by_role("button", name="Add a constraint").click()
+    ratio = page.get_by_role("group", name="Constraint 2")
+    ratio.get_by_label("Metric").fill("errors")
+    ratio.get_by_label("Divided by").fill("requests")
+    ratio.get_by_label("Mean must be").fill("0.01")
+    ratio.get_by_label("One result is").select_option("symmetric")
+    page.get_by_text("One test yields errors and requests together").wait_for()
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url(re.compile(r"/studies/\d+$"))
+    study = ba.Study.open("ratio", storage=server.database)
+    assert study.plan.baseline == "25 mg"
+    assert [part.label for part in study.plan.constraints] == [
+        "adverse event at most 1.05 × the baseline",
+        "errors per requests at most 0.01",
+    ]
+    study.add([("25 mg", {"errors": 3, "requests": 100}), ("25 mg", "adverse event", 0.4)])
+    heads = page.locator("table.arms")
+    heads.get_by_text("errors per requests").first.wait_for()
+    heads.get_by_text("at most 1.05 × the baseline").first.wait_for()
+
+
+def test_goals_are_chosen_and_shown(visit: Visit, server: Server) -> None:
+    """The question follows what is chosen, complaints stand at their field, and the study's page names the set."""
+    visitor = visit(server.url)
+    page = visitor.go("/new")
+    fill_in(page, "several")
+    page.get_by_label("Find", exact=True).select_option("any feasible")
+    page.get_by_text("whichever it is, has adverse event at most 0.5?").wait_for()
+    assert not page.get_by_label("How many arms").is_visible()
+    page.get_by_label("Find", exact=True).select_option("top")
+    page.get_by_label("How many arms").fill("99")
+    page.get_by_role("button", name="Create the study").click()
+    page.locator(".summary-errors", has_text="there are only").wait_for()
+    assert page.get_by_label("How many arms").get_attribute("aria-invalid") == "true"
+    page.get_by_label("How many arms").fill("2")
+    page.get_by_text("Which 2 of").wait_for()
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url(re.compile(r"/studies/\d+$"))
+    study = ba.Study.open("several", storage=server.database)
+    assert (study.plan.goal, study.plan.top) == ("top", 2)
+    arms = study.plan.arm_names
+    # Two arms that are clearly the best, and feasible.
+    for _ in range(40):
+        study.add(
+            [
+                (arm, metric, value)
+                for place, arm in enumerate(arms)
+                for metric, value in (("efficacy", 2.0 if place < 2 else 0.0), ("adverse event", 0.0))
+            ]
+        )
+    page.get_by_text("the 2 best feasible arms").first.wait_for()
+    assert page.locator("tr.answered").count() == 2
+    visitor.check("422")

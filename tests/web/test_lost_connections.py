@@ -22,7 +22,13 @@ from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.proxy import Proxy
 from bestarm.web.server import running
 
-PLAN = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), name="mine")
+PLAN = ba.Plan(
+    arms=["a", "b"],
+    objective=ba.maximize("gain", noise=ba.Gaussian(1.0)),
+    name="mine",
+    budget=ba.Budget(tests=1000),
+    reserve=0.2,
+)
 
 
 @pytest.fixture
@@ -69,6 +75,9 @@ def test_what_is_sent_again_counts_once(study: RemoteStudy, proxy: Proxy) -> Non
         (b"/tell", lambda: study.tell(first, 1.0)),
         (b"/fail", lambda: study.fail(second, "power")),
         (b"/correct", lambda: study.correct(first, 2.0)),
+        (b"/extend", lambda: study.extend(10)),
+        (b"/arms/add", lambda: study.add_arms(["later"])),
+        (b"/arms/retire", lambda: study.retire("later")),
         (b"/archive", study.archive),
         (b"/archive", lambda: study.archive(undo=True)),
     ]
@@ -76,7 +85,8 @@ def test_what_is_sent_again_counts_once(study: RemoteStudy, proxy: Proxy) -> Non
         happened = proxy.cut_after(path)
         act()
         assert happened.is_set(), path
-    assert log(study)[-5:] == ["told", "failed", "corrected", "archived", "restored"]
+    assert log(study)[-8:] == ["told", "failed", "corrected", *(3 * ["amended"]), "archived", "restored"]
+    assert study.plan.max_tests == 1010
     assert study.status().tests == 3
 
 

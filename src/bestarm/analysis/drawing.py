@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from bestarm.analysis.intervals import short
 from bestarm.validation import InvalidInput
 
 # The palette of Okabe and Ito.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-_MARKERS = ("o", "s", "^", "D", "v", "P")
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#999999", "#f0e442")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LETTERS_ACROSS = 40
-_HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
+_HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 
 @functools.cache
@@ -42,9 +43,10 @@ def require_plots() -> None:
 
 
 def _styles(chart: Chart) -> dict[str, int]:
-    """Every label of the chart gets one style, the same in all panels."""
+    """Every label of the chart gets one style, the same in all panels: its own, or one that no other label has."""
     wanted = {s.label: s.style for panel in chart.panels for s in panel.series if not s.reference}
-    return {label: (k if style is None else style) % len(_COLORS) for k, (label, style) in enumerate(wanted.items())}
+    free = (style for style in itertools.count() if style not in wanted.values())
+    return {label: (next(free) if style is None else style) % len(_COLORS) for label, style in wanted.items()}
 
 
 def _line(axes: Any, series: Series, style: int) -> None:

@@ -12,6 +12,7 @@ from bestarm.validation import MOST
 
 # From the Okabe-Ito palette, which color-blind readers can tell apart. The shape of the mark says the same.
 COLORS: dict[Verdict, str] = {"feasible": "#0072b2", "infeasible": "#d55e00", "worse": "#7f7f7f", "open": "#e69f00"}
+COLORS["retired"] = "#b0b0b0"
 
 _ROW, _TOP, _WIDTH, _GAP = 26, 44, 250, 24
 _LONGEST_NAME = 28
@@ -22,7 +23,11 @@ _FARTHEST = 10.0 * MOST
 
 
 def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
-    """A range that shows every mean and the threshold. The widest intervals may extend beyond it."""
+    """A range that shows every mean and the threshold. The widest intervals may extend beyond it.
+
+    It does not extend beyond all intervals. These end where the values of a metric end, so a rate has its axis within
+    0 and 1.
+    """
     points = [m.mean for m in column if m.tests]
     points += [m.threshold for m in column if m.threshold is not None]
     points = [min(max(point, -_FARTHEST), _FARTHEST) for point in points if not math.isnan(point)]
@@ -30,8 +35,12 @@ def limits(column: Sequence[MetricStanding]) -> tuple[float, float]:
     widths = sorted(m.high - m.low for m in column if m.tests and math.isfinite(m.high - m.low))
     # Without any results, as wide as what is asked about.
     margin = widths[len(widths) // 2] * 0.7 if widths else high - low or abs(low)
-    margin = max(min(margin, _FARTHEST), _NARROWEST * max(abs(low), abs(high))) or 1.0
-    return low - margin, high + margin
+    narrowest = _NARROWEST * max(abs(low), abs(high))
+    margin = max(min(margin, _FARTHEST), narrowest) or 1.0
+    first, last = low - margin, high + margin
+    real = [m for m in column if m.tests and m.high > m.low]
+    ends = max(first, min([low, *(m.low for m in real)])), min(last, max([high, *(m.high for m in real)]))
+    return ends if ends[1] - ends[0] > narrowest else (first, last)
 
 
 def ticks(low: float, high: float) -> list[tuple[float, str]]:
@@ -60,6 +69,8 @@ def _mark(verdict: Verdict, x: float, y: float) -> str:
             return f'<path d="{d}" stroke="{color}" stroke-width="2.5"/>'
         case "worse":
             return f'<path d="M{x - 5.5:.1f} {y - 4}h11l-5.5 9z" fill="{color}"/>'
+        case "retired":
+            return f'<path d="M{x - 5:.1f} {y}h10" stroke="{color}" stroke-width="2.5"/>'
         case _:
             return f'<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="none" stroke="{color}" stroke-width="2"/>'
 
@@ -123,7 +134,7 @@ def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
     for column in range(panels):
         parts += _panel(rows, column, left + column * (_WIDTH + _GAP))
     x = float(left)
-    for verdict in COLORS:
+    for verdict in [one for one in COLORS if one != "retired" or any(row.verdict == one for row in rows)]:
         parts.append(_mark(verdict, x, height - 17))
         parts.append(f'<text x="{x + 12:.0f}" y="{height - 13}">{verdict}</text>')
         x += 105

@@ -122,6 +122,8 @@ table { border-collapse: collapse; font-size: .92rem }
 td, th { padding: .3rem .7rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child { text-align: left }
 figure { margin: 1.5rem 0 } img { max-width: 100% } figcaption { color: #555 }
+@media print { h1, h2, h3, h4 { break-after: avoid } tr, figure, li { break-inside: avoid }
+               .scroll { overflow: visible } }
 """
 
 

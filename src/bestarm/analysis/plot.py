@@ -1,37 +1,36 @@
-"""Charts of a study with matplotlib, the same as in the report and on the dashboard: `ba.plot`.
+"""Charts of a study with matplotlib: `ba.plot`. Intervals, progress and costs are also in the report, or on the
+dashboard.
 
-Each function takes a `Study` and returns a matplotlib figure, which a notebook shows.
+Each function takes a `Study` and returns a matplotlib figure, which a notebook shows. `compare` takes several studies
+or simulations.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from bestarm.analysis.canvas import ACROSS, legend_below, new_figure, pyplot, tidy
+from bestarm.analysis.compare_plot import compare
+from bestarm.analysis.course_plots import evidence, open_arms
 from bestarm.analysis.drawing import plain
 from bestarm.analysis.intervals import COLORS, limits, short, short_names
 from bestarm.analysis.selection import charted
 from bestarm.analysis.standing import ArmStanding, Verdict
-from bestarm.validation import InvalidInput
 
 if TYPE_CHECKING:
     from bestarm.study.study import Study
 
-__all__ = ["costs", "intervals", "progress"]
+__all__ = ["compare", "costs", "evidence", "intervals", "open_arms", "progress"]
 
-_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o"}
-_ACROSS = 4
-"""The most panels, or entries of a legend, side by side."""
+_MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
 
 
-def _pyplot() -> Any:
-    try:
-        return importlib.import_module("matplotlib.pyplot")
-    except ImportError:
-        raise InvalidInput("plots need matplotlib: pip install 'bestarm[plot]'") from None
+_WIDEST_TITLE = 24
 
 
 def _height(rows: Sequence[ArmStanding]) -> float:
@@ -43,6 +42,12 @@ def _name_rows(axes: Any, rows: Sequence[ArmStanding]) -> None:
     """The arms from top to bottom, whether any of them has results or not."""
     axes.set_yticks(range(len(rows)), [plain(name) for name in short_names([row.name for row in rows])])
     axes.set_ylim(len(rows) - 0.4, -0.6)
+
+
+def _title(subject: str) -> str:
+    """What a panel shows, on two lines if it would be wider than the panel."""
+    name = short(subject)
+    return name if len(name) <= _WIDEST_TITLE else "\n".join(textwrap.wrap(name, _WIDEST_TITLE - 4))
 
 
 def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
@@ -69,9 +74,11 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
     threshold = rows[0].metrics[column].threshold
     if threshold is not None:
         axes.axvline(threshold, color="#222222", linewidth=1.2, linestyle="--", label="threshold")
-    axes.set_xlim(first, last)
+    # Room for a mark at the edge, such as that of a rate of 0.
+    room = 0.03 * (last - first)
+    axes.set_xlim(first - room, last + room)
     axes.locator_params(axis="x", nbins=5)
-    axes.set_title(plain(short(rows[0].metrics[column].subject)), fontsize=11)
+    axes.set_title(plain(_title(rows[0].metrics[column].subject)), fontsize=11)
     axes.tick_params(left=False)
     axes.grid(axis="x", color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
@@ -83,10 +90,10 @@ def intervals(study: Study) -> Any:
 
     If there are very many arms, only the best are shown.
     """
-    plt = _pyplot()
+    plt = pyplot()
     rows, about = charted(study.plan, study.status())
     panels = len(study.plan.metrics)
-    across = min(panels, _ACROSS)
+    across = min(panels, ACROSS)
     down = math.ceil(panels / across)
     size = (3.4 * across + 1, _height(rows) * down + 0.5)
     figure, grid = plt.subplots(down, across, figsize=size, sharey=True, squeeze=False, layout="constrained")
@@ -102,22 +109,17 @@ def intervals(study: Study) -> Any:
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         handles |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    if handles:
-        shown = [label for label in (*COLORS, "threshold") if label in handles]
-        figure.legend(
-            [handles[label] for label in shown], shown, loc="outside lower center", ncols=len(shown), frameon=False
-        )
+    legend_below(figure, {label: handles[label] for label in (*COLORS, "threshold") if label in handles})
     return figure
 
 
 def progress(study: Study) -> Any:
     """Tests and cost over time."""
-    plt = _pyplot()
     dates = importlib.import_module("matplotlib.dates")
     made = study.progress()
     times = [datetime.fromtimestamp(time, UTC) for time in made.time]
-    figure, grid = plt.subplots(1, 2, figsize=(9, 3.4), squeeze=False, layout="constrained")
-    for axes, values, label in zip(grid[0], (made.tests, made.cost), ("tests", "cost"), strict=True):
+    figure, panels = new_figure(9, 3.4, across=2)
+    for axes, values, label in zip(panels, (made.tests, made.cost), ("tests", "cost"), strict=True):
         # A line through one point is invisible.
         axes.plot(times, values, color=COLORS["feasible"], marker="o" if len(times) == 1 else None)
         axes.set_title(label, fontsize=11)
@@ -132,31 +134,30 @@ def progress(study: Study) -> Any:
             axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         else:
             axes.set_xticks([])
-        axes.grid(color="#dddddd", linewidth=0.7)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes)
     return figure
 
 
 def costs(study: Study) -> Any:
-    """What the tests of each arm have cost, by metric. If there are very many arms, only the best are shown."""
-    plt = _pyplot()
+    """What the tests of each arm have cost, by what they measure. Of very many arms, only the best are shown."""
     plan = study.plan
     rows, about = charted(plan, study.status())
-    height = _height(rows) + 0.5 + 0.25 * math.ceil(len(plan.metrics) / _ACROSS)
-    figure, axes = plt.subplots(figsize=(9, height), layout="constrained")
+    figure, (axes,) = new_figure(9, _height(rows) + 0.5)
     left = [0.0] * len(rows)
-    labels = map(plain, short_names(plan.metrics))
-    shades = plt.get_cmap("viridis")
-    for column, (label, cost) in enumerate(zip(labels, plan.costs, strict=True)):
-        spent = [cost * row.metrics[column].tests for row in rows]
-        shade = shades(column / max(len(plan.metrics) - 1, 1))
+    shades = pyplot().get_cmap("viridis")
+    labels = map(plain, short_names([*plan.test_names.values()]))
+    for place, (label, lead) in enumerate(zip(labels, plan.test_names, strict=True)):
+        # A test of several metrics is paid for once.
+        spent = [plan.costs[lead] * row.metrics[lead].tests for row in rows]
+        shade = shades(0.9 * place / max(len(plan.test_names) - 1, 1))
         axes.barh(range(len(rows)), spent, left=left, color=shade, edgecolor="white", label=label)
         left = [before + more for before, more in zip(left, spent, strict=True)]
     _name_rows(axes, rows)
     axes.set_xlim(left=0, right=None if any(left) else 1)
     axes.set_xlabel("cost")
-    axes.spines[["top", "right"]].set_visible(False)
+    tidy(axes, grid="x")
     if about:
         figure.suptitle(plain(about), fontsize=10)
-    figure.legend(loc="outside lower center", ncols=_ACROSS, frameon=False)
+    handles, names = axes.get_legend_handles_labels()
+    legend_below(figure, dict(zip(names, handles, strict=True)))
     return figure

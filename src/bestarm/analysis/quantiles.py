@@ -40,10 +40,12 @@ _UNKNOWN = Quantile(math.nan, -math.inf, math.inf)
 
 
 class RawValues:
-    """The results of metrics of which a quantile is limited, as they were told, in the order in which they count."""
+    """The results of metrics of which a quantile is limited, as they were told, in the order in which they count. Of a
+    ratio, what was divided by."""
 
     def __init__(self, problem: Problem) -> None:
-        self._metrics = [metric for metric, _ in shares(problem)]
+        ratios = [k for k, part in enumerate(problem.constraints, start=1) if part.per is not None]
+        self._metrics = [metric for metric, _ in shares(problem)] + ratios
         self._values: dict[tuple[int, int], Floats] = {}
         self._sizes: dict[tuple[int, int], int] = {}
         self.found: dict[tuple[int, int], tuple[int, Quantile]] = {}

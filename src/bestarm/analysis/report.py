@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from bestarm import __version__
 from bestarm.analysis.figures import side_by_side
 from bestarm.analysis.intervals import interval_chart
+from bestarm.analysis.progress_words import ABOUT_FORECASTS, confidence_words, progress_lines
 from bestarm.analysis.selection import charted
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status
+from bestarm.analysis.status_view import lines_html
 from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.words import about_intervals, assumptions, guarantee, question
@@ -44,23 +46,27 @@ td:first-child, th:first-child, td.words, th.words { text-align: left }
 td:first-child { overflow-wrap: break-word; min-width: 4.5rem; max-width: 16rem }
 svg { width: 100%; height: auto }
 pre { overflow-x: auto; background: #f5f5f5; padding: 1rem; font-size: .85rem; white-space: pre-wrap }
-@media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg { break-inside: avoid }
-               .scroll { overflow: visible } a { color: inherit } }
+small { white-space: nowrap }
+@media print { body { max-width: none; margin: 0; font-size: 11pt } h2, tr, svg, li, pre { break-inside: avoid }
+               h1, h2 { break-after: avoid } thead { display: table-header-group }
+               .scroll { overflow: visible } a { color: inherit }
+               table { font-size: 9pt } td, th { padding: .2rem .45rem } }
 """
 
 
 def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
     """The report of a study as it stands. `note` says more about where the measurements come from.
 
-    With `forecast`, a study that is still running is also simulated to see what remains.
+    With `forecast`, a study without an answer is also simulated to see what remains.
     """
     status, answer = study.status(), study.answer
-    outlook = study.forecast() if forecast and answer is None else None
+    is_open = answer is None or answer.state == "budget_spent"
+    outlook = study.forecast() if forecast and is_open else None
     plan = study.plan
     sections = [
         _opening(plan, status, answer, note),
         _health(status),
-        _remaining(outlook),
+        _remaining(status, outlook),
         _charts(plan, status, study.progress()),
         _arms(plan, status.arms),
         _costs(plan, status.arms),
@@ -87,7 +93,8 @@ def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> st
         + _p(f"Report made by bestarm {__version__} on {made}.", "small")
         + f"<h2>The question</h2>\n{_p(question(plan))}"
         + f"<h2>The answer</h2>\n{_p(said, 'answer' if firm else 'answer not')}"
-        + _p(guarantee(plan, answer, status))
+        + (_p(f"{status.known}.") if status.known and answer is None else "")
+        + _p(guarantee(plan, answer))
         + (_p(note) if note else "")
     )
 
@@ -106,19 +113,15 @@ def _health(status: Status) -> str:
     return f'<h2>Is the data healthy?</h2>\n<ul class="health">{points}</ul>\n'
 
 
-def _remaining(outlook: Outlook | None) -> str:
-    if outlook is None:
+def _remaining(status: Status, outlook: Outlook | None) -> str:
+    """What is open and how far that is, in the lines that every place shows, and how sure the evidence makes us."""
+    if status.state not in ("running", "budget_spent") or not status.tests:
         return ""
-    if outlook.median_tests == float("inf"):
-        text = "Simulated from here on, most studies would still take very many tests: some arms are almost tied, or a "
-        text += "mean is almost on its threshold. A tolerance or a slack settles such questions."
-    else:
-        most = f"nine in ten within {outlook.p90_tests:,.0f}" if outlook.p90_tests < float("inf") else "some far more"
-        text = (
-            f"Simulated from here on with the means as they now seem to be, half of the studies end within "
-            f"{outlook.median_tests:,.0f} more tests, {most}."
-        )
-    return f"<h2>What remains</h2>\n{_p(text)}"
+    lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
+    lines.append(("confidence", confidence_words(status)))
+    heading = "What remains" if status.state == "running" else "What is lacking"
+    simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None else ""
+    return f"<h2>{heading}</h2>\n{lines_html(lines)}{simulated}"
 
 
 def _charts(plan: Plan, status: Status, progress: Progress) -> str:
@@ -169,7 +172,7 @@ def _cell(part: Objective | Constraint, metric: MetricStanding) -> str:
 
 
 def _arms(plan: Plan, rows: Sequence[ArmStanding]) -> str:
-    heads = [plan.objective.metric, *(f"{subject(c.metric, statistic(c))} {relation(c)}" for c in plan.constraints)]
+    heads = [plan.objective.metric, *(f"{subject(c.title, statistic(c))} {relation(c)}" for c in plan.constraints)]
     metrics = "".join(f"<th>{escape(head)}</th>" for head in heads)
     body = "".join(
         f"<tr><td>{escape(row.name)}</td><td class=words>{row.verdict}: {escape(row.reason)}</td>"

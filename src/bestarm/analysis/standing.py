@@ -12,14 +12,16 @@ from bestarm.analysis.figures import side_by_side
 from bestarm.analysis.quantiles import RawValues, quantile_of
 from bestarm.analysis.terms import MEAN, Share, share_name, share_words, statistic, subject
 from bestarm.answer import odds
+from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NOBODY
+from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.policies.base import Policy, Stop
-from bestarm.policies.findings import Bools, Findings, settled
+from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.validation import exact
 
-Verdict = Literal["feasible", "infeasible", "worse", "open"]
+Verdict = Literal["feasible", "infeasible", "worse", "open", "retired"]
 Known = Literal["holds", "violated", "open"] | None
 
 
@@ -67,7 +69,7 @@ _CERTAIN = 1e5
 def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
     """What the policy of a study knows. If it has stopped, this agrees with its answer."""
     found = policy.findings()
-    return found if stop is None else settled(policy.setting, policy.streams.counts, found, stop.arm)
+    return found if stop is None else policy.settled(found, stop)
 
 
 def standings(
@@ -82,7 +84,7 @@ def standings_of(problem: Problem, policy: Policy, found: Findings, raw: RawValu
     rows, feasible = _rows(problem, policy, found, raw), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [
-        ArmStanding(name, verdict, policy.reason(problem, arm, found) or reason, row)
+        ArmStanding(name, verdict, (verdict != "retired" and policy.reason(problem, arm, found)) or reason, row)
         for arm, (name, (verdict, reason), row) in enumerate(zip(problem.arm_names, verdicts, rows, strict=True))
     ]
 
@@ -98,7 +100,10 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
     for k, part in enumerate(problem.parts):
         counts = policy.streams.counts[:, k]
         means = np.where(counts > 0, to_user(problem, policy.setting, k, policy.streams.means[:, k]), math.nan)
-        ends = np.sort([to_user(problem, policy.setting, k, end[:, k]) for end in (found.low, found.high)], axis=0)
+        limits = _limits(policy, part, k)
+        # Of a constraint relative to the baseline, intervals are of the distance to the limit.
+        shifted = [end[:, k] + np.nan_to_num(limits) for end in (found.low, found.high)]
+        ends = np.sort([to_user(problem, policy.setting, k, end) for end in shifted], axis=0)
         # Neither a mean nor its interval can lie outside the range of the values. Rounding must not carry it there.
         means = np.clip(means, *part.noise.range)
         lows = np.fmin(np.maximum(ends[0], part.noise.range[0]), means)
@@ -110,12 +115,64 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
         ]
         values = zip(counts.tolist(), means.tolist(), lows.tolist(), highs.tolist(), verdicts, strict=True)
         column = [MetricStanding(part.metric, n, mean, a, b, threshold, verdict) for n, mean, a, b, verdict in values]
-        if isinstance(part, Constraint) and part.noise.is_share:
-            column = _of_quantiles(policy, part, k, column, raw)
-        elif isinstance(part, Constraint) and part.noise.is_exact:
-            column = [_settled_at_once(part, row) for row in column]
+        if isinstance(part, Constraint):
+            set_by_baseline = to_user(problem, policy.setting, k, limits).tolist()
+            column = _of_constraint(problem, policy, part, k, column, raw, set_by_baseline)
         columns.append(column)
     return list(zip(*columns, strict=True))
+
+
+def _of_constraint(
+    problem: Problem,
+    policy: Policy,
+    part: Constraint,
+    k: int,
+    column: list[MetricStanding],
+    raw: RawValues | None,
+    limits: list[float],
+) -> list[MetricStanding]:
+    """The rows of a constraint, in the terms in which it is stated. `limits` are those that the baseline sets."""
+    if part.relative_to_baseline:
+        rows = zip(problem.arm_names, column, limits, strict=True)
+        return [_of_relative(part, row, limit, name == problem.baseline) for name, row, limit in rows]
+    if part.noise.is_share:
+        return _of_quantiles(policy, part, k, column, raw)
+    if part.noise.is_exact:
+        column = [_settled_at_once(part, row) for row in column]
+    return column if part.per is None else [_of_ratio(part, k, arm, row, raw) for arm, row in enumerate(column)]
+
+
+def _limits(policy: Policy, part: Objective | Constraint, metric: int) -> Floats:
+    """By arm, of a constraint relative to the baseline: what its mean is compared with, in normal form."""
+    if isinstance(part, Constraint) and part.relative_to_baseline:
+        limits: Floats = policy.streams.means[:, metric] - policy.contrasts(metric)
+        return limits
+    return np.zeros(policy.arms)
+
+
+def _of_relative(part: Constraint, row: MetricStanding, limit: float, is_baseline: bool) -> MetricStanding:
+    """The row of a constraint relative to the baseline, which sets its `limit`; NaN before it is known."""
+    if math.isnan(limit):
+        return dataclasses.replace(row, threshold=None)
+    if part.noise.is_exact:
+        row = _settled_at_once(part, row, limit)
+    return dataclasses.replace(row, threshold=limit, verdict="holds" if is_baseline else row.verdict)
+
+
+def _of_ratio(part: Constraint, k: int, arm: int, row: MetricStanding, raw: RawValues | None) -> MetricStanding:
+    """The row of a ratio. `row` is about what counts of a test, the one metric minus the threshold times the other.
+
+    Divided by the measured mean of the other, plus the threshold, that is the ratio of the means. The interval is made
+    from that of what counts in the same way, so it lies on one side of the threshold if that lies on one side of 0.
+    """
+    if raw is None:
+        return dataclasses.replace(row, metric=part.formula)
+    if not row.tests:
+        row = dataclasses.replace(row, low=-math.inf, high=math.inf)
+        return dataclasses.replace(row, metric=part.title, threshold=part.threshold)
+    under = float(raw.of(arm, k, row.tests).mean())
+    mean, low, high = (part.threshold + figure / under for figure in (row.mean, row.low, row.high))
+    return dataclasses.replace(row, metric=part.title, mean=mean, low=low, high=high, threshold=part.threshold)
 
 
 def _of_quantiles(
@@ -134,17 +191,21 @@ def _of_quantiles(
     return column
 
 
-def _settled_at_once(part: Constraint, row: MetricStanding) -> MetricStanding:
-    """The row of a metric that never varies: one test settles it, whichever policy decides."""
-    if not row.tests:
+def _settled_at_once(part: Constraint, row: MetricStanding, limit: float = 0.0) -> MetricStanding:
+    """The row of a metric that never varies: one test settles it, whichever policy decides. `limit` is what the
+    baseline sets."""
+    if not row.tests or math.isnan(limit):
         return row
-    return dataclasses.replace(row, verdict="holds" if part.allows(row.mean, part.slack) else "violated")
+    slack = part.slack + RELATIVE_ROUNDING * abs(limit)
+    return dataclasses.replace(row, verdict="holds" if part.allows(row.mean - limit, slack) else "violated")
 
 
 def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
+    if problem.arms[arm].retired:
+        return "retired", "no longer measured, and not part of the question"
     if found.infeasible[arm]:
         worst = found.worst[arm]
-        return "infeasible", _violated(problem.parts[worst], row[worst], found.evidence[arm])
+        return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])
     if found.beaten_by[arm] != NOBODY:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm]:
@@ -154,10 +215,13 @@ def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible:
     return "open", _undecided(row)
 
 
-def _violated(part: Objective | Constraint, metric: MetricStanding, evidence: float) -> str:
-    threshold = metric.threshold or 0.0
+def _violated(problem: Problem, worst: int, metric: MetricStanding, evidence: float) -> str:
+    part, threshold = problem.parts[worst], metric.threshold or 0.0
     relation = ">" if metric.mean > threshold else "<" if metric.mean < threshold else "="
-    words = f"{metric.subject} {side_by_side(metric.mean, threshold)[0]} {relation} {exact(threshold)}"
+    mean, shown = side_by_side(metric.mean, threshold)
+    words = f"{metric.subject} {mean} {relation} {exact(threshold)}"
+    if isinstance(part, Constraint) and part.relative_to_baseline:
+        words = f"{metric.subject} {mean} {relation} {shown} = {exact(part.threshold)} × {problem.baseline}"
     if isinstance(part, Constraint) and metric.share is not None and metric.statistic == statistic(part):
         words = f"{words} ({share_words(part, metric.share)})"
     if part.noise.is_exact:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from bestarm.analysis.health.notes import Health
+from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.status_view import status_html, status_text
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import good_words, leads_words, left_words, percent
+from bestarm.answer import all_names, good_words, known_words, leads_words
 
 StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
 
@@ -22,7 +24,8 @@ class Status:
 
     `answer` is what was certified, None as long as nothing is. `leader` is the current best arm. `tests` and `cost` are
     those of all results recorded. Of these, `waiting` do not count until the result of an earlier test is there.
-    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`.
+    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`. `confidence`
+    is how sure the evidence so far makes us of the leader; it can fall. Printed, it is some lines of text.
     """
 
     study: str
@@ -39,30 +42,49 @@ class Status:
     slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
     candidates: tuple[str, ...] = ()
     feasible: tuple[str, ...] = ()
+    regret_at_most: float | None = None
+    """As in `Answer`, of the leader."""
+    known: str = ""
+    """What is certain, in a sentence: which arms can be the answer, which are feasible, how good the leader is."""
+    open: tuple[OpenQuestion, ...] = ()
+    """What the likeliest answer still lacks."""
+    progress: float = 0.0
+    """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
+    answered: tuple[str, ...] = ()
+    """The arms that were certified: `answer`, or the set that it leads. As `arms` of `Answer`."""
+    claim: str = ""
+    """What was certified of them, in words; empty if it is that `answer` is feasible and best."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
 
+    def __str__(self) -> str:
+        return status_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return status_html(self)
+
     @property
     def headline(self) -> str:
         """The state in a few words."""
-        sure = percent(self.confidence)
         match self.state:
             case "certified":
-                return f"{self.answer} is {good_words(self.tolerance, self.slack)}"
+                if len(self.answered) > 1:
+                    return f"{all_names(self.answered)}: {self.claim}"
+                return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
                 return "no arm is feasible"
             case "budget_spent":
-                leads = leads_words(self.leader, self.confidence, self.feasible, self.slack)
-                left = left_words(len(self.arms), self.candidates)
-                return f"the budget is spent and no answer is certified; {leads}; {left}"
+                spent = "the budget is spent and no answer is certified"
+                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known)}"
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:
-            said = f"running: no arm looks feasible so far, confidence {sure}"
+            said = "running: no arm looks feasible so far"
         else:
-            said = f"running: {self.leader} leads, confidence {sure} so far"
+            said = f"running: {self.leader} leads"
         return f"{said} (not counting {self.results_that_wait})" if self.waiting else said
 
     @property
@@ -72,22 +94,25 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
-        plain: dict[str, Any] = _plain(self)
-        if plain["awaited"] is not None and plain["awaited"]["item"] is None:
+        data: dict[str, Any] = plain(self)
+        if data["awaited"] is not None and data["awaited"]["item"] is None:
             # As it is in every study without items.
-            del plain["awaited"]["item"]
-        return plain
+            del data["awaited"]["item"]
+        return data
 
 
-def _plain(data: Any) -> Any:
+def plain(data: Any) -> Any:
+    """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
     # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
     kind: Any = type(data)
     if kind is float:
         return data if math.isfinite(data) else None
     if kind is tuple:
-        return [_plain(item) for item in data]
+        return [plain(item) for item in data]
+    if kind is dict:
+        return {name: plain(item) for name, item in data.items()}
     names = _fields(kind)
-    return {name: _plain(getattr(data, name)) for name in names} if names else data
+    return {name: plain(getattr(data, name)) for name in names} if names else data
 
 
 @functools.cache

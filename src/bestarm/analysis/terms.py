@@ -69,7 +69,7 @@ def wanted(part: Objective | Constraint) -> str:
     """What a metric must do, as the user said it."""
     if isinstance(part, Objective):
         return part.goal
-    return f"at {'least' if part.at_most is None else 'most'} {exact(part.threshold)}"
+    return f"at {'least' if part.at_most is None else 'most'} {part.bound}"
 
 
 def required(part: Constraint) -> str:
@@ -81,10 +81,10 @@ def required(part: Constraint) -> str:
     """
     if part.noise.is_exact:
         return wanted(part)
-    return f"{'above' if part.at_most is None else 'below'} {exact(part.threshold)}"
+    return f"{'above' if part.at_most is None else 'below'} {part.bound}"
 
 
 def relation(part: Constraint) -> str:
     """The same as a sign, for the heads of tables."""
     signs = ("≥", "≤") if part.noise.is_exact else (">", "<")
-    return f"{signs[part.at_most is not None]} {exact(part.threshold)}"
+    return f"{signs[part.at_most is not None]} {part.bound}"

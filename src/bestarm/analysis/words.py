@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bestarm.analysis.status import Status
+from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.terms import required, statistic, subject
-from bestarm.answer import Answer, excluded_words, names_in_words
+from bestarm.answer import (
+    MOST_NAMES,
+    Answer,
+    all_names,
+    excluded_words,
+    feasible_words,
+    good_words,
+    names_in_words,
+    one_of_words,
+    promised,
+    rounded_up,
+)
+from bestarm.goals import listed, set_words
 from bestarm.items import count_of
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -18,10 +30,19 @@ from bestarm.validation import exact
 def question(plan: Plan) -> str:
     """What the study asks."""
     goal = "largest" if plan.objective.goal == "maximize" else "smallest"
-    sides = [f"{subject(c.metric, statistic(c))} {required(c)}" for c in plan.constraints]
+    sides = [f"{subject(c.title, statistic(c))} {required(c)}" for c in plan.constraints]
     such = f" among those with {' and '.join(sides)}" if sides else ""
     mean = "" if plan.objective.noise.is_exact else "mean "
-    return f"Which of {len(plan.arms)} arms has the {goal} {mean}{plan.objective.metric}{such}{_over_items(plan)}?"
+    over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
+    aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{plan.arms_asked_about} arms"
+    match plan.asks:
+        case "any feasible":
+            return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{over}?"
+        case "top":
+            return f"Which {plan.top} of {arms} have {aim}?" if plan.top > 1 else f"Which of {arms} has {aim}?"
+        case "short list":
+            return f"Which at most {plan.top} of {arms} are sure to hold the one that has {aim}?"
+    return f"Which of {arms} has {aim}?"
 
 
 def _over_items(plan: Plan) -> str:
@@ -37,7 +58,7 @@ def _over_items(plan: Plan) -> str:
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
     """What the answer is worth. With the `status`, also what is certain while there is none."""
     if answer is None:
-        known = "" if status is None else certain(plan, status.candidates, status.feasible)
+        known = "" if status is None else certain(plan, status)
         return (
             "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
             f"wrong with probability at most {100 * plan.delta:g} %.{known}"
@@ -45,17 +66,38 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
     if answer.state == "budget_spent":
         return (
             "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
-            f"feasible one is not certain.{certain(plan, answer.candidates, answer.feasible)}"
+            f"feasible one is not certain.{certain(plan, answer)}"
         )
     allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
         return f"{allowed}: with that reservation, every arm violates at least one constraint."
+    if plan.asks != "best":
+        return f"{allowed}: with that reservation, {_set_guarantee(plan, answer)}."
     best = (
         f"no feasible arm is better by more than {exact(plan.objective.tolerance)}"
         if plan.objective.tolerance
         else ("no feasible arm is better")
     )
     return f"{allowed}: with that reservation, {answer.arm} meets every constraint{_nearly(plan)}, and {best}."
+
+
+def _set_guarantee(plan: Plan, answer: Answer) -> str:
+    """What is certain of an answer to another question than which arm is best."""
+    arms, margin = listed(answer.arms), plan.objective.tolerance
+    if plan.asks == "short list":
+        within = f" within {exact(margin)}" if margin else ""
+        slack = " (within the stated slack)" if plan.slacks else ""
+        as_good = f", or one as good{within}{slack}," if margin or slack else ""
+        return f"if any arm is feasible, the best one{as_good} is {listed(answer.arms, 'or')}"
+    meets = f"{arms} {'meets' if len(answer.arms) == 1 else 'meet'} every constraint{_nearly(plan)}"
+    if plan.asks == "any feasible":
+        return f"{meets}; nothing is said of which arm is best"
+    if len(answer.arms) < plan.top:
+        return f"{meets}, and no other arm does"
+    by = f" by more than {exact(margin)}" if margin else ""
+    if plan.top == 1:
+        return f"{meets}, and no feasible arm is better{by}"
+    return f"{meets}, and none of them is worse{by} than number {plan.top} of the feasible arms"
 
 
 def _allowed(plan: Plan) -> str:
@@ -66,21 +108,88 @@ def _nearly(plan: Plan) -> str:
     return " (within the stated slack)" if plan.slacks else ""
 
 
-def certain(plan: Plan, candidates: Sequence[str], feasible: Sequence[str]) -> str:
-    """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible."""
+def certain(plan: Plan, now: Answer | Status) -> str:
+    """A sentence, or nothing, on what is certain before there is an answer: which arms are left, which are feasible,
+    how far the leader can be from the best."""
     facts = []
-    if len(candidates) < len(plan.arms):
-        as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
-        as_good += ["within the slack"] if plan.slacks else []
-        or_as_good = f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+    if now.candidates and len(now.candidates) < plan.arms_asked_about:
         facts.append(
-            f"if any arm is feasible, the best one{or_as_good} is among {names_in_words(candidates)} "
-            f"({excluded_words(len(plan.arms), len(candidates))})"
+            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {names_in_words(now.candidates)} "
+            f"({excluded_words(plan.arms_asked_about, len(now.candidates))})"
         )
-    if feasible and plan.constraints:
-        meets = "meets" if len(feasible) == 1 else "meet"
-        facts.append(f"{names_in_words(feasible)} {meets} every constraint{_nearly(plan)}")
+    if now.feasible and plan.constraints:
+        meets = "meets" if len(now.feasible) == 1 else "meet"
+        facts.append(f"{names_in_words(now.feasible)} {meets} every constraint{_nearly(plan)}")
+    if now.regret_at_most is not None:
+        leader = now.arm if isinstance(now, Answer) else now.leader
+        facts.append(f"{leader} is {_regret(plan, now.regret_at_most)}")
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
+
+
+def _or_as_good(plan: Plan) -> str:
+    as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+    as_good += ["within the slack"] if plan.slacks else []
+    return f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+
+
+def _regret(plan: Plan, limit: float) -> str:
+    """How good an arm is that can be below the best feasible arm by so much."""
+    if limit == 0.0:
+        return "as good as the best"
+    return f"at most {rounded_up(limit)} {'below' if plan.objective.goal == 'maximize' else 'above'} the best"
+
+
+def known(
+    plan: Plan,
+    state: StudyState,
+    leader: str | None,
+    candidates: Sequence[str],
+    feasible: Sequence[str],
+    regret: float | None,
+) -> str:
+    """What is certain now, in a sentence; nothing if nothing is.
+
+    >>> import bestarm as ba
+    >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
+    >>> plan = ba.Plan(arms=[f"prompt {k}" for k in range(1, 9)], objective=gain, constraints=[price])
+    >>> known(plan, "budget_spent", "prompt 7", ["prompt 5", "prompt 6", "prompt 7"], ["prompt 7"], 0.321)
+    'With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
+    >>> known(plan, "running", "prompt 7", ["prompt 5", "prompt 7"], [], None)
+    'With 95 % confidence, if any arm is feasible, the best is prompt 5 or 7'
+    >>> plan = ba.Plan(arms=["a", "b", "c"], objective=ba.maximize("gain", noise=ba.Symmetric()))
+    >>> print(known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2))
+    With 95 % confidence the best is a or b; a is at most 0.2 below the best (this has 95 % confidence of its own)
+    """
+    sure = f"With {promised(plan.delta)} confidence"
+    if state == "certified" and plan.asks in ("top", "any feasible"):
+        claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)
+        return f"{sure} {all_names(candidates)} {'is' if len(candidates) == 1 else 'are'} {claim}"
+    if state == "certified" and plan.asks == "best":
+        return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
+    if state == "no_feasible_arm":
+        return f"{sure} no arm is feasible"
+    facts = []
+    if candidates and len(candidates) < plan.arms_asked_about:
+        # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
+        is_any = not plan.constraints or (feasible and not plan.slacks)
+        given = "" if is_any else ", if any arm is feasible,"
+        facts.append(f"{given} the best{_or_as_good(plan)} is {one_of_words(candidates)}")
+    elif not candidates:
+        facts.append(" no arm is feasible")
+    if leader in feasible and (plan.constraints or regret is not None):
+        words = [feasible_words(plan.slacks)] if plan.constraints else []
+        words += [] if regret is None else [_regret(plan, regret)]
+        # What a policy cannot promise together with the rest it promises by itself.
+        is_apart = regret is not None and facts and find_policy(plan.policy).regret_is_apart(plan)
+        own = f" (this has {promised(plan.delta)} confidence of its own)" if is_apart else ""
+        facts.append(f" {leader} is {' and '.join(words)}{own}")
+    others = [arm for arm in feasible if arm != leader] if plan.constraints else []
+    if others:
+        are = "is" if len(others) == 1 else "are"
+        who = listed(others, "and") if len(others) <= MOST_NAMES else f"{len(others):,} arms"
+        also = ", too" if leader in feasible else ""
+        facts.append(f" {who} {are} {feasible_words(plan.slacks)}{also}")
+    return f"{sure}{';'.join(facts)}" if facts else ""
 
 
 def _what_stays(plan: Plan) -> str:
@@ -89,7 +198,8 @@ def _what_stays(plan: Plan) -> str:
 
 def noise_in_words(part: Objective | Constraint) -> str:
     """How single measurements of a metric are assumed to scatter."""
-    return f"{part.metric}: {part.noise.sentence()}"
+    what = part.metric if not isinstance(part, Constraint) or part.per is None else part.formula
+    return f"{what}: {part.noise.sentence()}"
 
 
 def assumptions(plan: Plan) -> list[str]:

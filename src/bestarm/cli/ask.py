@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Worker
 from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.files import written_whole
 from bestarm.cli.shared.opening import open_study, repeatable_with_key
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
@@ -28,13 +32,31 @@ def ask(
             metavar="DAYS", help="In how many days you want to tell them; later, status says so.", show_default=False
         ),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--out", metavar="FILE", help="Write a sheet to fill in, with tabs if it ends in .tsv; - prints it."
+        ),
+    ] = None,
+    semicolons: Annotated[
+        bool, typer.Option("--semicolons", help="Semicolons between its columns, for decimal commas.")
+    ] = False,
     key: Key = None,
     worker: Worker = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Get the next tests to make. They are yours until you tell, fail or release them."""
+    from bestarm.validation import UNSTATED, InvalidInput
+
+    if semicolons and out is None:
+        raise InvalidInput("--semicolons", UNSTATED, "goes with --out")
+    if as_json and out is not None:
+        raise InvalidInput("--json", UNSTATED, "prints the tests; leave out --out")
     study = open_study(name, db, worker)
+    if out is not None:
+        _write_sheet(study, number, math.inf if days is None else days, key, out, semicolons)
+        return
     with repeatable_with_key():
         tests = study.ask(number, days=math.inf if days is None else days, key=key)
     if as_json:
@@ -54,6 +76,45 @@ def ask(
     console.print(table)
     if len(tests) < number:
         console.print(f"{len(tests)} of the {number:,}: what comes next depends on their results.", soft_wrap=True)
+
+
+def _write_sheet(study: Study, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
+    """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
+    from bestarm.storage.requests import new_key
+    from bestarm.study.blank_sheets import columns_to_fill, write_blank_sheet
+    from bestarm.validation import InvalidInput
+
+    is_printed = str(out) == "-"
+    if not is_printed and out.exists():
+        raise InvalidInput("out", str(out), "is there already, and may hold results; name another file")
+    delimiter = ";" if semicolons else "\t" if out.suffix.lower() == ".tsv" else ","
+    key = new_key() if key is None else key
+    tests: list[Test] = []
+    try:
+        with contextlib.nullcontext(sys.stdout) if is_printed else written_whole(out) as file, repeatable_with_key():
+            tests = study.ask(number, days=days, key=key)
+            if not tests:
+                raise _NothingToDo
+            write_blank_sheet(study, tests, file, delimiter)
+    except _NothingToDo:
+        print(_nothing_to_do(study), file=sys.stderr if is_printed else sys.stdout)
+        return
+    except InvalidInput as error:
+        if tests:
+            raise InvalidInput(f"{error}; --key {shlex.quote(key)} asks for the same tests again") from error
+        raise
+    if is_printed:
+        return
+    columns = " and ".join(columns_to_fill(study.plan, tests))
+    words = [
+        f"{counted(len(tests), 'test')} of {study.name} written to {out}. Fill in {columns}, then give it back:",
+        f"bestarm tell {shlex.quote(study.name)} --csv {shlex.quote(str(out))}",
+    ]
+    plain_console().print("\n".join(map(shown, words)), soft_wrap=True)
+
+
+class _NothingToDo(Exception):
+    """There is no test to write down, and so no file."""
 
 
 def _plain(test: Test) -> dict[str, object]:

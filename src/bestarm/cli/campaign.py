@@ -11,6 +11,7 @@ from rich.console import Console
 from bestarm.cli.shared.arguments import AsJson, Device, Executor, MaxTests, Seed, Workers
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.opening import load_plan
+from bestarm.cli.shared.policies import chosen_policy
 from bestarm.cli.shared.show import literal, print_json
 
 
@@ -18,7 +19,9 @@ from bestarm.cli.shared.show import literal, print_json
 def campaign(
     sources: Annotated[list[str], typer.Argument(metavar="INSTANCE|FILE...", help="Instances or study files.")],
     out: Annotated[Path, typer.Option(help="Folder for results; an interrupted campaign there continues.")],
-    policy: Annotated[list[str] | None, typer.Option(help="Policy; may be given several times.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Policy, or FILE.py:CLASS; may be given several times.")
+    ] = None,
     bound: Annotated[list[str] | None, typer.Option(help="Confidence bound; may be given several times.")] = None,
     delta: Annotated[list[float] | None, typer.Option(help="Delta; may be given several times.")] = None,
     runs: Annotated[int, typer.Option(help="Runs of each combination.")] = 1000,
@@ -37,7 +40,7 @@ def campaign(
     plans = [load_plan(source) for source in sources]
     grid = Campaign.grid(
         plans,
-        policies=policy or list(dict.fromkeys(plan.policy for plan in plans)),
+        policies=[chosen_policy(text) for text in policy or []] or list(dict.fromkeys(plan.policy for plan in plans)),
         bounds=bound,
         deltas=delta,
         runs=runs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import random
 import shutil
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from bestarm.answer import Answer
     from bestarm.plan import Plan
     from bestarm.storage.base import Storage
+    from bestarm.study.continuations import Outlook
     from bestarm.study.study import Study
 
-_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·"}
-_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
+_SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
+_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
 _AT_ONCE = 8
 """How many patients are asked at a time."""
 
@@ -84,23 +86,16 @@ def _cell(metric: MetricStanding) -> str:
     return f"{metric.mean:.3f}±{(metric.high - metric.low) / 2:.3f}{sign}"
 
 
-def _summary(status: Status, seconds: float) -> str:
-    undecided = sum(row.verdict == "open" for row in status.arms)
-    leads = "no dose looks feasible" if status.leader is None else f"{status.leader} leads"
-    return (
-        f"{status.tests:,} tests in {seconds:.1f} s; {undecided} of {len(status.arms)} doses undecided; "
-        f"{leads}, confidence {100 * status.confidence:.0f} %"
-    )
-
-
-def _view(plan: Plan, status: Status, seconds: float) -> Group:
+def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -> Group:
+    from bestarm.analysis.progress_words import progress_lines
     from bestarm.analysis.terms import relation, statistic, subject
+    from bestarm.study.watching import grid
 
     table = Table()
     table.add_column("dose")
     table.add_column(plan.objective.metric, justify="right")
     for part in plan.constraints:
-        table.add_column(f"{subject(part.metric, statistic(part))}\n{relation(part)}", justify="right")
+        table.add_column(f"{subject(part.title, statistic(part))}\n{relation(part)}", justify="right")
     table.add_column("tests", justify="right")
     table.add_column("verdict")
     for row in status.arms:
@@ -110,7 +105,8 @@ def _view(plan: Plan, status: Status, seconds: float) -> Group:
             f"{sum(m.tests for m in row.metrics):,}",
             Text(f"{_SIGNS[row.verdict]} {row.verdict}", style=_STYLES[row.verdict]),
         )
-    return Group(table, _summary(status, seconds))
+    made = ("tests", f"{status.tests:,} in {seconds:.1f} s")
+    return Group(table, grid([("so far", status.headline), *progress_lines(status, outlook), made]))
 
 
 def _patient(patients: random.Random, rate: float) -> float:
@@ -135,11 +131,17 @@ def _program() -> str:
 def _study(console: Console, study: Study, patients: random.Random, rate: int) -> Answer:
     from rich.live import Live
 
+    from bestarm.analysis.progress_words import compact_line
+    from bestarm.study.foreseeing import Foreseer
+
     plan = study.plan
     rows = zip(plan.arm_names, plan.true_means().tolist(), strict=True)
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
     tests, start, shown = 0, time.monotonic(), -1.0
     every = 0.25 if console.is_terminal else 0.5
+    foreseer = Foreseer(study, pays=functools.cache(lambda: _is_ready(plan)), every=2.0)
+    if rate:
+        foreseer.start()
     with Live(console=console, auto_refresh=False) as live:
         while (asked := study.ask(_AT_ONCE)) or not study.done:
             for test in asked:
@@ -149,12 +151,21 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
             if now - shown > every:
                 shown = now
                 if console.is_terminal:
-                    live.update(_view(plan, study.status(), now), refresh=True)
+                    live.update(_view(plan, study.status(), foreseer.outlook, now), refresh=True)
                 else:
-                    console.print(_summary(study.status(), now))
+                    console.print(Text(compact_line(study.status())), soft_wrap=True)
             if rate and tests / rate > now + 0.02:
                 time.sleep(tests / rate - now)
-        live.update(_view(plan, study.status(), time.monotonic() - start), refresh=True)
+        foreseer.stop()
+        live.update(_view(plan, study.status(), None, time.monotonic() - start), refresh=True)
     answer = study.answer
     assert answer is not None, "the study is done"
     return answer
+
+
+def _is_ready(plan: Plan) -> bool:
+    """Whether the rest of the study can be simulated without compiling first, which would slow it down."""
+    from bestarm.policies import find_policy
+    from bestarm.simulation.engine import Job
+
+    return Job.of(plan, find_policy(plan.policy), seed=0, max_tests=1).is_ready

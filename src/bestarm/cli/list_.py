@@ -35,7 +35,7 @@ def list_(
     if not rows:
         console.print(f"No studies in {shown(storage.url)}{'' if show_all else '; --all lists archived ones too'}.")
         return
-    table = new_table("study", "state", "tests", "leader", "confidence", "age", right=("tests", "confidence"))
+    table = new_table("study", "state", "tests", "leader", "evidence", "age", right=("tests", "evidence"))
     for row in rows:
         table.add_row(*row.cells())
     console.print(table)
@@ -86,4 +86,4 @@ class _Listed:
             return [name, f"cannot be read{away}", "", shown(self.error), "", old]
         status = self.status
         state = state_words(status.state) + away
-        return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.confidence), old]
+        return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.progress), old]

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from bestarm.cli.shared.arguments import AsJson, Device, Executor, Seed, Workers
 from bestarm.cli.shared.command import command
+from bestarm.cli.shared.policies import chosen_policy
 from bestarm.cli.shared.show import literal, print_json
 
 
@@ -18,6 +19,10 @@ from bestarm.cli.shared.show import literal, print_json
 def paper(
     experiment: Annotated[str, typer.Argument(help="table1, figure2, drug, bounds or all.")],
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(help="A further policy beside the paper's five: certify, or FILE.py:CLASS; several times."),
+    ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each simulation.")] = 100,
     seed: Seed = 0,
     executor: Executor = None,
@@ -44,6 +49,7 @@ def paper(
             workers=workers,
             device=device,
             slow_drug_policies=with_performance_first,
+            policies=[chosen_policy(text) for text in policy or []],
             progress=lambda name: campaign_progress(bar, name),
         )
     if as_json:

@@ -15,14 +15,14 @@ from bestarm.cli.shared.arguments import (
     Device,
     Executor,
     MaxTests,
-    PolicyName,
     Runs,
     Seed,
     Workers,
 )
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.opening import load_plan
-from bestarm.cli.shared.show import literal, print_json
+from bestarm.cli.shared.policies import chosen_policy
+from bestarm.cli.shared.show import print_json, rows_table
 
 if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation
@@ -36,7 +36,9 @@ def simulate(
             metavar="INSTANCE|FILE", help="A built-in instance (exp1-a, drug, …) or a study file with means."
         ),
     ],
-    policy: PolicyName = None,
+    policy: Annotated[
+        str | None, typer.Option(help="Policy, by name or as FILE.py:CLASS; the study's own by default.")
+    ] = None,
     bound: BoundName = None,
     delta: Delta = None,
     runs: Runs = 1000,
@@ -55,7 +57,7 @@ def simulate(
     with progress_bar() as bar:
         result = simulator.simulate(
             plan,
-            policy=policy,
+            policy=None if policy is None else chosen_policy(policy),
             bound=bound,
             delta=delta,
             runs=runs,
@@ -74,23 +76,6 @@ def simulate(
 
 
 def _table(result: Simulation) -> Table:
-    table = Table(title=literal(f"{result.plan.name}: {result.policy}"), show_header=False, title_justify="left")
-    table.add_column()
-    table.add_column(justify="right")
-    spread = "" if result.runs == 1 else f" ± {result.se_tests:,.1f} (sd {result.sd_tests:,.0f})"
-    table.add_row("runs", f"{result.runs:,} (seed {result.seed})")
-    table.add_row("delta, bound", f"{result.plan.delta:g}, {result.plan.bound}")
-    table.add_row("mean tests", f"{result.mean_tests:,.1f}{spread}")
-    table.add_row("mean cost", f"{result.mean_cost:,.1f}")
-    table.add_row("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g} %)")
-    if result.unfinished:
-        table.add_row(
-            "unfinished", f"{result.unfinished:,} (stopped at {result.max_tests:,} tests; means include them)"
-        )
-    counts = sorted(result.answer_counts.items(), key=lambda item: -item[1])
-    for k, (answer, count) in enumerate(counts):
-        table.add_row(
-            "answers" if k == 0 else "", f"{'no feasible arm' if answer == 'none' else literal(answer)}: {count:,}"
-        )
-    table.add_row("speed", f"{result.tests_per_second / 1e6:,.1f} million tests per second")
-    return table
+    from bestarm.simulation.printing import simulation_rows, simulation_title
+
+    return rows_table(simulation_title(result), simulation_rows(result))

@@ -13,7 +13,7 @@ from rich.text import Text
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
-from bestarm.cli.shared.show import counted, figures, new_table, percent, plain_console, print_json, shown, state_words
+from bestarm.cli.shared.show import counted, figures, new_table, plain_console, print_json, shown, state_words
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing import MetricStanding
@@ -28,8 +28,8 @@ MOST_ARMS = 50
 MOST_LATE = 5
 """How many tests it names that are overdue or set aside."""
 
-_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow"}
-_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3}
+_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
+_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
 
 
 @study_command(place=180)
@@ -51,27 +51,23 @@ def status(
         print_json(data)
         return
     console = plain_console()
-    for line in _headlines(study, now):
+    for line in _headlines(study, now, left):
         console.print(shown(line), soft_wrap=True)
+    if forecast and left is None:
+        console.print(_no_forecast(now))
     _print_arms(console, study.plan, now, show_all)
-    if forecast:
-        console.print(shown(_remaining(now, left)), soft_wrap=True)
 
 
-def _headlines(study: Study, now: Status) -> Iterable[str]:
-    from bestarm.answer import promised
+def _headlines(study: Study, now: Status, left: Outlook | None) -> Iterable[str]:
+    from bestarm.analysis.progress_words import progress_lines
 
     answer = study.answer
     archived = "" if study.record.archived is None else " (archived)"
     if answer is not None:
         yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
     else:
-        leads = "no arm looks feasible" if now.leader is None else f"{now.leader} leads"
-        sure = f"confidence {percent(now.confidence)} ({promised(study.plan.delta)} needed)"
-        without = f" (not counting {now.results_that_wait})" if now.waiting else ""
-        yield f"{now.study}{archived}: {state_words(now.state)}; {leads}, {sure}{without}"
-        if known := _certain(now):
-            yield f"certain so far ({promised(study.plan.delta)}): {known}"
+        yield f"{now.study}{archived}: {now.headline}"
+    yield from (f"{name}: {text}" for name, text in progress_lines(now, left))
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
@@ -84,16 +80,6 @@ def _headlines(study: Study, now: Status) -> Iterable[str]:
         yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
     if now.tests:
         yield from f"health: {now.health}".splitlines()
-
-
-def _certain(now: Status) -> str:
-    """What is known while there is no answer."""
-    from bestarm.answer import feasible_words, left_words, names_in_words
-
-    facts = [left_words(len(now.arms), now.candidates)] if len(now.candidates) < len(now.arms) else []
-    if now.feasible and len(now.arms[0].metrics) > 1:
-        facts.append(f"{feasible_words(now.slack)}: {names_in_words(now.feasible)}")
-    return "; ".join(facts)
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
@@ -133,18 +119,7 @@ def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple
     return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known
 
 
-def _remaining(now: Status, left: Outlook | None) -> str:
-    if left is None:
-        if now.state != "running":
-            return "Nothing remains to be done."
-        return "No forecast yet: every metric of every arm needs a result first."
-    parts = [
-        f"{share} within {tests:,.0f} more tests (cost {cost:,.4g})"
-        if math.isfinite(tests)
-        else f"{share} later than the simulation, or the budget, goes"
-        for share, tests, cost in (
-            ("half", left.median_tests, left.median_cost),
-            ("9 in 10", left.p90_tests, left.p90_cost),
-        )
-    ]
-    return f"Of {left.runs:,} simulated continuations {' and '.join(parts)} end."
+def _no_forecast(now: Status) -> str:
+    if now.state != "running":
+        return "Nothing remains to be done."
+    return "No forecast yet: every metric of every arm needs a result first."

@@ -107,7 +107,7 @@ def tell(
 
 def _result(words: Sequence[str]) -> Result:
     """A value, or METRIC=VALUE, several times."""
-    from bestarm.study.csv_reader import read_value
+    from bestarm.study.decimals import read_value
     from bestarm.validation import InvalidInput
 
     if len(words) == 1 and "=" not in words[0]:

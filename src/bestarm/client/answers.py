@@ -7,11 +7,12 @@ import math
 from typing import Any
 
 from bestarm.analysis.health.notes import Health, HealthNote
+from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.terms import Share
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import Answer
+from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Event, Pending
 from bestarm.study.continuations import Outlook
 from bestarm.study.names import Test
@@ -43,6 +44,8 @@ class StudyLine:
     tolerance: float | None = 0.0
     slack: bool | None = False
     left: int | None = None
+    answered: tuple[str, ...] = ()
+    claim: str = ""
     error: str | None = None
 
 
@@ -51,7 +54,9 @@ def read_status(data: dict[str, Any]) -> Status:
     awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
     found = tuple(HealthNote(**note) for note in data["health"]["notes"])
     health = Health(data["health"]["checks"], found)
-    return Status(**_listed(plain) | {"arms": tuple(map(_arm, data["arms"])), "awaited": awaited, "health": health})
+    lists = {"arms": tuple(map(_arm, data["arms"])), "open": tuple(map(_question, data["open"]))}
+    lists["answered"] = tuple(data["answered"])
+    return Status(**_listed(plain) | lists | {"awaited": awaited, "health": health})
 
 
 def read_answer(status: dict[str, Any]) -> Answer | None:
@@ -60,7 +65,9 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
         return None
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
     data = _listed(_costed(status["conclusion"]))
-    return Answer(**data | {"warnings": tuple(data["warnings"])}, reasons=reasons)
+    differences = {name: read_difference(limits) for name, limits in data["differences"].items()}
+    names = {name: tuple(data[name]) for name in ("warnings", "arms")}
+    return Answer(**data | names | {"differences": differences}, reasons=reasons)
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:
@@ -97,6 +104,17 @@ def _costed(data: dict[str, Any]) -> dict[str, Any]:
 def _listed(data: dict[str, Any]) -> dict[str, Any]:
     """With names in tuples, as they are in a local study."""
     return data | {name: tuple(data[name]) for name in ("candidates", "feasible")}
+
+
+def _question(data: dict[str, Any]) -> OpenQuestion:
+    """A question without an end in sight takes null tests."""
+    return OpenQuestion(**data | {"tests": math.inf if data["tests"] is None else data["tests"]})
+
+
+def read_difference(data: dict[str, Any]) -> Difference:
+    """A limit that is not there comes as null."""
+    low, high = data["low"], data["high"]
+    return Difference(-math.inf if low is None else low, math.inf if high is None else high)
 
 
 def _arm(data: dict[str, Any]) -> ArmStanding:

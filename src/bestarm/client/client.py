@@ -59,7 +59,8 @@ class Client:
 
     def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
         query |= {"archived": "true" if archived else "false"}
-        return [StudyLine(**row) for row in self._connection.get("/api/studies", query)]
+        rows = self._connection.get("/api/studies", query)
+        return [StudyLine(**row | {"answered": tuple(row["answered"])}) for row in rows]
 
     def create(
         self,

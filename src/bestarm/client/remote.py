@@ -10,15 +10,24 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bestarm.analysis.health.notes import Health
+from bestarm.analysis.notebook import html_view
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.waiting import Awaited, is_unresolved
-from bestarm.answer import Answer
-from bestarm.client.answers import read_answer, read_event, read_forecast, read_pending, read_status, read_test
+from bestarm.answer import Answer, Difference
+from bestarm.client.answers import (
+    read_answer,
+    read_difference,
+    read_event,
+    read_forecast,
+    read_pending,
+    read_status,
+    read_test,
+)
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.items import ItemOrder
-from bestarm.plan import Plan
+from bestarm.plan import Budget, Plan
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
@@ -44,18 +53,24 @@ class RemoteStudy:
         self._connection = connection
         self.id = key
         """The study's number on the server."""
-        self.plan = plan
+        self._take(plan)
+        self._name = plan.name
         self._held_as = HolderName(holder)
-        self._numbering = Numbering(plan)
         self._known: tuple[str, dict[str, Any]] | None = None
         self._holds = Holds(self)
         self._asking = threading.Lock()
         self._unanswered: str | None = None
         """The key of an ask of which it is not known whether tests were handed out."""
 
+    def _take(self, plan: Plan) -> None:
+        """Go by this plan, which may be another one than before."""
+        self.plan = plan
+        self._plan_data = plan.to_data()
+        self._numbering = Numbering(plan)
+
     @property
     def name(self) -> str:
-        return self.plan.name
+        return self._name
 
     @property
     def holder(self) -> str:
@@ -64,6 +79,10 @@ class RemoteStudy:
 
     def __repr__(self) -> str:
         return f"<bestarm.client.RemoteStudy {self.name!r} at {self._connection.url!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html_view(self.plan, self.status())
 
     def _get(self, what: str, query: dict[str, Any] | None = None) -> Any:
         return self._connection.get(f"/api/studies/{self.id}/{what}", query)
@@ -197,6 +216,22 @@ class RemoteStudy:
         for part in _parts(numbers_of(tests)):
             self._post("renew", {"tests": part, "lease": lease})
 
+    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
+        """Allow so many tests more than before, or tests of so much more cost. Returns what is allowed now."""
+        more = {"tests": tests, "cost": cost}
+        now = self._post("extend", {name: more[name] for name in more if more[name] is not None}, key=new_key())
+        return Budget(now["tests"], now["cost"])
+
+    def add_arms(self, arms: Iterable[str]) -> None:
+        """Let further arms take part, for which the plan has a `reserve`."""
+        self._post("arms/add", {"arms": [arms] if isinstance(arms, str) else list(arms)}, key=new_key())
+        self._status()
+
+    def retire(self, arm: str, reason: str = "") -> None:
+        """Take an arm out: it is no longer measured, and the question is about the others."""
+        self._post("arms/retire", {"arm": arm, "reason": reason[:2000]}, key=new_key())
+        self._status()
+
     def archive(self, *, undo: bool = False) -> None:
         """Put the study away: it can be read and not changed."""
         self._connection.post(f"/api/studies/{self.id}/archive", {"undo": undo})
@@ -211,6 +246,8 @@ class RemoteStudy:
             assert known is not None
             return known[1]
         self._known = found["version"], found
+        if found["plan"] != self._plan_data:
+            self._take(Plan.from_data(found["plan"]))
         status: dict[str, Any] = found
         return status
 
@@ -242,6 +279,11 @@ class RemoteStudy:
     def status(self) -> Status:
         """Everything at a glance."""
         return read_status(self._status())
+
+    def differences(self, arm: str | None = None) -> dict[str, Difference]:
+        """By how much, at least and at most, `arm`, by default the leader, performs better than each other arm."""
+        found = self._get("differences", None if arm is None else {"arm": arm})
+        return {name: read_difference(limits) for name, limits in found.items()}
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""
@@ -299,6 +341,8 @@ class RemoteStudy:
         return events
 
     def arm_number(self, name: str) -> int:
+        if name not in self.plan.arm_names:
+            self._status()  # It may have come later.
         return self._numbering.arm(name)
 
     def metric_number(self, name: str) -> int:

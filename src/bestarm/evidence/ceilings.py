@@ -35,6 +35,12 @@ def add_logs_ceiling(a: float, b: float) -> float:
 
 
 @kernel
+def violation_ceiling(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """A ceiling of the evidence that a constraint is violated."""
+    return ceiling(stream_of(setting, streams, arm, metric), ABOVE, setting.threshold[metric])
+
+
+@kernel
 def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
     """A ceiling of log A_j, the evidence that the arm is infeasible: all constraints but the most suspect one count as
     if they were as suspect as the second."""
@@ -42,7 +48,7 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
     largest = -math.inf
     second = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        violated = ceiling(stream_of(setting, streams, arm, metric), ABOVE, setting.threshold[metric])
+        violated = violation_ceiling(setting, streams, arm, metric)
         if violated > largest:
             chosen, second, largest = metric, largest, violated
         else:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 
-from bestarm.kernel.compile import kernel, one_of
+from bestarm.kernel.compile import apart, kernel, one_of
 from bestarm.kernel.state import blur
-from bestarm.noises.base import ABOVE, BELOW, Stream
-from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope
+from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Stream
+from bestarm.noises.dispatch import by_kind, ceiling, evidence, evidence_and_slope
 
 GAP = 1e-3
 """How far, in the logarithm, the evidence may be understated."""
@@ -21,66 +21,78 @@ GAP = 1e-3
 @kernel
 def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
     """Only a c inside both ranges can lie between the means."""
-    return max(high.low + margin, low.low), min(high.high + margin, low.high)
+    return scaled_range(high, low, margin, 1.0)
 
 
 @kernel
-def _between(high: Stream, low: Stream, margin: float) -> float:
+def scaled_range(high: Stream, low: Stream, margin: float, factor: float) -> tuple[float, float]:
+    """The same for the first mean and `factor` times the second."""
+    return max(high.low + margin, factor * low.low), min(high.high + margin, factor * low.high)
+
+
+@kernel
+def _between(high: Stream, low: Stream, margin: float, factor: float) -> float:
     """A point between the two means, nearer to the one that is known better."""
     weight_high = high.n / (high.width * high.width)
-    weight_low = low.n / (low.width * low.width)
-    mean_high, mean_low = high.total / high.n + margin, low.total / low.n
+    weight_low = low.n / (low.width * low.width * (factor * factor))
+    mean_high, mean_low = high.total / high.n + margin, factor * (low.total / low.n)
     return (weight_high * mean_high + weight_low * mean_low) / (weight_high + weight_low)
 
 
 @kernel
-def _product(high: Stream, low: Stream, margin: float, c: float) -> tuple[float, float]:
+def _product(high: Stream, low: Stream, margin: float, factor: float, c: float) -> tuple[float, float]:
     """The logarithm of the product of the two evidences at c, and its derivative."""
     above, fall = evidence_and_slope(high, ABOVE, c - margin)
-    below, rise = evidence_and_slope(low, BELOW, c)
-    return above + below, fall + rise
+    below, rise = evidence_and_slope(low, BELOW, c / factor)
+    return above + below, fall + rise / factor
 
 
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
     first, last = common_range(high, low, margin)
-    c = min(max(_between(high, low, margin), first), last)
+    c = min(max(_between(high, low, margin, 1.0), first), last)
     return evidence(high, ABOVE, c - margin) + evidence(low, BELOW, c)
 
 
 @kernel
 def by_tangents(high: Stream, low: Stream, margin: float) -> float:
-    """Log-evidence that the first mean plus `margin` is above the second, for log-convex evidence.
+    """Log-evidence that the first mean plus `margin` is above the second, for log-convex evidence."""
+    return by_scaled_tangents(high, low, margin, 1.0)
+
+
+@kernel
+def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above `factor` times the second, for log-convex evidence.
 
     The logarithm of the product is convex in c. So the tangents at both ends of a bracket of its minimum meet below
     the minimum. That height is returned: stopped early, it understates.
     """
-    left, right = low.total / low.n, high.total / high.n + margin
+    left, right = factor * (low.total / low.n), high.total / high.n + margin
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
     if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
         return -math.inf
-    first, last = common_range(high, low, margin)
+    first, last = scaled_range(high, low, margin, factor)
     step = right - left
     left, right = max(left, first), min(right, last)
-    value_left, slope_left = _product(high, low, margin, left)
+    value_left, slope_left = _product(high, low, margin, factor, left)
     while slope_left >= 0.0 and left > first:
         left = max(left - step, first)
         step *= 2.0
-        value_left, slope_left = _product(high, low, margin, left)
+        value_left, slope_left = _product(high, low, margin, factor, left)
     if slope_left >= 0.0:
         return value_left
-    value_right, slope_right = _product(high, low, margin, right)
+    value_right, slope_right = _product(high, low, margin, factor, right)
     while slope_right <= 0.0 and right < last:
         right = min(right + step, last)
         step *= 2.0
-        value_right, slope_right = _product(high, low, margin, right)
+        value_right, slope_right = _product(high, low, margin, factor, right)
     if slope_right <= 0.0:
         return value_right
-    c = min(max(_between(high, low, margin), left), right)
+    c = min(max(_between(high, low, margin, factor), left), right)
     bound = -math.inf
     for _ in range(60):
-        value, slope = _product(high, low, margin, c)
+        value, slope = _product(high, low, margin, factor, c)
         if slope < 0.0:
             left, value_left, slope_left = c, value, slope
         else:
@@ -93,6 +105,37 @@ def by_tangents(high: Stream, low: Stream, margin: float) -> float:
         # Not too near the ends, so that the bracket shrinks from both sides.
         c = min(max(left + step, left + 0.1 * (right - left)), right - 0.1 * (right - left))
     return bound
+
+
+# Where evidence is not log-convex slopes are NaN, which is no evidence; problems that need them are refused.
+_every_scaled_pair, _scaled_pair_of = by_kind(lambda kernels: kernels.scaled_pair or by_scaled_tangents)
+
+
+@one_of("high.kind", _every_scaled_pair)
+def scaled_pair_evidence(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above `factor` times the second."""
+    found: float = _scaled_pair_of(high.kind)(high, low, margin, factor)
+    return found
+
+
+@apart
+@kernel
+def scaled_evidence(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """The same as a function of its own."""
+    return scaled_pair_evidence(high, low, margin, factor)
+
+
+@apart
+@kernel
+def scaled_pair_ceiling(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """A ceiling of `scaled_pair_evidence`: the product at any c is at least the smallest product."""
+    mean_high, mean_low = high.total / high.n + margin, factor * (low.total / low.n)
+    # Values that never vary may be equal but for rounding.
+    if not mean_high >= mean_low - RELATIVE_ROUNDING * abs(mean_low):
+        return -math.inf
+    first, last = scaled_range(high, low, margin, factor)
+    c = min(max(min(_between(high, low, margin, factor), mean_high), first), last)
+    return ceiling(high, ABOVE, c - margin) + ceiling(low, BELOW, c / factor)
 
 
 _every_pair, _pair_of = by_kind(lambda kernels: kernels.pair or by_tangents)

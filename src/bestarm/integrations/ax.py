@@ -97,7 +97,8 @@ def from_ax(
     if objective.metric != names[0]:
         raise InvalidInput("objective.metric", objective.metric, f"must be {names[0]!r}, the objective in Ax")
     certified = check_constraints(constraints, constrained=bool(config.outcome_constraints))
-    measured = [constraint for constraint in certified if constraint.metric in experiment.metrics]
+    plain = [part for part in certified if not part.relative_to_baseline and part.per is None]
+    measured = [constraint for constraint in plain if constraint.metric in experiment.metrics]
     tried = _tried(experiment, names[0], measured)
     return shortlist(tried, objective, certified, top=top, constrained=bool(measured), source="client")
 

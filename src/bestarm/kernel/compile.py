@@ -23,6 +23,7 @@ Known = tuple[int, ...] | None
 
 _MARK = "__bestarm_kernel__"
 _LARGE = "__bestarm_large__"
+_APART = "__bestarm_apart__"
 _ONE_OF = "__bestarm_one_of__"
 
 # Kernels own no memory, so numba need not count references to the arrays they are handed. With counting,
@@ -45,6 +46,13 @@ def large(function: F) -> F:
     it is copied into its callers.
     """
     setattr(function, _LARGE, True)
+    return function
+
+
+def apart(function: F) -> F:
+    """Mark a kernel that is large and called in many places, so that compiled code has it once, as a function of its
+    own, instead of a copy in every caller."""
+    setattr(function, _APART, True)
     return function
 
 
@@ -207,12 +215,16 @@ def specialized(function: F, suffix: str, **replaced: Callable[..., Any]) -> F:
     return special
 
 
+def _inlining(function: types.FunctionType) -> dict[str, Any]:
+    return {} if hasattr(function, _APART) else {"forceinline": True}
+
+
 @functools.cache
 def _helper(function: types.FunctionType, variant: Variant, **inlining: Any) -> Any:
     import numba
 
     called = called_kernels(function, {}, variant.known)
-    bindings = {name: _helper(callee, variant, forceinline=True) for name, callee in called.items()}
+    bindings = {name: _helper(callee, variant, **_inlining(callee)) for name, callee in called.items()}
     return numba.njit(**inlining, **_HELPER_OPTIONS)(clone(function, bindings, function.__qualname__))
 
 
@@ -225,7 +237,7 @@ def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: 
     # Only this root calls the kernels that are put into it, so they are merged before LLVM sees them. As separate
     # functions, these large parts would be optimized twice, and compiling would take half as long again.
     bindings = {
-        name: _helper(callee, variant, **({"inline": "always"} if name in substitutes else {"forceinline": True}))
+        name: _helper(callee, variant, **({"inline": "always"} if name in substitutes else _inlining(callee)))
         for name, callee in called.items()
     }
     qualname = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes, variant.known)}"
@@ -239,6 +251,12 @@ def compiled(root: Callable[..., Any], label: str = "", *, known: Known = None, 
     alternatives of the numbers `known`, or all: what is never needed need not be compiled.
     """
     return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
+
+
+def is_kept(root: Callable[..., Any], label: str = "", *, known: Known = None, **replaced: Callable[..., Any]) -> bool:
+    """Whether `compiled`, with the same arguments, finds machine code on disk, so that it takes a moment only."""
+    form = compiled(root, label, known=known, **replaced)
+    return any(Path(form.stats.cache_path).glob(f"*{form.py_func.__qualname__}-*.nbi"))
 
 
 def cache_folder(root: Callable[..., Any]) -> Path:

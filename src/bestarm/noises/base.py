@@ -31,6 +31,10 @@ ENDLESS = 10**15
 """So many items stand for a set without end: items that are drawn again and again."""
 
 
+RELATIVE_ROUNDING = 1e-12
+"""A value that equals so many times another up to this share of it is equal: the product is rounded."""
+
+
 class Stream(NamedTuple):
     """One stream: its noise and its sufficient statistics, in normal form and relative to the metric's reference."""
 
@@ -164,6 +168,13 @@ class NoiseKernels(NamedTuple):
     end: Callable[[Stream, int, float], float] | None = None
     """(s, side, level): the last c, or one before it, up to which the evidence that the mean lies on this side of c
     is `level` or more; coming from outside, toward the mean."""
+    lead: Callable[[Stream, Stream, float, float], float] | None = None
+    """(ahead, behind, level, enough): the largest lead of the first mean over the second for which the evidence reaches
+    `level`, at it and at every smaller one; or any such lead of `enough` or more. With None it follows from `evidence`
+    if that is log-convex, and else from one interval of each stream."""
+    scaled_pair: Callable[[Stream, Stream, float, float], float] | None = None
+    """(high, low, margin, factor): the same as `pair`, with `factor` times the mean of `low`. Log-convex evidence needs
+    none."""
     radius: Callable[[Setting, Streams, int, int], float] = tabulated_radius
     """(setting, streams, arm, metric): the half-width of the confidence interval around the mean on which the paper's
     algorithms decide, in units of `scale`."""
@@ -308,6 +319,16 @@ class NoiseModel(abc.ABC):
             raise InvalidInput("noise", self.name, reason)
         return noise_of_file("sets.symmetric", "SymmetricSet", ENDLESS)
 
+    def contrast(self, factor: float) -> NoiseModel:
+        """The noise of an arm's value minus `factor` times another arm's value of a common item.
+
+        Raises `InvalidInput` if there is none.
+        """
+        low, high = self.range
+        if factor == 1.0 or not math.isfinite(high - low):
+            return self.differences()
+        return noise_of_file("bounded", "Bounded", low - factor * high, high - factor * low)
+
     def refuses_items(self, *, repeats: bool) -> str | None:
         """Why a study with items cannot use this noise; None if it can."""
         try:
@@ -318,6 +339,11 @@ class NoiseModel(abc.ABC):
         except InvalidInput as refused:
             return refused.reason
         return None
+
+    @property
+    def compares_with_baseline(self) -> bool:
+        """Whether an arm's mean can be compared with so many times another arm's."""
+        return not self.is_share and (self.kernels.scaled_pair or self.kernels.evidence_and_slope) is not None
 
     # -------------------------------------------------------------------------------------- in a study's normal form
 

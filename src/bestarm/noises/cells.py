@@ -47,15 +47,22 @@ def value_and_slope(s: Stream, side: int, x: float, squares: float, rise: float)
 @kernel
 def by_cells(high: Stream, low: Stream, margin: float) -> float:
     """Log-evidence that the first mean plus `margin` is above the second."""
-    left, right = low.total / low.n, high.total / high.n + margin
+    return by_scaled_cells(high, low, margin, 1.0)
+
+
+@kernel
+def by_scaled_cells(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """Log-evidence that the first mean plus `margin` is above `factor` times the second."""
+    left, right = factor * (low.total / low.n), high.total / high.n + margin
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
     if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
         return -math.inf
-    zero_high, zero_low = high.kept[high.arm, high.metric, FIRST] + margin, low.kept[low.arm, low.metric, FIRST]
-    a, last = zero_high + beyond(high, ABOVE), zero_low + beyond(low, BELOW)
+    zero_high = high.kept[high.arm, high.metric, FIRST] + margin
+    zero_low = factor * low.kept[low.arm, low.metric, FIRST]
+    a, last = zero_high + beyond(high, ABOVE), zero_low + factor * beyond(low, BELOW)
     bound = LOG_FLAT + min(log_signs(high.n), log_signs(low.n))
     middle = (high.n * right + low.n * left) / (high.n + low.n)
-    reached = min(bound, evidence(high, ABOVE, middle - margin) + evidence(low, BELOW, middle))
+    reached = min(bound, evidence(high, ABOVE, middle - margin) + evidence(low, BELOW, middle / factor))
     step = 0.25 * (last - a)
     smallest = 1e-6 * step
     for _ in range(_MOST_CELLS):
@@ -65,14 +72,16 @@ def by_cells(high: Stream, low: Stream, margin: float) -> float:
         b = min(a + step, last) if a + step > a else last
         width = b - a
         high_a, high_b = squares_around(high, a - zero_high), squares_around(high, b - zero_high)
-        low_a, low_b = squares_around(low, a - zero_low), squares_around(low, b - zero_low)
-        rise_high, rise_low = (high_b - high_a) / width, (low_b - low_a) / width
+        # Where the cell begins and ends for the second stream, in its own units.
+        own_a, own_b = (a - zero_low) / factor, (b - zero_low) / factor
+        low_a, low_b = squares_around(low, own_a), squares_around(low, own_b)
+        rise_high, rise_low = (high_b - high_a) / width, (low_b - low_a) / (width / factor)
         above_a, fall_a = value_and_slope(high, ABOVE, a - zero_high, high_a, rise_high)
-        below_a, rise_a = value_and_slope(low, BELOW, a - zero_low, low_a, rise_low)
+        below_a, rise_a = value_and_slope(low, BELOW, own_a, low_a, rise_low)
         above_b, fall_b = value_and_slope(high, ABOVE, b - zero_high, high_b, rise_high)
-        below_b, rise_b = value_and_slope(low, BELOW, b - zero_low, low_b, rise_low)
+        below_b, rise_b = value_and_slope(low, BELOW, own_b, low_b, rise_low)
         at_a, at_b = above_a + below_a, above_b + below_b
-        slope_a, slope_b = fall_a + rise_a, fall_b + rise_b
+        slope_a, slope_b = fall_a + rise_a / factor, fall_b + rise_b / factor
         least = min(at_a, at_b)
         reached = min(reached, least)
         if slope_a < 0.0 < slope_b:

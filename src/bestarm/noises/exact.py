@@ -14,7 +14,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.noises.gaussian import scatter
 from bestarm.validation import value
 
@@ -51,11 +51,24 @@ def pair(high: Stream, low: Stream, margin: float) -> float:
 
 
 @kernel
+def scaled_pair(high: Stream, low: Stream, margin: float, factor: float) -> float:
+    """Values that are equal but for rounding are equal."""
+    product = factor * value_of(low)
+    reach = value_of(high) + margin + RELATIVE_ROUNDING * abs(product)
+    return CERTAIN if -math.inf < product <= reach < math.inf else 0.0
+
+
+@kernel
 def end(s: Stream, side: int, level: float) -> float:
     value = value_of(s)
     if s.n == 0 or not -math.inf < value < math.inf:
         return s.low if side == ABOVE else s.high
     return value
+
+
+@kernel
+def lead(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
+    return value_of(ahead) - value_of(behind)
 
 
 @kernel
@@ -83,7 +96,9 @@ class Exact(NoiseModel):
     label = "a number that never varies"
     about = "Every measurement of an arm gives the same number, such as a size or a price: one test settles it."
     place = 60
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=pair, end=end, radius=radius)
+    kernels = NoiseKernels(
+        evidence, None, scatter, draw, keep=keep, pair=pair, end=end, lead=lead, radius=radius, scaled_pair=scaled_pair
+    )
     kept = 1
     is_exact = True
     is_quadratic = False

@@ -22,7 +22,7 @@ import math
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, Stream
+from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.gaussian import gaussian_evidence
 
 FIRST, TOTAL, SQUARES, LEAST, MOST, WEIGHT, WX, WW, WWX, WWXX = range(10)
@@ -39,6 +39,10 @@ LOG_SN = math.log(0.9)
 LOG_FLAT = math.log(0.05)
 """The logarithms of the weights: of SN, and of each of the other two."""
 LOG_2 = math.log(2.0)
+
+STEPS = 16
+PRECISION = 1e-5
+"""How many levels a lead is put together from, and how closely each end is found."""
 
 
 @kernel
@@ -114,8 +118,9 @@ def evidence(s: Stream, side: int, c: float) -> float:
 
 
 @kernel
-def end(s: Stream, side: int, level: float) -> float:
-    """Where the interval ends: from the farthest value inward, as long as the evidence is `level` or more."""
+def end_within(s: Stream, side: int, level: float, precision: float) -> float:
+    """Where the interval ends: from the farthest value inward, as long as the evidence is `level` or more. It may end
+    too early by `precision`, as a share of the way from the farthest value to the mean."""
     infinite = s.low if side == ABOVE else s.high
     if s.n == 0 or log_signs(s.n) < level:
         # Farther out than all values nothing but their number counts.
@@ -124,7 +129,7 @@ def end(s: Stream, side: int, level: float) -> float:
     # Up to the mean, where there is no evidence: steps that double as long as the evidence suffices at all of a step.
     middle = s.kept[s.arm, s.metric, TOTAL] / s.n
     step = 0.25 * (middle - reached)
-    smallest = 1e-7 * abs(middle - reached)
+    smallest = precision * abs(middle - reached)
     squares = squares_around(s, reached)
     while abs(step) > smallest:
         there = reached + step
@@ -138,3 +143,33 @@ def end(s: Stream, side: int, level: float) -> float:
     first: float = s.kept[s.arm, s.metric, FIRST]
     # Statistics that are NaN or infinite say nothing.
     return first + reached if -math.inf < first + reached < math.inf else infinite
+
+
+@kernel
+def end(s: Stream, side: int, level: float) -> float:
+    """Where the interval ends."""
+    return end_within(s, side, level, 1e-7)
+
+
+@kernel
+def lead_by_steps(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
+    """The largest lead, or a little less, for which the evidence about the pair reaches `level`, at it and at every
+    smaller one. It is not log-convex, and need not be monotone.
+
+    Beyond the end of an interval the evidence reaches the interval's level at every c. So with levels a[0] < a[1] < …,
+    the evidence about the second stream is a[k] or more from the end for a[k] on, and up to the end for a[k + 1] that
+    about the first must supply the rest. Each is LOG_FLAT at least, everywhere.
+    """
+    most = level - LOG_FLAT
+    step = (most - LOG_FLAT) / STEPS
+    least = math.inf
+    for k in range(-1, STEPS):
+        # First the whole way at once, which is less than what the steps show.
+        have = LOG_FLAT + max(k, 0) * step
+        up_to = end_within(behind, BELOW, most if k < 0 else have + step, PRECISION)
+        lead = end_within(ahead, ABOVE, level - have, PRECISION) - up_to
+        if k < 0 and (lead >= enough or not lead > -math.inf):
+            return lead
+        if k >= 0:
+            least = min(least, lead)
+    return least

@@ -14,9 +14,9 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, noise_of_file, stream_of
-from bestarm.noises.cells import by_cells
+from bestarm.noises.cells import by_cells, by_scaled_cells
 from bestarm.noises.gaussian import draw
-from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep
+from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep, lead_by_steps
 from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import value
 
@@ -59,7 +59,18 @@ class Symmetric(NoiseModel):
     label = "a number, with unknown scatter"
     about = "Results scatter as far up as down around their mean; you need not know how much."
     place = 10
-    kernels = NoiseKernels(evidence, None, scatter, draw, keep=keep, pair=by_cells, end=end, radius=radius)
+    kernels = NoiseKernels(
+        evidence,
+        None,
+        scatter,
+        draw,
+        keep=keep,
+        pair=by_cells,
+        end=end,
+        lead=lead_by_steps,
+        radius=radius,
+        scaled_pair=by_scaled_cells,
+    )
     kept = KEPT
     is_quadratic = False
     is_family = False

@@ -11,6 +11,7 @@ from bestarm.analysis.drawing import save
 from bestarm.analysis.page import Block, Figure, Grid, Heading, Text
 from bestarm.paper.instances import SIZES_K, SIZES_N, instance
 from bestarm.paper.published import TABLE_1
+from bestarm.policies.base import Policy
 from bestarm.simulation.campaign import Campaign, CampaignResult, Cell
 from bestarm.simulation.simulate import Simulation
 from bestarm.theory import analyze
@@ -28,16 +29,18 @@ class Experiment:
 
     name: str
     title: str
-    cells: Callable[[Sequence[str]], list[Cell]]
+    cells: Callable[[Sequence[str | type[Policy]]], list[Cell]]
     """The simulations it needs, given the policies."""
     render: Callable[[CampaignResult, Path], list[Block]]
     """Writes its figures into a folder and returns its part of the page."""
+    takes_more: bool = True
+    """Whether it shows further policies beside the paper's."""
 
-    def campaign(self, policies: Sequence[str], runs: int, seed: int) -> Campaign:
+    def campaign(self, policies: Sequence[str | type[Policy]], runs: int, seed: int) -> Campaign:
         return Campaign(tuple(self.cells(policies)), runs, seed)
 
 
-def _cells(names: Sequence[str], policies: Sequence[str]) -> list[Cell]:
+def _cells(names: Sequence[str], policies: Sequence[str | type[Policy]]) -> list[Cell]:
     return list(Campaign.grid([instance(name) for name in names], policies=policies, runs=1).cells)
 
 
@@ -92,7 +95,8 @@ def _render_table1(result: CampaignResult, folder: Path) -> list[Block]:
     for name, published in TABLE_1.items():
         base = result.find(name, ALGORITHM_1)
         ratio = [result.find(name, p).mean_tests / base.mean_tests for p in others]
-        cells = [f"{r:.2f} [{published[p]:.2f}]" for r, p in zip(ratio, others, strict=True)]
+        theirs = [f" [{published[p]:.2f}]" if p in published else "" for p in others]
+        cells = [f"{r:.2f}{said}" for r, said in zip(ratio, theirs, strict=True)]
         ratios.append((name, "1.00", *cells))
         counts.append((name, _mean_sd(base), *(_mean_sd(result.find(name, p)) for p in others)))
     header = ("instance", ALGORITHM_1, *others)
@@ -108,7 +112,7 @@ def _render_table1(result: CampaignResult, folder: Path) -> list[Block]:
     ]
 
 
-def _figure2_cells(policies: Sequence[str]) -> list[Cell]:
+def _figure2_cells(policies: Sequence[str | type[Policy]]) -> list[Cell]:
     names = [*(f"exp2-n{n}" for n in SIZES_N), *(f"exp2-k{k}" for k in SIZES_K)]
     sweep = Campaign.grid([instance("exp2-delta")], policies=policies, deltas=DELTAS, runs=1)
     return _cells(names, policies) + list(sweep.cells)
@@ -155,7 +159,7 @@ _ABLATED = (ALGORITHM_1, "tf-lucb")
 _ABLATION = ("exp1-a", "exp1-b", "exp1-c", "drug")
 
 
-def _bounds_cells(policies: Sequence[str]) -> list[Cell]:
+def _bounds_cells(policies: Sequence[str | type[Policy]]) -> list[Cell]:
     return list(Campaign.grid([instance(name) for name in _ABLATION], policies=_ABLATED, bounds=BOUNDS, runs=1).cells)
 
 
@@ -188,7 +192,7 @@ EXPERIMENTS = {
         Experiment("table1", "Experiment 1", lambda p: _cells(list(TABLE_1), p), _render_table1),
         Experiment("figure2", "Experiment 2", _figure2_cells, _render_figure2),
         Experiment("drug", "Drug discovery", lambda p: _cells(list(_DRUGS), p), _render_drug),
-        Experiment("bounds", "Confidence bounds", _bounds_cells, _render_bounds),
+        Experiment("bounds", "Confidence bounds", _bounds_cells, _render_bounds, takes_more=False),
     )
 }
 
@@ -197,4 +201,7 @@ def page_part(experiment: Experiment, result: CampaignResult, folder: Path) -> l
     runs = result.campaign.runs
     seconds = sum(simulation.seconds for simulation in result.simulations)
     took = f"{runs:,} runs each, seed {result.campaign.seed}; {seconds:,.0f} s of one core's time."
+    further = [policy for policy in _policies_in(result) if policy not in POLICIES]
+    if further:
+        took += f" Not in the paper: {', '.join(further)}."
     return [Heading(experiment.title), Text(took), *experiment.render(result, folder)]

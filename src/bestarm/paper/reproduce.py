@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -10,6 +12,8 @@ from bestarm.analysis.drawing import require_plots
 from bestarm.analysis.page import Block, Heading, Items, Text, from_json, to_html, to_json, to_markdown
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES, page_part
 from bestarm.paper.published import DEPARTURES
+from bestarm.policies import find_policy
+from bestarm.policies.base import Policy
 from bestarm.simulation.campaign import CampaignProgress, CampaignResult, replacing
 from bestarm.validation import InvalidInput
 
@@ -39,6 +43,7 @@ def reproduce(
     workers: int | None = None,
     device: str = "cpu",
     slow_drug_policies: bool = False,
+    policies: Sequence[str | type[Policy]] = (),
     progress: Callable[[str], CampaignProgress | None] | None = None,
 ) -> dict[str, CampaignResult]:
     """Compute one experiment ("table1", "figure2", "drug", "bounds") or "all", and write figures and page to `folder`.
@@ -50,31 +55,61 @@ def reproduce(
     slow_drug_policies
         Whether to run `performance-first` on the drug problems, which the paper leaves out: it must first tell apart
         two doses whose efficacy differs by 0.004.
+    policies
+        Further policies, by name or as classes, to show beside the paper's five: "certify", for one.
     progress
         Given an experiment's name, what to call as its runs come in.
     """
     names = chosen_experiments(experiment)
+    further = _further(policies)
     require_plots()
     folder = Path(folder)
     results: dict[str, CampaignResult] = {}
     for name in names:
-        policies: Sequence[str] = POLICIES
-        if name == "drug" and not slow_drug_policies:
-            policies = [policy for policy in POLICIES if policy != _SLOW_ON_DRUG]
-        campaign = EXPERIMENTS[name].campaign(policies, runs, seed)
-        results[name] = campaign.run(
-            folder / "campaigns" / _campaign_folder(name, policies),
-            executor=executor,
-            workers=workers,
-            device=device,
-            progress=progress(name) if progress else None,
-        )
+        papers = [p for p in POLICIES if name != "drug" or slow_drug_policies or p != _SLOW_ON_DRUG]
+        sets: dict[str, Sequence[str | type[Policy]]] = {_campaign_folder(name, papers): papers}
+        if EXPERIMENTS[name].takes_more:
+            # Each in a folder of its own, so that what the paper has need not be computed again.
+            sets |= {f"{name}-{re.sub(r'[^a-z0-9]+', '-', called.lower())}": [kind] for called, kind in further.items()}
+        found = [
+            EXPERIMENTS[name]
+            .campaign(chosen, runs, seed)
+            .run(
+                folder / "campaigns" / place,
+                executor=executor,
+                workers=workers,
+                device=device,
+                progress=progress(name) if progress else None,
+            )
+            for place, chosen in sets.items()
+        ]
+        results[name] = _together(found)
         part = page_part(EXPERIMENTS[name], results[name], folder)
         with replacing(_part_file(folder, name)) as file:
             file.write(to_json(part))
         # After each, so that what is done is on the page when the next is interrupted.
         _write_page(folder)
     return results
+
+
+def _further(policies: Sequence[str | type[Policy]]) -> dict[str, str | type[Policy]]:
+    """By name: the policies that the paper does not have."""
+    found: dict[str, str | type[Policy]] = {}
+    for policy in policies:
+        name = find_policy(policy).name
+        if name in POLICIES or name in found:
+            has = "the paper has it" if name in POLICIES else "it is named twice"
+            raise InvalidInput("policy", name, f"is there already: {has}")
+        found[name] = policy
+    return found
+
+
+def _together(results: Sequence[CampaignResult]) -> CampaignResult:
+    """The results of several campaigns as if they were one."""
+    first = results[0].campaign
+    cells = tuple(cell for result in results for cell in result.campaign.cells)
+    simulations = tuple(simulation for result in results for simulation in result.simulations)
+    return CampaignResult(dataclasses.replace(first, cells=cells), simulations)
 
 
 def _part_file(folder: Path, name: str) -> Path:

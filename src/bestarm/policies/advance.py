@@ -31,6 +31,12 @@ def take_in(setting: Setting, streams: Streams, tests: Ints, values: Floats, k: 
 
 
 @kernel
+def must_be_tested(setting: Setting, arm: int) -> bool:
+    """Whether nothing can be decided before every metric of the arm has a result."""
+    return True
+
+
+@kernel
 def advance(
     setting: Setting,
     streams: Streams,
@@ -63,7 +69,7 @@ def advance(
             if values[k] == values[k]:
                 is_new = streams.counts[arm, metric] == 0
                 take_in(setting, streams, tests, values, k)
-                if is_new and streams.counts[arm, metric] > 0:
+                if is_new and streams.counts[arm, metric] > 0 and must_be_tested(setting, arm):
                     untested[0] -= 1
             metric = setting.following[metric]
             k += 1

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bestarm.answer import promised
+from bestarm.goals import Asked
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.state import (
     EMPTY,
@@ -32,7 +33,10 @@ from bestarm.noises.registry import known_for, numbered
 from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
-from bestarm.policies.findings import Findings, by_intervals
+from bestarm.policies.findings import Bools, Findings, by_intervals, settled
+from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
+from bestarm.policies.open_certificates import OpenCertificate
+from bestarm.policies.open_certificates import by_intervals as by_intervals_open
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem
 
@@ -43,9 +47,13 @@ def _wrapping() -> np.errstate:
 
 
 class Stop(NamedTuple):
-    """The end of a study: the best feasible arm, or None if no arm is feasible."""
+    """The end of a study: the best feasible arm, or None if no arm is feasible.
+
+    Where several arms are the answer, `arms` has them all, and `arm` is the one of them that leads.
+    """
 
     arm: int | None
+    arms: tuple[int, ...] = ()
 
 
 class EmptyProposal(RuntimeError):
@@ -76,8 +84,9 @@ class Policy(abc.ABC):
     `bestarm.policies.setting` convert one into the other.
 
     What is shown of a study comes from its policy too: `present_answer` (who leads, and how sure we are), `findings`
-    (what is certain of every arm), `bounds` (the intervals), `reason` and `note_on_intervals` (words). The defaults
-    suit a policy that decides by the confidence bounds `lower` and `upper`. Override what yours knows better.
+    (what is certain of every arm), `regret` and `differences` (how far apart arms can be), `open_certificates` (what an
+    answer lacks), `bounds` (the intervals), `reason` and `note_on_intervals` (words). The defaults suit a policy that
+    decides by the confidence bounds `lower` and `upper`. Override what yours knows better.
 
     Parameters
     ----------
@@ -107,7 +116,7 @@ class Policy(abc.ABC):
     ...     for arm, metric in decision:
     ...         policy.tell(arm, metric, noise.normal([2.0, 3.0][arm]))
     >>> decision, policy.spent
-    (Stop(arm=1), (114, 114.0))
+    (Stop(arm=1, arms=()), (114, 114.0))
     """
 
     name: ClassVar[str]
@@ -116,6 +125,13 @@ class Policy(abc.ABC):
     uses_items: ClassVar[bool] = False
     """Whether it decides studies with items. Such a policy may be a subclass, without a name of its own, of the one
     for studies without."""
+    asked: ClassVar[Asked] = "best"
+    """What it is asked for: the best arm, or one of the other goals that a problem can have. Again, such a policy may
+    be a subclass without a name of its own."""
+    uses_baseline: ClassVar[bool] = False
+    """Whether it decides constraints relative to a baseline. It may be a subclass in the same way."""
+    uses_reserve: ClassVar[bool] = False
+    """Whether it shares delta with arms that come later. It may be a subclass in the same way."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
@@ -128,6 +144,11 @@ class Policy(abc.ABC):
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
         """The setting in which this policy decides `problem`, with values relative to `reference`."""
         return new_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def answers_sets(cls) -> bool:
+        """Whether its answer is a set of arms."""
+        return cls.asked in ("short list", "top")
 
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
@@ -188,10 +209,24 @@ class Policy(abc.ABC):
         values = np.array([value for _, _, value in results], np.float64)
         self.advance(tests, values, np.zeros(len(results), np.int8))
 
+    def must_be_tested(self, arm: int) -> bool:
+        """Whether nothing can be decided before every metric of the arm has a result."""
+        return True
+
+    def arms_to_go_on_with(self) -> list[int]:
+        """The arms to test further while some streams have no result yet."""
+        return [*range(self.arms)]
+
+    @property
+    def is_untested(self) -> Bools:
+        """[arm, metric]: whether the stream has no result yet, and must have one before anything is decided."""
+        untested: Bools = self.streams.counts == 0
+        return untested
+
     @property
     def untested(self) -> int:
         """How many streams have no result yet."""
-        return int((self.streams.counts == 0).sum())
+        return int(self.is_untested.sum())
 
     @property
     def places(self) -> int | None:
@@ -219,7 +254,7 @@ class Policy(abc.ABC):
         together: list[tuple[int, int, float]] = []
         for (arm, metric), value, end in rows:
             if value == value:
-                untested -= int(self.streams.counts[arm, metric] == 0)
+                untested -= int(self.streams.counts[arm, metric] == 0 and self.must_be_tested(arm))
                 together.append((arm, metric, value))
             if self.setting.following[metric] < 0:
                 self.tell_together(together)
@@ -263,6 +298,30 @@ class Policy(abc.ABC):
     def findings(self) -> Findings:
         """What is certain about every arm. By default, what the policy's confidence intervals say."""
         return by_intervals(self.setting, self.streams.counts, *self.bounds())
+
+    def regret(self, leader: int, found: Findings) -> float:
+        """How far, at most, the performance of `leader`, which is certified feasible, is below that of the best
+        feasible arm, in normal form; infinity if there is no limit. By default, what the intervals in `found` say."""
+        return regret_by_intervals(found, leader)
+
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """Whether the limit of `regret` holds with probability 1 - delta by itself, but not together with the rest."""
+        return False
+
+    def differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By how much, at least and at most, `arm` performs better than each arm, in normal form; infinite where there
+        is no limit. All limits of all arms hold at once, at all times, with probability 1 - delta."""
+        return differences_by_intervals(*self.bounds(), arm)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """What is lacking for an answer, where `leader` (None: that no arm is feasible) is the likeliest one. By
+        default, what the intervals in `found` leave open."""
+        return [] if self.untested else by_intervals_open(self.setting, self.streams, found, leader)
+
+    def settled(self, found: Findings, stop: Stop) -> Findings:
+        """What was `found`, once the policy has stopped: in agreement with its answer."""
+        return settled(self.setting, self.streams.counts, found, stop.arm)
 
     def reason(self, problem: Problem, arm: int, found: Findings) -> str | None:
         """Why `arm` is out, or what is still open about it, in the policy's own words on one line.
@@ -321,6 +380,11 @@ class Policy(abc.ABC):
         """Upper confidence bound of a stream that has been tested; infinity if its mean is not finite."""
         upper = self.mean(arm, metric) + half_width(self.setting, self.streams, arm, metric)
         return upper if math.isfinite(upper) else math.inf
+
+    def contrasts(self, metric: int) -> Floats:
+        """By arm, of a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
+        form; NaN where nothing is known. The ends of its intervals are of this, too."""
+        raise NotImplementedError
 
     @functools.cached_property
     def random(self) -> np.random.Generator:

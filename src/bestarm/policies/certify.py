@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from bestarm.kernel.state import (
     NONE,
     Batch,
     Flags,
+    Floats,
     Ints,
     Setting,
     Streams,
@@ -38,15 +39,21 @@ from bestarm.policies.confidence import (
     PresentAnswer,
     confidence_of,
     evidence_for,
+    excess_of,
     for_size,
+    looks_fine,
     lower_end_of,
     new_intervals,
+    pair_level,
     upper_end_of,
     weigh,
 )
 from bestarm.policies.findings import Findings, judged
+from bestarm.policies.limits import differences_from, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead
+from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
 from bestarm.policies.reasons import Reasons, survey
+from bestarm.problem import Problem
 
 # Draws of constraint means spread by half their posterior standard deviation: any one violated constraint of an arm
 # is enough, it need not be the worst.
@@ -118,16 +125,27 @@ def start(memory: Memory, seed: int, run: int) -> None:
 def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
     memory.told[0] += 1
+    judge(setting, streams, memory, arm, metric)
+
+
+@kernel
+def certified_now(setting: Setting, streams: Streams, arm: int, metric: int) -> int:
+    """1 if the evidence that a constraint holds suffices, `FOR_GOOD` if that is beyond luck, else 0."""
+    limit = setting.threshold[metric] + setting.slack[metric]
+    s = stream_of(setting, streams, arm, metric)
+    if not below_reaches(s, limit, setting.level[arm]):
+        return 0
+    return FOR_GOOD if ceiling(s, BELOW, limit) >= BEYOND_LUCK else 1
+
+
+@kernel
+def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Certify a constraint if it can be, and see whether the arm looks feasible."""
     if metric > 0:
-        limit = setting.threshold[metric] + setting.slack[metric]
         # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise one
         # that was closed by luck could cost many tests.
-        s = stream_of(setting, streams, arm, metric)
-        memory.certified[arm, metric] = below_reaches(s, limit, setting.level[arm])
-        if memory.certified[arm, metric] != 0 and ceiling(s, BELOW, limit) >= BEYOND_LUCK:
-            memory.certified[arm, metric] = FOR_GOOD
-        looks_fine = streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]
-        suspicious = not looks_fine and memory.certified[arm, metric] == 0
+        memory.certified[arm, metric] = certified_now(setting, streams, arm, metric)
+        suspicious = not looks_fine(setting, streams, arm, metric) and memory.certified[arm, metric] == 0
         memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
         memory.suspect[arm, metric] = suspicious
     is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
@@ -164,19 +182,12 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
         memory.rejected[arm] = 1
         enter(memory.candidates, arm, -math.inf)
         return True
-    if leader == NOBODY or not rival_reaches(setting, streams, leader, arm, infeasibility, setting.level[leader]):
+    if leader == NOBODY:
+        return False
+    if not rival_reaches(setting, streams, leader, arm, infeasibility, pair_level(setting, leader, arm)):
         return False
     memory.beaten[arm] = leader
     return True
-
-
-@kernel
-def excess_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """How far a constraint's measured mean lies over its threshold, in standard deviations."""
-    threshold = setting.threshold[metric]
-    inverse_scatter = 1.0 / scatter(setting, streams, arm, metric, threshold)
-    excess: float = (streams.means[arm, metric] - threshold) * inverse_scatter
-    return excess
 
 
 @kernel
@@ -261,8 +272,47 @@ def stream_to_test(
 
 
 @kernel
+def drawn_performance(setting: Setting, streams: Streams, memory: Memory, arm: int) -> float:
+    """A posterior draw of an arm's performance."""
+    noise = scatter(setting, streams, arm, 0, streams.means[arm, 0])
+    spread = noise * setting.inverse_root[slot(streams.counts[arm, 0])]
+    drawn: float = streams.means[arm, 0] + spread * normal(memory.generator, memory.ziggurat)
+    return drawn
+
+
+@kernel
+def tests_of_leader(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, is_alone: bool, batch: Batch, size: int
+) -> int:
+    """Add a test of the leader's constraint most likely violated or, if it `is_alone` and no other arm is open, of all
+    that are open: an early leader is often wrong, and certifying it is expensive."""
+    chosen = 0
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        if is_stale(streams, memory, leader, metric):
+            size = add_test(batch, size, leader, metric)
+        elif memory.certified[leader, metric] == 0:
+            if is_alone:
+                size = add_test(batch, size, leader, metric)
+            else:
+                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
+                if excess > largest:
+                    largest = excess
+                    chosen = metric
+    if chosen > 0:
+        size = add_test(batch, size, leader, chosen)
+    return size
+
+
+@kernel
+def is_untouched(streams: Streams) -> bool:
+    """Whether nothing has been tested yet. After that, every stream has a result."""
+    return bool(streams.counts[0, 0] == 0)
+
+
+@kernel
 def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    if streams.counts[0, 0] == 0:
+    if is_untouched(streams):
         return every_stream(streams, batch)
     leader = best(memory.candidates)
     close_certificates(setting, streams, memory, leader)
@@ -271,11 +321,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     # Random choices depend only on what is known, so that asking twice gives the same tests.
     seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
-    drawn_leader = 0.0
-    if leader != NOBODY:
-        noise = scatter(setting, streams, leader, 0, streams.means[leader, 0])
-        spread = noise * setting.inverse_root[slot(streams.counts[leader, 0])]
-        drawn_leader = streams.means[leader, 0] + spread * normal(memory.generator, memory.ziggurat)
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
 
     # One test for each open arm …
     size = 0
@@ -291,24 +337,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if leader == NOBODY:
         return size
 
-    # … and for the leader the one constraint most likely violated or, if no other arm is open, all that are open: an
-    # early leader is often wrong, and certifying it is expensive.
-    others = size
-    chosen = 0
-    largest = -math.inf
-    for metric in range(1, streams.counts.shape[1]):
-        if is_stale(streams, memory, leader, metric):
-            size = add_test(batch, size, leader, metric)
-        elif memory.certified[leader, metric] == 0:
-            if others == 0:
-                size = add_test(batch, size, leader, metric)
-            else:
-                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
-                if excess > largest:
-                    largest = excess
-                    chosen = metric
-    if chosen > 0:
-        size = add_test(batch, size, leader, chosen)
+    # … and for the leader one of its constraints.
+    size = tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
     if size == 0:
         return conclude(leader)
     return size
@@ -349,6 +379,9 @@ class Certify(KernelPolicy):
     kernels = Kernels(new_memory, update, propose, start, large=True)
     weigh = staticmethod(weigh)
     survey = staticmethod(survey)
+    regret_of = staticmethod(regret_of)
+    differences_from = staticmethod(differences_from)
+    weighing: ClassVar[Weighing] = BY_EVIDENCE
 
     @functools.cached_property
     def intervals(self) -> Intervals:
@@ -417,6 +450,41 @@ class Certify(KernelPolicy):
         if leader != NOBODY:
             findings.excluded[leader] = False
         return judged(self.setting, streams.counts, findings)
+
+    def regret(self, leader: int, found: Findings) -> float:
+        """From the evidence that each other arm is infeasible or not better by more."""
+        memory = self.memory
+        limit = for_size(type(self).regret_of, self.setting, self.streams)
+        return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
+
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """Together with all the rest, it takes evidence that grows with what is claimed."""
+        noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
+        return noise.kernels.evidence_and_slope is None and not noise.is_exact
+
+    def differences(self, arm: int) -> tuple[Floats, Floats]:
+        """From the evidence about each pair of arms, at levels of its own."""
+        low, high = np.zeros(self.arms), np.zeros(self.arms)
+        streams = self._streams_about(arm)
+        fill = for_size(type(self).differences_from, self.setting, streams)
+        fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
+        return low, high
+
+    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By the other arm: what the evidence must reach that `arm` is better by so much, and the other way round."""
+        return pair_levels(self.setting, arm)
+
+    def _streams_about(self, arm: int) -> Streams:
+        """The streams from which the differences between `arm` and the others follow."""
+        return self.streams
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        if self.untested:
+            return []
+        memory, leading = self.memory, NOBODY if leader is None else leader
+        closed = (memory.certified, memory.rejected, memory.beaten)
+        return by_evidence(self.setting, self.streams, *closed, leading, type(self).weighing)
 
     def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
         level = float(self.setting.level[arm])

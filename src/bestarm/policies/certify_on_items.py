@@ -22,16 +22,22 @@ from bestarm.policies.items import (
     DIFFERENCE,
     FIRST_ROOM,
     UNLIMITED,
+    apart_from,
+    end_of_lead_on_items,
     infeasible_on_items,
+    largest_lead_on_items,
     lead_of,
+    lost_on_items,
     new_paired_setting,
     new_paired_streams,
     record_at,
     rival_reaches_on_items,
-    shown_lead_on_items,
+    tests_worse_on_items,
     with_room,
     worse_on_items,
 )
+from bestarm.policies.limits import differences_from, regret_of
+from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.problem import Problem
 
@@ -67,7 +73,10 @@ BY_ITEMS: dict[str, Callable[..., Any]] = {
     "infeasible_evidence": infeasible_on_items,
     "rival_reaches": rival_reaches_on_items,
     "worse_evidence": worse_on_items,
-    "shown_lead": shown_lead_on_items,
+    "largest_lead": largest_lead_on_items,
+    "end_of_lead": end_of_lead_on_items,
+    "tests_worse": tests_worse_on_items,
+    "lost_in_pair": lost_on_items,
     "drawn_lead": drawn_lead_on_items,
     "share_of_gain": share_on_items,
 }
@@ -82,8 +91,7 @@ def take_in_at(setting: Any, streams: Any, tests: Ints, values: Floats, k: int) 
     record_at(setting, streams, tests[k, 0], tests[k, 1], tests[k, 2], values[k])
 
 
-_advance = specialized(advance, "on_items", take_in=take_in_at)
-_interpreted = specialized(_advance, "certify", update=update, propose=_PROPOSE)
+advance_on_items = specialized(advance, "on_items", take_in=take_in_at)
 
 
 class CertifyOnItems(Certify):
@@ -94,22 +102,40 @@ class CertifyOnItems(Certify):
     """
 
     uses_items = True
+    interpreted = staticmethod(specialized(advance_on_items, "certify", update=update, propose=_PROPOSE))
     kernels = Kernels(new_memory, update, _PROPOSE, start, large=True)
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
+    regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
+    differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
+    weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._places: int = setting.places
-        self.streams: Any = new_paired_streams(setting, arms, metrics, FIRST_ROOM)
+        self.streams: Any = self.streams_with_room(setting, arms, metrics, FIRST_ROOM)
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Any:
         return new_paired_setting(problem, delta, bound, reference)
 
+    @classmethod
+    def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
+        """Streams without results, with room for so many items."""
+        return new_paired_streams(setting, arms, metrics, room)
+
+    @classmethod
+    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
+        """The numbers of all noises that its streams have."""
+        return setting.kind, setting.differences.kind
+
     @property
     def places(self) -> int | None:
         return None if self._places == UNLIMITED else self._places
+
+    def _streams_about(self, arm: int) -> Any:
+        # The differences at hand are those to the leader.
+        return self.streams if arm == self.leader else apart_from(self.streams, self.setting)
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in a result on the next item of the stream."""
@@ -130,9 +156,10 @@ class CertifyOnItems(Certify):
 
     def compile(self) -> None:
         kernels = type(self).kernels
-        setting: Any = self.setting
-        known = known_for(setting.kind, setting.differences.kind)
-        self._advance = compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
+        known = known_for(*self.kinds(self.setting))
+        self._advance = compiled(
+            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
+        )
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):
@@ -142,7 +169,7 @@ class CertifyOnItems(Certify):
 
     def _advance_compiled(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         untested = np.array([self.untested])
-        run = self._advance or _interpreted
+        run = self._advance or type(self).interpreted
         with np.errstate(over="ignore", invalid="ignore"):
             size = run(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
         return None if size == UNDECIDED else self._decision(int(size))

@@ -17,7 +17,7 @@ from bestarm.kernel.compile import compiled, kernel, one_of
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
-from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess
+from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess, scatter
 from bestarm.noises.registry import known_for
 
 COMPILE_STREAMS = 100
@@ -57,8 +57,40 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
     if streams.counts.size < COMPILE_STREAMS:
         # Like compiled code, it is silent about overflow and NaN.
         return np.errstate(over="ignore", invalid="ignore")(root)
-    fast: Callable[..., Any] = compiled(root, known=known_for(setting.kind))
+    # Arms that are compared on items have streams of differences, with a noise of their own.
+    between = getattr(setting, "differences", None)
+    known = known_for(setting.kind) if between is None else known_for(setting.kind, between.kind)
+    fast: Callable[..., Any] = compiled(root, known=known)
     return fast
+
+
+@kernel
+def pair_level(setting: Setting, leader: int, arm: int) -> float:
+    """What the evidence that `arm` is infeasible or worse than the leader must reach."""
+    level: float = setting.level[leader]
+    return level
+
+
+@kernel
+def looks_fine(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
+    """Whether a constraint's mean is on the right side."""
+    return bool(streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric])
+
+
+@kernel
+def excess_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """How far a constraint's measured mean lies over its threshold, in standard deviations."""
+    threshold = setting.threshold[metric]
+    inverse_scatter = 1.0 / scatter(setting, streams, arm, metric, threshold)
+    excess: float = (streams.means[arm, metric] - threshold) * inverse_scatter
+    return excess
+
+
+@kernel
+def holding_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """Log-evidence that a constraint holds, up to its slack."""
+    s = stream_of(setting, streams, arm, metric)
+    return evidence_below(s, setting.threshold[metric] + setting.slack[metric])
 
 
 @kernel
@@ -67,7 +99,7 @@ def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
     for metric in range(streams.counts.shape[1]):
         if streams.counts[arm, metric] == 0:
             return False
-        if metric > 0 and not streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric]:
+        if metric > 0 and not looks_fine(setting, streams, arm, metric):
             return False
     return True
 
@@ -135,16 +167,15 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     handicap = setting.level[leader] + log_delta
     for metric in range(1, metrics):
         if closed.certified[leader, metric] == 0:
-            s = stream_of(setting, streams, leader, metric)
-            limit = setting.threshold[metric] + setting.slack[metric]
-            least = lesser(least, evidence_below(s, limit) - handicap)
+            least = lesser(least, holding_evidence(setting, streams, leader, metric) - handicap)
     for arm in range(arms):
         is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
         if arm != leader and not is_closed and least > 0.0:
             infeasible = violation(setting, streams, arm)
             case = infeasible - (setting.level[arm] + log_delta)
             if not suffices(case, least):
-                beaten = rival_case(setting, streams, leader, arm, infeasible) - handicap
+                beaten = rival_case(setting, streams, leader, arm, infeasible)
+                beaten -= pair_level(setting, leader, arm) + log_delta
                 least = lesser(least, case if case >= beaten else beaten)
     return least
 
@@ -156,9 +187,9 @@ def evidence_for(
     return float(for_size(weigh, setting, streams)(setting, streams, closed, leader))
 
 
-def likely_leader(setting: Setting, streams: Streams) -> int:
+def likely_leader(setting: Setting, streams: Streams, find: Callable[..., int] = present_leader) -> int:
     """`present_leader`, compiled if there are many arms."""
-    return int(for_size(present_leader, setting, streams)(setting, streams))
+    return int(for_size(find, setting, streams)(setting, streams))
 
 
 def confidence_of(log_evidence: float) -> float:
@@ -166,14 +197,19 @@ def confidence_of(log_evidence: float) -> float:
     return -math.expm1(-max(log_evidence, 0.0))
 
 
-def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
+def present_answer(
+    setting: Setting,
+    streams: Streams,
+    find: Callable[..., int] = present_leader,
+    weigh: Callable[..., float] = weigh,
+) -> PresentAnswer:
     """The leader, or "no arm is feasible" if none looks feasible, with the least alpha at which it would be certified.
 
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    leader = likely_leader(setting, streams)
-    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
+    leader = likely_leader(setting, streams, find)
+    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader, weigh)
     return PresentAnswer(None if leader == NOBODY else leader, confidence_of(evidence))
 
 

@@ -19,8 +19,10 @@ from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
 from bestarm.noises.base import ABOVE, Stream, stream_of
-from bestarm.noises.dispatch import ceiling, evidence_above, most_kept, record
+from bestarm.noises.dispatch import ceiling, evidence_above, most_kept, record, scatter
 from bestarm.policies.confidence import interval_end
+from bestarm.policies.leads import LEAST_LEVEL, overhead
+from bestarm.policies.open_certificates import tests_in_all
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem, at_most, maximize
 
@@ -119,10 +121,45 @@ def worse_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
 
 
 @kernel
-def shown_lead_on_items(setting: Any, streams: Any, leader: int, arm: int, level: float, worse: float) -> float:
-    """By how much, at least, the leader is better."""
-    least: float = max(interval_end(lead_of(setting, streams, leader, arm), ABOVE, level), -setting.tolerance)
-    return least
+def largest_lead_on_items(setting: Any, streams: Any, ahead: int, behind: int, level: float, enough: float) -> float:
+    """By how much, at least, the first arm performs better than the second."""
+    lead = lead_of(setting, streams, ahead, behind)
+    return -math.inf if lead.n == 0 else interval_end(lead, ABOVE, max(level, LEAST_LEVEL))
+
+
+@kernel
+def end_of_lead_on_items(setting: Any, streams: Any, arm: int, other: int, side: int, level: float) -> float:
+    """By how much, at least or at most, the first arm performs better than the second."""
+    lead = lead_of(setting, streams, arm, other)
+    return -side * math.inf if lead.n == 0 else interval_end(lead, side, level)
+
+
+@kernel
+def tests_worse_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
+    """About how many more tests of both arms it takes to show that the leader is better."""
+    lead = lead_of(setting, streams, leader, arm)
+    if lead.n == 0:
+        return math.inf
+    noise = scatter(setting.differences, streams.differences, arm + 1, DIFFERENCE, lead.total / lead.n)
+    needed = tests_in_all(setting.level[leader], lead.total / lead.n + setting.tolerance, noise * noise)
+    # After the last item everything is known.
+    needed = min(needed, setting.places) if setting.places < UNLIMITED else needed
+    more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
+    return max(more, 1.0)
+
+
+@kernel
+def lost_on_items(setting: Any, streams: Any, leader: int, arm: int) -> float:
+    """The overhead of the evidence about a pair of arms."""
+    return overhead(min(streams.counts[leader, 0], streams.counts[arm, 0]))
+
+
+def apart_from(streams: Any, setting: Any) -> Any:
+    """The same results, with differences that are made anew: about whom, nobody else needs to know."""
+    arms = len(streams.against)
+    return streams._replace(
+        differences=new_streams(arms + 1, 2, most_kept(setting.differences)), against=np.full(arms, -1)
+    )
 
 
 @kernel

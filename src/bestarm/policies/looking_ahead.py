@@ -28,7 +28,7 @@ def rounds_ahead(
     if imagined.untested:
         # There is nothing to plan with yet: test each stream once more.
         leads = np.unique(policy.setting.lead).tolist()
-        again = [(arm, metric) for arm in range(policy.arms) for metric in leads]
+        again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in leads]
         return [again] * -(-count // len(again))
     now = imagined.propose()
     if isinstance(now, Stop):

@@ -37,7 +37,10 @@ def references(problem: Problem, first: float = 0.0) -> Floats:
     signs = problem.normal_form().sign.tolist()
     landmarks = [part.limit if isinstance(part, Constraint) else first for part in problem.parts]
     rows = zip(problem.noises, signs, landmarks, strict=True)
-    return np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
+    found = np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
+    # So many times a value that is relative to something would be relative to something else.
+    found[[*problem.relative]] = 0.0
+    return found
 
 
 def true_references(problem: Problem) -> Floats:

@@ -16,7 +16,9 @@ from typing import IO, Any
 
 from bestarm.parsing import read_json
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
+from bestarm.policies import all_policies, find_policy
+from bestarm.policies.base import Policy
+from bestarm.policies.from_file import description_of
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import MOST_RUNS, Record
@@ -33,10 +35,12 @@ CampaignProgress = Callable[[int, int, float | None], None]
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One square of the grid: an instance, a policy, a bound and a delta."""
+    """One square of the grid: an instance, a policy, a bound and a delta. `kind` is the policy's class, if that is
+    somebody's own, which cannot be found by its name."""
 
     plan: Plan
     policy: str
+    kind: type[Policy] | None = None
 
     @property
     def key(self) -> str:
@@ -64,6 +68,10 @@ class Campaign:
         whole("max_tests", self.max_tests, 1, 10**12)
         if not self.cells:
             raise InvalidInput("a campaign needs at least one instance, policy, bound and delta")
+        for plan in (cell.plan for cell in self.cells):
+            if plan.asks in ("short list", "top"):
+                reason = f"{plan.name}: a campaign keeps one arm of each answer, and not a set; simulate it by itself"
+                raise InvalidInput("goal", plan.goal, reason)
         keys = [cell.key for cell in self.cells]
         if twice := [key for key in keys if keys.count(key) > 1]:
             raise InvalidInput(f"the campaign names {twice[0]!r} twice (instance | policy | bound | delta)")
@@ -73,18 +81,18 @@ class Campaign:
         cls,
         plans: Sequence[Plan],
         *,
-        policies: Sequence[str],
+        policies: Sequence[str | type[Policy]],
         bounds: Sequence[str] | None = None,
         deltas: Sequence[float] | None = None,
         runs: int = 1000,
         seed: int = 0,
         max_tests: int = DEFAULT_MAX_TESTS,
     ) -> Campaign:
-        """Every combination. Where no bounds or deltas are given, a plan's own apply."""
+        """Every combination. Where no bounds or deltas are given, a plan's own apply. Policies are names or classes."""
         cells = tuple(
-            Cell(dataclasses.replace(plan, bound=bound, delta=delta, policy=policy), policy)
+            Cell(dataclasses.replace(plan, bound=bound, delta=delta, policy=name), name, kind)
             for plan in plans
-            for policy in policies
+            for name, kind in map(_named, policies)
             for bound in bounds or [plan.bound]
             for delta in deltas or [plan.delta]
         )
@@ -92,15 +100,18 @@ class Campaign:
 
     def jobs(self) -> list[Job]:
         return [
-            Job.of(cell.plan, find_policy(cell.policy), seed=self.seed, max_tests=self.max_tests) for cell in self.cells
+            Job.of(cell.plan, find_policy(cell.kind or cell.policy), seed=self.seed, max_tests=self.max_tests)
+            for cell in self.cells
         ]
 
     def description(self) -> dict[str, Any]:
         """What the numbers depend on, apart from how many runs there are."""
+        own = {cell.policy: description_of(cell.kind) for cell in self.cells if cell.kind is not None}
         return {
             "seed": self.seed,
             "max_tests": self.max_tests,
             "cells": {cell.key: cell.plan.to_data() for cell in self.cells},
+            **({"policies": own} if own else {}),
         }
 
     def run(
@@ -162,6 +173,14 @@ class Campaign:
             )
 
 
+def _named(policy: str | type[Policy]) -> tuple[str, type[Policy] | None]:
+    """A policy's name, and its class unless the name says which it is."""
+    if isinstance(policy, str):
+        return policy, None
+    kind = find_policy(policy)
+    return kind.name, None if all_policies().get(kind.name) is kind else kind
+
+
 class _AnotherCampaign(InvalidInput):
     """The folder belongs to another campaign."""
 
@@ -175,8 +194,8 @@ def _prepared(folder: Path, description: dict[str, Any]) -> Path:
             there = read_json(path.read_bytes())
             if not isinstance(there, dict):
                 raise InvalidInput("it holds no table of fields")
-            for key, wanted in description.items():
-                if there.get(key) != wanted:
+            for key in (*description, *there):
+                if there.get(key) != description.get(key):
                     raise _AnotherCampaign(
                         f"{folder} holds another campaign (its {key} differ): name another folder, or remove this one"
                     )

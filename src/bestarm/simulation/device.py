@@ -35,6 +35,22 @@ def why_no_card() -> str | None:
     return None
 
 
+def _why_not_on_a_card(job: Job) -> str | None:
+    """What cards cannot do of what a job needs."""
+    problem = job.problem
+    if problem.items is not None:
+        return f"{job.label}: studies with items cannot be simulated on a card"
+    if problem.asks != "best":
+        return f"{job.label}: a card finds the best arm, and no {problem.asks!r}"
+    if getattr(problem, "reserve", 0.0):
+        return f"{job.label}: studies with a reserve cannot be simulated on a card"
+    if problem.relative:
+        return f"{job.label}: constraints relative to a baseline cannot be simulated on a card"
+    if not job.is_compiled:
+        return f"policy {job.policy.name!r} is written in plain Python; only policies written as kernels run on a card"
+    return None
+
+
 def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[Span]], elsewhere: bool) -> str:
     """ "cpu" or "cuda". `elsewhere` says that an executor or a number of workers was asked for.
 
@@ -42,25 +58,16 @@ def chosen_device(device: str, jobs: Sequence[Job], missing: Sequence[Sequence[S
     """
     if device not in DEVICES:
         raise InvalidInput("device", device, f"must be {', '.join(DEVICES[:-1])} or {DEVICES[-1]}", DEVICES)
-    interpreted = next((job for job in jobs if not job.is_compiled), None)
-    on_items = next((job for job in jobs if job.problem.items is not None), None)
+    refused = next(filter(None, map(_why_not_on_a_card, jobs)), None)
     if device == "auto":
         runs = [sum(last - first for first, last in spans) for spans in missing]
         pays = bool(runs) and sum(runs) >= RUNS_THAT_PAY * sum(count > 0 for count in runs) > 0
-        suits = pays and not elsewhere and interpreted is None and on_items is None
-        return "cuda" if suits and why_no_card() is None else "cpu"
+        return "cuda" if pays and not elsewhere and refused is None and why_no_card() is None else "cpu"
     if device == "cuda":
         if elsewhere:
             raise InvalidInput("device", "cuda", "runs go to the card, not to an executor or workers; name one of them")
-        if interpreted is not None:
-            raise InvalidInput(
-                "device",
-                "cuda",
-                f"policy {interpreted.policy.name!r} is written in plain Python; "
-                "only policies written as kernels run on a card",
-            )
-        if on_items is not None:
-            raise InvalidInput("device", "cuda", f"{on_items.label}: studies with items cannot be simulated on a card")
+        if refused is not None:
+            raise InvalidInput("device", "cuda", refused)
         if reason := why_no_card():
             raise InvalidInput("device", "cuda", reason)
     return device

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import compiled, is_kernel, kernel
+from bestarm.kernel.compile import compiled, is_kept, is_kernel, kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
@@ -41,6 +41,7 @@ from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.from_file import received, sent
 from bestarm.policies.setting import true_references
 from bestarm.problem import Problem
 from bestarm.simulation.item_runs import ItemRuns
@@ -67,6 +68,10 @@ class Outcomes(NamedTuple):
     cost: Floats
     counts: Ints
     """[run, arm, metric], or empty if not wanted."""
+
+
+Answered = tuple[Outcomes, Flags | None]
+"""Outcomes and, where answers are sets, the arms of each: as in `Chunk`."""
 
 
 class Trace(NamedTuple):
@@ -222,9 +227,36 @@ class Job:
             is_kernel(function) for function in (self.policy.kernels.update, self.policy.kernels.propose)
         )
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether runs can start at once: nothing has to be compiled. Of runs on items that is not known."""
+        if not self.is_compiled or self.problem.items is not None:
+            return False
+        try:
+            return is_kept(simulate_runs, **self._form)
+        except RuntimeError:  # no folder for machine code can be written
+            return False
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        """Which form of the loop is compiled."""
+        assert issubclass(self.policy, KernelPolicy)
+        kernels = self.policy.kernels
+        return {
+            "label": self.policy.name.replace("-", "_"),
+            "known": known_for(self.setting.kind, self.nature.kind),
+            "start": kernels.start,
+            "update": kernels.update,
+            "propose": kernels.propose,
+        }
+
     def __getstate__(self) -> dict[str, Any]:
         """What to send. Tables are left out and made again by the receiver."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {"policy": sent(self.policy)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state | {"policy": received(state["policy"])})
 
     def simulate(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
         """Runs `first_run`, `first_run + 1`, … of this job."""
@@ -241,7 +273,7 @@ class Job:
 
     def interpreted_trace(self, run: int) -> tuple[Chunk, Trace]:
         """The same as `trace`, with the same source run as plain Python."""
-        trace = self._new_trace(self._interpret(run, 1, None))
+        trace = self._new_trace(self._interpret(run, 1, None)[0])
         return self._measured(self._interpret, run, 1, None, trace), trace.filled()
 
     def _new_trace(self, outcomes: Outcomes) -> Trace:
@@ -251,8 +283,8 @@ class Job:
 
     def _measured(self, simulate: Any, *arguments: Any) -> Chunk:
         start = time.perf_counter()
-        outcomes = simulate(*arguments)
-        return Chunk(self.checked(outcomes), time.perf_counter() - start)
+        outcomes, arms = simulate(*arguments)
+        return Chunk(self.checked(outcomes), time.perf_counter() - start, arms)
 
     def checked(self, outcomes: Outcomes) -> Outcomes:
         """The same outcomes. Raises `EmptyProposal` if a run ended with an empty batch, which a kernel cannot do."""
@@ -278,6 +310,10 @@ class Job:
         counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
         return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts)
 
+    def _new_sets(self, runs: int) -> Flags | None:
+        """Room for the arms that each run answers; None if every answer is one arm."""
+        return np.zeros((runs, self.shape[0]), np.int8) if self.policy.answers_sets() else None
+
     def new_workspace(self) -> Workspace:
         assert issubclass(self.policy, KernelPolicy)
         state = RunState(new_streams(*self.shape, most_kept(self.setting)), self.policy.kernels.new_memory(*self.shape))
@@ -288,43 +324,43 @@ class Job:
     def _on_items(self) -> ItemRuns:
         return ItemRuns(self)
 
-    def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
-        assert issubclass(self.policy, KernelPolicy)
+    def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
         if self.problem.items is not None:
-            outcomes = self._new_outcomes(runs)
-            self._on_items.simulate(outcomes, first_run, _GO if stop is None else stop, trace or _NO_TRACE)
-            return outcomes
-        loop = compiled(
-            simulate_runs,
-            self.policy.name.replace("-", "_"),
-            known=known_for(self.setting.kind, self.nature.kind),
-            start=self.policy.kernels.start,
-            update=self.policy.kernels.update,
-            propose=self.policy.kernels.propose,
-        )
-        outcomes = self._new_outcomes(runs)
-        loop(
-            self.setting,
-            self.nature,
-            self.new_workspace(),
-            outcomes,
-            trace or _NO_TRACE,
-            self.seed,
-            first_run,
-            self.max_tests,
-            self.max_cost,
-            _GO if stop is None else stop,
-        )
-        return outcomes
+            return self._simulated_on_items(first_run, runs, stop, trace, is_compiled=True)
+        loop = compiled(simulate_runs, **self._form)
+        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
+        workspace = self.new_workspace()
+        # The arms of an answer are in the memory at the end of a run.
+        for first, part in [(0, outcomes)] if sets is None or not runs else _one_by_one(outcomes):
+            loop(
+                self.setting,
+                self.nature,
+                workspace,
+                part,
+                trace or _NO_TRACE,
+                self.seed,
+                first_run + first,
+                self.max_tests,
+                self.max_cost,
+                _GO if stop is None else stop,
+            )
+            if sets is not None and runs and part.answers[0] >= 0:
+                sets[first] = workspace.memory.listed
+        return outcomes, sets
 
-    def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Outcomes:
+    def _simulated_on_items(
+        self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None, *, is_compiled: bool
+    ) -> Answered:
+        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
+        given = _GO if stop is None else stop
+        self._on_items.simulate(outcomes, first_run, given, trace or _NO_TRACE, sets, is_compiled=is_compiled)
+        return outcomes, sets
+
+    def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
         if self.problem.items is not None:
-            outcomes = self._new_outcomes(runs)
-            given = _GO if stop is None else stop
-            self._on_items.simulate(outcomes, first_run, given, trace or _NO_TRACE, is_compiled=False)
-            return outcomes
+            return self._simulated_on_items(first_run, runs, stop, trace, is_compiled=False)
         seed = compiled(seed_generator)
-        outcomes = self._new_outcomes(runs)
+        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
         generator = np.zeros(4, np.uint64)
         for k in range(runs):
             policy = self.policy(self.setting, *self.shape, seed=self.seed, run=first_run + k)
@@ -334,6 +370,8 @@ class Job:
                 proposal = policy.decide()
                 if isinstance(proposal, Stop):
                     outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
+                    if sets is not None:
+                        sets[k, list(proposal.arms)] = 1
                     break
                 for made in self.measured(generator, proposal[: self.max_tests - tests]):
                     if trace is not None:
@@ -350,7 +388,13 @@ class Job:
             outcomes.cost[k] = total_cost(self.setting, policy.streams)
             if self.keep_counts:
                 outcomes.counts[k] = policy.streams.counts
-        return outcomes
+        return outcomes, sets
+
+
+def _one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:
+    """Each run's number, and room for it alone."""
+    columns: Any = outcomes
+    return [(k, Outcomes(*(column[k : k + 1] for column in columns))) for k in range(len(outcomes.answers))]
 
 
 class Chunk(NamedTuple):
@@ -358,6 +402,8 @@ class Chunk(NamedTuple):
 
     outcomes: Outcomes
     seconds: float
+    sets: Flags | None = None
+    """[run, arm]: 1 for the arms of the answer; None if every answer is one arm."""
 
 
 _GO: Ints = np.zeros(1, np.int64)

@@ -20,6 +20,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.simulation.printing import forecast_html, forecast_text
 from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
@@ -38,7 +39,7 @@ class Forecast:
     "no feasible arm". Runs that are `unfinished` were cut off by `max_tests` or the plan's budget. They gave no answer
     and count as if they had ended there, so with them the means are too low. `per_stream` [arm, metric] is mean tests.
     `lower_bound` (Theorem 1) and `fixed_sample_tests` are means over the worlds, infinite if one of them is; the lower
-    bound is NaN if it is not known how much tests tell.
+    bound is NaN if it is not known how much tests tell. Printed, it is a short table.
     """
 
     plan: Plan
@@ -54,6 +55,13 @@ class Forecast:
     per_stream: Floats
     lower_bound: float
     fixed_sample_tests: float
+
+    def __str__(self) -> str:
+        return forecast_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return forecast_html(self)
 
     @property
     def delta(self) -> float:
@@ -174,6 +182,7 @@ def forecast(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts, done = np.zeros(jobs[0].shape, np.int64), 0
+    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if jobs[0].policy.answers_sets() else None
     # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
     missing = [[(0, size)] for size in sizes]
     with open_schedule(
@@ -184,12 +193,16 @@ def forecast(
             part = slice(first, first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
             counts += chunk.outcomes.counts.sum(axis=0)
+            if sets is not None and chunk.sets is not None:
+                sets[part] = chunk.sets
             done += piece.runs
             if progress is not None:
                 progress(done, int(tests.sum()))
 
     def simulation(of: Plan, part: slice) -> Simulation:
-        return Simulation(of, chosen.name, seed, max_tests, answers[part], tests[part], cost[part], None, math.nan)
+        listed = None if sets is None else sets[part]
+        outcomes = answers[part], tests[part], cost[part]
+        return Simulation(of, chosen.name, seed, max_tests, *outcomes, None, math.nan, listed)
 
     everything = simulation(plan, slice(None))
     wrong = sum(simulation(world.plan, slice(starts[k], starts[k + 1])).wrong for k, world in enumerate(worlds))
@@ -254,7 +267,7 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     it is whichever needs fewer tests: a violated constraint's gap, or half of the gap in performance, because there
     both intervals must shrink. A constraint's slack and the objective's tolerance widen the gaps. Infinite if a gap
     that matters is zero. Where σ is not stated it is an arm's true spread, as if that were known; a metric that never
-    varies takes one test.
+    varies takes one test. NaN for other goals than the best arm.
 
     >>> import bestarm as ba
     >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
@@ -262,6 +275,8 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     >>> fixed_sample_tests(problem, delta=0.1)  # z = 1.96, and h = 1/4 takes n = 62
     124.0
     """
+    if problem.asks != "best":
+        return math.nan
     facts, form = truth(problem), problem.normal_form()
     # A tiny delta must not become zero.
     alpha = max(delta / facts.means.size, 2.0 * sys.float_info.min)
@@ -276,7 +291,10 @@ def fixed_sample_tests(problem: Problem, delta: float) -> float:
     for metric, noise in enumerate(problem.noises):
         if noise.needs_spread:
             sigma[:, metric] = [plain(spread) for spread in facts.spreads[metric]]
-    excess = facts.means[:, 1:] * form.sign[1:] - form.threshold[1:]
+    for k in problem.relative:
+        # A difference of two results scatters more.
+        sigma[:, k] *= math.hypot(1.0, problem.constraints[k - 1].threshold)
+    excess = problem.excesses()
     by_arm = n(excess / sigma[:, 1:]).min(axis=1, initial=np.inf)
     if facts.best is not None:
         lead = facts.score[facts.best] - facts.score + problem.objective.tolerance

@@ -13,7 +13,7 @@ from bestarm.kernel.words import whole
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import KernelPolicy, new_batch
-from bestarm.policies.items import new_paired_streams, record_at
+from bestarm.policies.items import record_at
 from bestarm.simulation.item_worlds import ItemWorlds
 
 CRAMPED = -9
@@ -114,10 +114,13 @@ class ItemRuns:
         kernels = self._job.policy.kernels
         return {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
 
-    def simulate(self, outcomes: Any, first_run: int, stop: Ints, trace: Any, *, is_compiled: bool = True) -> None:
-        """Fill `outcomes` with the runs from `first_run` on; of the last one, fill `trace`."""
+    def simulate(
+        self, outcomes: Any, first_run: int, stop: Ints, trace: Any, sets: Flags | None, *, is_compiled: bool = True
+    ) -> None:
+        """Fill `outcomes` with the runs from `first_run` on, and `sets` with the arms of their answers, where these are
+        sets; of the last run, fill `trace`."""
         job = self._job
-        known = known_for(job.setting.kind, job.setting.differences.kind)
+        known = known_for(*job.policy.kinds(job.setting))
         run = compiled(run_on_items, "certify", known=known, **self._kernels) if is_compiled else self._interpreted
         for k in range(len(outcomes.answers)):
             if stop[0]:
@@ -132,6 +135,8 @@ class ItemRuns:
                     break
                 self._room *= 2
             outcomes.answers[k], outcomes.tests[k], outcomes.cost[k] = answer, bench.spent[0], bench.spent[1]
+            if sets is not None and answer >= 0:
+                sets[k] = bench.memory.listed
             if len(outcomes.counts):
                 outcomes.counts[k] = bench.streams.counts
 
@@ -147,6 +152,6 @@ class ItemRuns:
         """Where a run starts."""
         assert issubclass(self._job.policy, KernelPolicy)
         shape = self._job.shape
-        streams = new_paired_streams(self._job.setting, shape[0], shape[1], room)
+        streams = self._job.policy.streams_with_room(self._job.setting, shape[0], shape[1], room)
         memory = self._job.policy.kernels.new_memory(*shape)
         return Bench(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(2))

@@ -63,7 +63,7 @@ class ItemWorlds:
         """By part: how much items differ."""
         given = self._problem.item_spreads or {}
         rows = zip(self._problem.metrics, self._problem.parts, strict=True)
-        return np.array([given.get(label, given.get(part.metric, 0.0)) for label, part in rows])
+        return np.array([given.get(label, given.get(part.title, 0.0)) for label, part in rows])
 
     @functools.cached_property
     def _rates(self) -> list[bool]:

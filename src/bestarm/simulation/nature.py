@@ -44,11 +44,11 @@ def new_nature(problem: Problem, reference: Floats | None = None) -> Nature:
 
 def _sources(problem: Problem) -> Ints:
     """By part: the first part with the same metric, if its value is that of this part, too. Of a quantile, only the
-    share beyond the threshold is known, so it is drawn by itself."""
+    share beyond the threshold is known, and of a ratio only the noise of both together, so each is drawn by itself."""
     first: dict[str, int] = {}
     sources = []
     for place, part in enumerate(problem.parts):
-        sources.append(place if part.noise.is_share else first.setdefault(part.metric, place))
+        sources.append(place if part.is_derived else first.setdefault(part.metric, place))
     return np.array(sources)
 
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 
-from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints
+from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.simulation.printing import simulation_html, simulation_text
+from bestarm.simulation.right import named_answers, wrong_answers
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -33,8 +36,9 @@ RunsProgress = Callable[[int, int], None]
 class Simulation:
     """The outcome of `runs` simulated studies. Arrays are by run.
 
-    `answers` holds the number of the arm that was answered, -1 for "no feasible arm" and -2 for a run that `max_tests`
-    ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept.
+    `answers` holds the number of the arm that was answered (of a set the one that led), -1 for "no feasible arm" and
+    -2 for a run that `max_tests` ended. `tests_per_stream` is [run, arm, metric], or None if it was not kept. Printed,
+    it is a short table.
     """
 
     plan: Plan
@@ -46,6 +50,15 @@ class Simulation:
     cost: Floats
     tests_per_stream: Ints | None
     seconds: float
+    sets: Flags | None = None
+    """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the best so many arms."""
+
+    def __str__(self) -> str:
+        return simulation_text(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return simulation_html(self)
 
     @property
     def runs(self) -> int:
@@ -77,8 +90,7 @@ class Simulation:
     @property
     def wrong(self) -> int:
         """How many runs gave a wrong answer. Unfinished runs gave none."""
-        right = (NONE if answer is None else answer for answer in self.plan.right_answers())
-        return int((~np.isin(self.answers, (*right, UNFINISHED))).sum())
+        return wrong_answers(self.plan, self.answers, self.sets)
 
     @property
     def error_rate(self) -> float:
@@ -93,14 +105,13 @@ class Simulation:
     @property
     def answer_counts(self) -> dict[str, int]:
         """How often each answer was given, "none" for "no feasible arm"; unfinished runs gave none."""
-        names = {NONE: "none", **dict(enumerate(self.plan.arm_names))}
-        codes, counts = np.unique(self.answers[self.answers != UNFINISHED], return_counts=True)
-        return {names[int(code)]: int(count) for code, count in zip(codes, counts, strict=True)}
+        given = Counter(name for name in self.answer_names() if name is not None)
+        order = {"none": -1, **{name: place for place, name in enumerate(self.plan.arm_names)}}
+        return dict(sorted(given.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
 
     def answer_names(self) -> list[str | None]:
-        """Each run's answer in words: an arm's name, "none", or None if unfinished."""
-        names: dict[int, str | None] = {UNFINISHED: None, NONE: "none", **dict(enumerate(self.plan.arm_names))}
-        return [names[int(answer)] for answer in self.answers]
+        """Each run's answer in words: an arm's name, those of a set, "none", or None if unfinished."""
+        return named_answers(self.plan, self.answers, self.sets)
 
     def frame(self) -> Any:
         """A pandas data frame, a row per run: answer, tests, cost and, if kept, the tests of each stream."""
@@ -195,6 +206,7 @@ def simulate(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
+    sets = np.zeros((runs, job.shape[0]), np.int8) if job.policy.answers_sets() else None
     done = 0
     with open_schedule(
         *([job], [[(0, runs)]]), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
@@ -205,6 +217,8 @@ def simulate(
         for piece, chunk in schedule:
             part = slice(piece.first, piece.first + piece.runs)
             answers[part], tests[part], cost[part] = chunk.outcomes[:3]
+            if sets is not None and chunk.sets is not None:
+                sets[part] = chunk.sets
             if keep_streams:
                 counts[part] = chunk.outcomes.counts
             done += piece.runs
@@ -212,5 +226,5 @@ def simulate(
                 progress(done, int(tests.sum()))
     seconds = max(time.perf_counter() - start, 1e-9)
     return Simulation(
-        plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds
+        plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds, sets
     )

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.storage.columns import Given
+from bestarm.validation import InvalidInput
 
 Telling = tuple[int, float] | tuple[int, float, *tuple[float, ...]]
 """A test and its values."""
@@ -41,9 +42,24 @@ class StudyRecord(NamedTuple):
     created: float
     archived: float | None
     revision: int
-    """Grows when something in the past changes (a correction). Readers then start over."""
+    """Grows when something in the past changes (a correction), or the plan. Readers then start over."""
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
+
+
+class Amendment(NamedTuple):
+    """A plan to take the place of another."""
+
+    plan: str
+    """As JSON."""
+    detail: str
+    """What changes, in words, for the log."""
+    retired: tuple[int, ...] = ()
+    """Arms that are no longer measured."""
+    reason: str = ""
+    """Why their tests are given up."""
+    withdraws: bool = True
+    """Whether what is planned but not handed out is withdrawn. The round then ends with the last test handed out."""
 
 
 class Issued(NamedTuple):
@@ -160,6 +176,7 @@ EventKind = Literal[
     "released",
     "handed on",
     "corrected",
+    "amended",
     "archived",
     "restored",
 ]
@@ -191,6 +208,11 @@ GivePlaces = Callable[[], Sequence[int]]
 tests, and not for a repeat. It may read the study. If it raises, nothing is recorded."""
 
 
+MakeAmendment = Callable[[StudyRecord], Amendment]
+"""Returns how to change the plan of the study as it is. It is called when nobody else can change it, and not for a
+repeat. If it raises, nothing is changed."""
+
+
 class Storage(abc.ABC):
     """Keeps studies. Many threads can use it at once, and many processes can use one database."""
 
@@ -210,7 +232,8 @@ class Storage(abc.ABC):
     def find_study(self, name: str) -> StudyRecord | None: ...
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
-        """The entry of `record`'s study as it is now. Its plan never changes, so a storage need not read it again."""
+        """The entry of `record`'s study as it is now. While its revision is the same, so is its plan, and a storage
+        need not read it again."""
         return self.find_study(record.name)
 
     @abc.abstractmethod
@@ -312,6 +335,14 @@ class Storage(abc.ABC):
         self, key: int, test: int, value: float, holder: str, reason: str, *, more: tuple[float, ...] = ()
     ) -> Outcome:
         """Replace all values of a test that has an outcome. The old ones stay in the log and are returned."""
+
+    def amend(self, key: int, asked: str, amendment: MakeAmendment, holder: str, *, request: str = "") -> None:
+        """Replace the plan of a study, and give up the tests without an outcome of arms that are retired.
+
+        The log says what changed, and the revision grows. `asked` says what is wanted; the same under the same
+        `request` is done once.
+        """
+        raise InvalidInput("study", key, f"the storage {self.url!r} cannot change the plan of a study")
 
     @abc.abstractmethod
     def drop(self, key: int, test: int, holder: str, reason: str) -> Outcome | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -24,11 +25,21 @@ from bestarm.storage.leases import (
 from bestarm.storage.locking import lock_study
 from bestarm.storage.queries import count_pending
 from bestarm.storage.requests import handed_under
-from bestarm.storage.schema import queue
+from bestarm.storage.schema import queue, studies
 
 _SOME_OVERDUE = sa.select(queue.c.test).where(queue.c.study == sa.bindparam("key"), OVERDUE).limit(1)
+_REVISION = sa.select(studies.c.revision).where(studies.c.study == sa.bindparam("key"))
 _RACES = 5
 """How often others may plan first before the next tests are decided inside the lock."""
+
+
+class _End(NamedTuple):
+    """The end of the record: the last test, the number of its plan, and the revision of what is before it. What was
+    planned for another end is of no use: it may be of another plan."""
+
+    last: int
+    number: int
+    revision: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +94,7 @@ class HandingOut:
                     self._check_holds_less(connection)
                 forget_told(connection, wish.key, wish.settled, by_arrival=locked.by_arrival)
                 terms = Terms(wish.holder, locked.now, wish.lease, wish.due, wish.request)
-                end = self._hand_out(connection, terms, planned, end, decide=lost >= _RACES)
+                end = self._hand_out(connection, terms, planned, end, locked.revision, decide=lost >= _RACES)
             if not self._missing:
                 break
         return self.handed
@@ -92,14 +103,14 @@ class HandingOut:
     def _missing(self) -> int:
         return self._count - len(self.handed)
 
-    def _end_if_nothing_is_free(self, connection: sa.Connection) -> tuple[int, int] | None:
+    def _end_if_nothing_is_free(self, connection: sa.Connection) -> _End | None:
         """The end of the record, if everything that was planned is out; None if there is something to hand out."""
         key = self._wish.key
         last, number, left = self._plans.rest(connection, key, 1)
         now = self._database.time(connection)
         if left or connection.execute(_SOME_OVERDUE, {"key": key, "now": now}).first() is not None:
             return None
-        return last, number
+        return _End(last, number, connection.execute(_REVISION, {"key": key}).scalar() or 0)
 
     def _check_holds_less(self, connection: sa.Connection) -> None:
         most = self._wish.most
@@ -114,19 +125,21 @@ class HandingOut:
         connection: sa.Connection,
         terms: Terms,
         planned: list[Planned],
-        end: tuple[int, int] | None,
+        end: _End | None,
+        revision: int,
         *,
         decide: bool,
-    ) -> tuple[int, int]:
+    ) -> _End:
         """Hand out what there is, then what was `planned` if the record still ends where it did. Returns its end."""
         key = self._wish.key
         self.handed += hand_again(connection, key, self._missing, terms)
         last, number, left = self._plans.rest(connection, key, self._missing)
         if not left and self._missing:
-            if end != (last, number) and decide:
+            here = _End(last, number, revision)
+            if end != here and decide:
                 planned = flat(self._plan_rounds(self._missing))
-                end = last, number
-            if end == (last, number) and planned:
+                end = here
+            if end == here and planned:
                 number += 1
                 self._plans.put(connection, key, number, last + 1, planned)
                 left = planned
@@ -135,4 +148,4 @@ class HandingOut:
             hand_new(connection, key, new, terms)
             self.handed += new
             last += len(new)
-        return last, number
+        return _End(last, number, revision)

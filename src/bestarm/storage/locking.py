@@ -11,7 +11,7 @@ from bestarm.storage.errors import StudyArchived
 from bestarm.storage.schema import studies
 from bestarm.validation import InvalidInput
 
-_LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived).where(
+_LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, studies.c.revision).where(
     studies.c.study == sa.bindparam("key")
 )
 LOCK = _LOOK.with_for_update(key_share=True)
@@ -26,6 +26,7 @@ class Locked(NamedTuple):
     by_arrival: bool
     name: str
     is_archived: bool
+    revision: int
 
     def check_open(self) -> None:
         if self.is_archived:
@@ -37,4 +38,4 @@ def lock_study(database: Database, connection: sa.Connection, key: int, how: sa.
     row = connection.execute(how, {"key": key}).first()
     if row is None:
         raise InvalidInput("study", key, f"no such study in {database.url!r}")
-    return Locked(database.time(connection), bool(row.by_arrival), row.name, row.archived is not None)
+    return Locked(database.time(connection), bool(row.by_arrival), row.name, row.archived is not None, row.revision)

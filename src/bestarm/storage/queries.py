@@ -36,6 +36,7 @@ _ORDER = {
     "handed on": 4,
     "told": 5,
     "dropped": 5,
+    "amended": 6,
     "corrected": 6,
 }
 

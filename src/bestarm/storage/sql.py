@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import Aside, GivePlaces, Issued, Outcome, PlanRounds, StudyRecord, Telling
+from bestarm.storage.amending import amend
+from bestarm.storage.base import Aside, GivePlaces, Issued, MakeAmendment, Outcome, PlanRounds, StudyRecord, Telling
 from bestarm.storage.columns import Columns, Given
 from bestarm.storage.errors import ConnectionLost, NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.storage.handing_out import HandingOut, Wish
@@ -281,6 +282,22 @@ class SQLStorage(SQLReader):
             connection.execute(sa.insert(outcomes), row | {"arrival": arrival})
             connection.execute(sa.update(studies).where(studies.c.study == key).values(revision=studies.c.revision + 1))
         return old
+
+    def amend(self, key: int, asked: str, amendment: MakeAmendment, holder: str, *, request: str = "") -> None:
+        request = text(request or new_key())
+
+        def change() -> None:
+            with self._database.transaction() as connection:
+                # Nobody tells results meanwhile, so that a test that is given up cannot have one.
+                locked = lock_study(self._database, connection, key, LOCK_OUT)
+                if find_done(connection, key, request, "amend", text(asked)) is not None:
+                    return
+                locked.check_open()
+                made = amendment(self.read_study(connection, key))
+                given_up = amend(connection, self._outcomes, key, made, text(holder), locked)
+                note_done(connection, key, request, Done("amend", 0, given_up, text(asked)), locked.now)
+
+        self._safely(change)
 
     def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
         def fail(connection: sa.Connection, now: float) -> None:

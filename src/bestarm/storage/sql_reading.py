@@ -89,6 +89,8 @@ class SQLReader(Storage):
     def look(self, record: StudyRecord) -> StudyRecord | None:
         with self._database.connect() as connection:
             row = connection.execute(_PRESENT, {"name": record.name}).first()
+        if row is not None and row.revision != record.revision:
+            return self.find_study(record.name)
         return None if row is None else _record((row[0], record.name, record.plan, *row[1:]))
 
     def studies(self) -> list[StudyRecord]:
@@ -99,6 +101,10 @@ class SQLReader(Storage):
         with self._database.connect() as connection:
             row = connection.execute(self._studies.where(studies.c.study == key)).first()
         return None if row is None else _record(row)
+
+    def read_study(self, connection: sa.Connection, key: int) -> StudyRecord:
+        """The study with that key, which is there, as a transaction sees it."""
+        return _record(connection.execute(self._studies.where(studies.c.study == key)).one())
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""

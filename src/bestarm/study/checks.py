@@ -8,7 +8,7 @@ from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
+from bestarm.policies import find_policy, policy_for
 from bestarm.storage.base import Aside, Storage, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.texts import quoted
@@ -23,8 +23,8 @@ ASIDES: tuple[Aside, ...] = get_args(Aside)
 
 
 def check_can_be_decided(plan: Plan) -> None:
-    """Raise `InvalidInput` if the plan's policy or confidence bound is not available here."""
-    find_policy(plan.policy)
+    """Raise `InvalidInput` if the plan's policy or confidence bound is not available here, or not for its goal."""
+    policy_for(plan, plan.policy)
     find_bound(plan.bound)
 
 

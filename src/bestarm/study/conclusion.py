@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from bestarm.analysis.knowledge import MOST_DIFFERENCES, differences_of, regret_at_most
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import findings_of, named, standings_of
+from bestarm.analysis.words import known
 from bestarm.answer import Answer, AnswerState
+from bestarm.goals import set_words
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
+from bestarm.policies.findings import Findings
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
@@ -25,9 +29,14 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)
     found = findings_of(policy, stop)
+    arm = None if leader is None else plan.arm_names[leader]
+    answered = answered_by(plan, stop)
+    candidates, feasible = answered or named(plan, found.candidates), named(plan, found.feasible)
+    regret = regret_at_most(plan, policy, found, leader, stop)
+    is_long = len(plan.arms) > MOST_DIFFERENCES
     return Answer(
         state=state,
-        arm=None if leader is None else plan.arm_names[leader],
+        arm=arm,
         delta=plan.delta,
         confidence=confidence,
         tests=tests,
@@ -35,6 +44,26 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found, raw)},
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
-        candidates=named(plan, found.candidates),
-        feasible=named(plan, found.feasible),
+        candidates=candidates,
+        feasible=feasible,
+        regret_at_most=regret,
+        differences={} if leader is None or is_long else differences_of(plan, policy, leader),
+        known=known(plan, state, arm, candidates, feasible, regret),
+        arms=answered,
+        claim=claim_of(plan, found, answered),
     )
+
+
+def answered_by(plan: Plan, stop: Stop | None) -> tuple[str, ...]:
+    """The arms that a policy has stopped with."""
+    if stop is None or stop.arm is None:
+        return ()
+    return tuple(plan.arm_names[arm] for arm in stop.arms or (stop.arm,))
+
+
+def claim_of(plan: Plan, found: Findings, answered: tuple[str, ...]) -> str:
+    """What is certified of the arms that were answered; nothing if it is that the one arm is feasible and best."""
+    if plan.asks == "best" or not answered:
+        return ""
+    is_sure = not plan.constraints or bool(found.feasible.any())
+    return set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)

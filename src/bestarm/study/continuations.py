@@ -7,14 +7,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from bestarm.analysis.progress_words import answers_words, to_go_words
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import NONE, UNFINISHED, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.shapes import largest_within
 from bestarm.plan import Plan
@@ -22,8 +24,9 @@ from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import laws, to_user
 from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
 from bestarm.simulation.item_runs import ItemRuns
+from bestarm.simulation.right import named_answers
 from bestarm.study.item_continuations import ContinuedRuns, with_item_spreads
-from bestarm.texts import quoted
+from bestarm.texts import quoted, shown
 from bestarm.validation import MOST, InvalidInput
 
 WORLDS = 200
@@ -47,6 +50,10 @@ class Outlook:
 
     Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
     with each arm, or with "none".
+
+    >>> print(Outlook(100, 718.0, 1300.0, 718.0, 1300.0, {"150 mg": 0.98, "100 mg": 0.02}))
+    about 720 tests to go (9 in 10: at most 1,300)
+    98 of 100 simulated continuations end with 150 mg, 2 with 100 mg
     """
 
     runs: int
@@ -55,6 +62,13 @@ class Outlook:
     median_cost: float
     p90_cost: float
     answers: dict[str, float]
+
+    def __str__(self) -> str:
+        return shown(to_go_words(self)) + "\n" + shown(answers_words(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what is infinite is None."""
@@ -106,6 +120,7 @@ def simulate_continuations(
     if plan.items is not None:
         plan, scatters = with_item_spreads(plan, policy, scatters)
     answers, tests, cost = [], [], []
+    sets: list[Flags] = []
     for world, part in enumerate(np.array_split(np.arange(runs), min(runs, WORLDS))):
         means = _drawn_means(plan, policy, scatters, np.random.default_rng((seed, world)))
         job = _Continued(
@@ -121,7 +136,9 @@ def simulate_continuations(
         if not is_wanted():
             raise NotWanted
         if job.is_compiled:
-            outcomes = job.simulate(int(part[0]), len(part)).outcomes
+            chunk = job.simulate(int(part[0]), len(part))
+            outcomes = chunk.outcomes
+            sets += [] if chunk.sets is None else [chunk.sets]
             answers += outcomes.answers.tolist()
             tests += outcomes.tests.tolist()
             cost += (outcomes.cost - so_far).tolist()
@@ -131,13 +148,15 @@ def simulate_continuations(
                 answers.append(answer)
                 tests.append(made)
                 cost.append(spent)
-    return _summary(plan, np.array(answers), np.array(tests), np.array(cost))
+    names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
+    return _summary(names, np.array(tests), np.array(cost))
 
 
 def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Floats:
     """By arm: the standard deviation of single results, as far as it is known."""
-    means: list[float] = streams.means[:, metric].tolist()
-    return np.array([scatter(setting, streams, arm, metric, mean) for arm, mean in enumerate(means)])
+    means, counts = streams.means[:, metric].tolist(), streams.counts[:, metric].tolist()
+    known = [scatter(setting, streams, arm, metric, means[arm]) if n else 1.0 for arm, n in enumerate(counts)]
+    return np.array(known)
 
 
 def _learned_spreads(
@@ -146,12 +165,12 @@ def _learned_spreads(
     """How results scatter, by arm and metric, where that is not stated but learned."""
     spreads: dict[str, dict[str, float]] = {name: {} for name in plan.arm_names}
     for metric, part in enumerate(plan.parts):
-        is_known = part.noise.learns_scatter or part.metric in (plan.item_spreads or {})
-        if is_known and plan.metrics[metric] == part.metric:
+        is_known = part.noise.learns_scatter or part.title in (plan.item_spreads or {})
+        if is_known and plan.metrics[metric] == part.title:
             low, high = part.noise.range
             for name, spread in zip(plan.arm_names, scatters[metric].tolist(), strict=True):
-                mean = means[name][part.metric]
-                spreads[name][part.metric] = largest_within(min(spread, MOST), mean, low, high)
+                mean = means[name][part.title]
+                spreads[name][part.title] = largest_within(min(spread, MOST), mean, low, high)
     return spreads
 
 
@@ -163,7 +182,8 @@ def _drawn_means(
     known = laws(plan, setting.reference)
     means: Floats = np.zeros(streams.counts.shape)
     for metric, noise in enumerate(plan.noises):
-        counts, measured = streams.counts[:, metric], streams.means[:, metric]
+        # An arm that is retired may have no result, and is not simulated.
+        counts, measured = np.maximum(streams.counts[:, metric], 1), streams.means[:, metric]
         drawn = noise.drawn_means(known[metric], counts, measured, scatters[metric], SPREAD, random)
         # Rounding must not carry a mean out of its range, nor an old record's out of what is accepted.
         low, high = noise.range
@@ -196,17 +216,16 @@ def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
     return UNFINISHED, tests, cost
 
 
-def _summary(plan: Plan, answers: Ints, tests: Ints, cost: Floats) -> Outlook:
-    ended = answers != UNFINISHED
+def _summary(names: list[str | None], tests: Ints, cost: Floats) -> Outlook:
+    ended = np.array([name is not None for name in names])
     all_tests, all_cost = np.where(ended, tests, np.inf), np.where(ended, cost, np.inf)
-    names = (*plan.arm_names, "none")
-    shares = {names[k]: float((answers == k).mean()) for k in np.unique(answers[ended]).tolist()}
+    shares = {name: names.count(name) / len(names) for name in dict.fromkeys(names) if name is not None}
 
     def quantile(values: Floats, q: float) -> float:
         return float(np.quantile(values, q, method="higher"))
 
     return Outlook(
-        runs=len(answers),
+        runs=len(names),
         median_tests=quantile(all_tests, 0.5),
         p90_tests=quantile(all_tests, 0.9),
         median_cost=quantile(all_cost, 0.5),

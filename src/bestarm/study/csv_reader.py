@@ -10,13 +10,13 @@ import contextlib
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from bestarm.parsing import is_decimal
-from bestarm.study.values import read_number
+from bestarm.study.decimals import Decimals, short
 from bestarm.texts import from_cell
-from bestarm.validation import UNSTATED, InvalidInput
+from bestarm.validation import InvalidInput
 
 COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", "round", "corrections")
 """The columns of an export. An import needs arm, metric and value, or test and value for tests that were asked for. In
@@ -25,21 +25,26 @@ place of metric and value, there may be a column for each metric."""
 ITEM = "item"
 """A further column, the last of an export, of studies with items."""
 
+DUE, STUDY = "due", "study"
+"""Columns that only a sheet to fill in has: when its results are wanted, and of which study."""
+
 MOST_LISTED = 50
 """How many bad lines an error lists. The others are only counted."""
 
-LONGEST_NUMBER = 100
 _DELIMITERS = ",;\t"
+_SEPARATOR = re.compile(r'"?sep=([,;\t])"?', re.IGNORECASE)
+"""What some spreadsheets write, and want to read, before the header."""
 _WHICH = ("test", "arm", ITEM)
 """What a line is of. Metrics with these names can only be given a line for each value."""
 _PIECE = 1 << 16
 
 
 class BadLines:
-    """What is wrong with a file, line by line."""
+    """What is wrong with a file, line by line, or with a frame, row by row."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, noun: str = "line") -> None:
         self._name = name
+        self._noun = noun
         self._listed: list[tuple[int, str]] = []
         self._count = 0
 
@@ -52,15 +57,14 @@ class BadLines:
 
     def check(self) -> None:
         """Raise all of them, if there are any."""
-        listed = [f"line {line}: {reason}" for line, reason in self._listed]
+        listed = [f"{self._noun} {line}: {reason}" for line, reason in self._listed]
         if self._count == 1:
             raise InvalidInput(f"{self._name}: {listed[0]}; nothing was recorded")
         if self._count:
             rest = self._count - len(listed)
             lines = [*listed, *([f"and {rest:,} more"] if rest else [])]
-            raise InvalidInput(
-                "\n  ".join([f"{self._name}: {self._count:,} lines cannot be accepted; nothing was recorded", *lines])
-            )
+            head = f"{self._name}: {self._count:,} {self._noun}s cannot be accepted; nothing was recorded"
+            raise InvalidInput("\n  ".join([head, *lines]))
 
 
 class _Bytes(io.BufferedIOBase):
@@ -105,7 +109,7 @@ class CsvFile:
 
     def __init__(self, data: bytes | BinaryIO, name: str, *, metrics: Sequence[str] = (), items: bool = False) -> None:
         self.name = name
-        self._known = (*COLUMNS, ITEM) if items else COLUMNS
+        self._known = (*COLUMNS, *([ITEM] if items else []), DUE, STUDY)
         self._metrics = {metric.casefold(): metric for metric in metrics} | {metric: metric for metric in metrics}
         self.metrics: dict[str, int] = {}
         """By metric: the place of its column. Empty if the file has a line for each value."""
@@ -133,7 +137,10 @@ class CsvFile:
     def _header(self) -> tuple[int, list[str]]:
         """The line number and the fields of the header, split at the delimiter that makes most sense."""
         lines = enumerate(iter(self._text.readline, ""), 1)
-        number, line = next(((k, line) for k, line in lines if line.strip(_DELIMITERS + " \r\n")), (0, ""))
+        found = ((k, line) for k, line in lines if line.strip(_DELIMITERS + " \r\n"))
+        number, line = next(found, (0, ""))
+        if _SEPARATOR.fullmatch(line.strip(" \r\n")):
+            number, line = next(found, (0, ""))
         if not number:
             raise InvalidInput(f"{self.name}: is empty; it must begin with the header arm,metric,value or test,value")
         readings: dict[str, list[str]] = {}
@@ -146,6 +153,8 @@ class CsvFile:
         if not readings:
             raise InvalidInput(f"{self.name}: line {number}: is not a header such as arm,metric,value")
         self._delimiter = max(readings, key=lambda d: sum(map(self._is_known, readings[d])))
+        self.decimals = Decimals(self._delimiter)
+        self._widest = len(readings[self._delimiter])
         return number, readings[self._delimiter]
 
     def _is_known(self, field: str) -> bool:
@@ -219,32 +228,29 @@ class CsvFile:
                     if len(fields) != width or not fields[0].strip():
                         if not any(map(str.strip, fields)):
                             continue
-                        if len(fields) < width or any(map(str.strip, fields[width:])):
-                            bad_lines.add(number, f"has {len(fields)} fields; the header has {width}")
+                        if len(fields) < width or self._has_too_many(fields):
+                            bad_lines.add(number, self._wrong_width(fields))
                             continue
                     yield number, fields
             except csv.Error as error:
                 # What follows a broken quote cannot be told apart from it.
                 bad_lines.add(following, f"cannot be read ({error})")
 
+    def _has_too_many(self, fields: list[str]) -> bool:
+        """Whether there is something beyond the columns. A spreadsheet may add empty cells, to the header as well; one
+        that is empty on this line alone may be due to a decimal comma before it."""
+        is_wider = self._delimiter == "," and len(fields) > self._widest
+        return is_wider or any(map(str.strip, fields[len(self.columns) :]))
+
+    def _wrong_width(self, fields: list[str]) -> str:
+        reason = f"has {len(fields)} fields; the header has {len(self.columns)}"
+        if self._delimiter == "," and len(fields) > len(self.columns):
+            return f"{reason}; a number with a decimal comma needs quotes, or semicolons between the columns"
+        return reason
+
     def named(self, fields: list[str]) -> dict[str, str]:
         """The fields of a line by column, without the white space around them."""
         return dict(zip(self.columns, map(str.strip, fields), strict=False))
-
-
-def short(text: str) -> str:
-    return repr(text if len(text) <= 80 else f"{text[:40]}…{text[-20:]}")
-
-
-def read_value(text: str, where: str = "value") -> float:
-    """A number as people and spreadsheets write it, with a decimal point."""
-    if not text:
-        raise InvalidInput(where, UNSTATED, "is missing")
-    if len(text) > LONGEST_NUMBER:
-        raise InvalidInput(where, text, "must be a number", shown=short(text))
-    if "," in text and is_decimal(text.strip().replace(",", ".")):
-        raise InvalidInput(where, text, "must be written with a decimal point, as in 3.5")
-    return read_number(text, where)
 
 
 def read_test(text: str) -> int:

@@ -108,7 +108,7 @@ class Decider:
         Until every stream has a result, they are tests of the streams without one. Policies rely on that.
         """
         if self.policy.untested:
-            streams = np.argwhere(self.policy.streams.counts == 0).tolist()
+            streams = np.argwhere(self.policy.is_untested).tolist()
             return self.policy.tests_of([(arm, metric) for arm, metric in streams])
         return self._next or []
 

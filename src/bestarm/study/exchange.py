@@ -18,9 +18,10 @@ from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
-from bestarm.study.csv_reader import COLUMNS, ITEM, CsvFile
-from bestarm.study.intake import read_new_results, read_told
+from bestarm.study.csv_reader import COLUMNS, DUE, ITEM, CsvFile
+from bestarm.study.intake import read_new_results
 from bestarm.study.study import Study
+from bestarm.study.told_sheets import read_told
 from bestarm.texts import cell
 from bestarm.validation import InvalidInput
 
@@ -29,12 +30,14 @@ from bestarm.validation import InvalidInput
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """What a file brought: how many results, the ids of the first and last new test, and lines passed over."""
+    """What a file brought: how many results, the ids of the first and last new test, tests without a result that were
+    passed over, and results that the study had already."""
 
     results: int
     first: int | None = None
     last: int | None = None
     skipped: int = 0
+    known: int = 0
 
 
 def import_results(
@@ -43,9 +46,10 @@ def import_results(
     """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only.
 
     In place of metric and value there may be a column for each metric. Under the same `key` they are recorded once, as
-    in `Study.add`.
+    in `Study.add`. A sheet that was written to be filled in has results of tests that were asked for.
     """
-    return _import(study, _open(study, data, name), once, key)
+    file = _open(study, data, name)
+    return _tell(study, file) if file.has("test") and file.has(DUE) else _import(study, file, once, key)
 
 
 def tell_results(
@@ -53,16 +57,21 @@ def tell_results(
 ) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
     file = _open(study, data, name)
-    if not file.has("test"):
-        return _import(study, file, once, key)
-    results = read_told(study, file)
-    if not results:
-        raise InvalidInput(f"{name}: has no results below its header")
-    study.tell_many(results)
-    return Recorded(len(results))
+    return _tell(study, file) if file.has("test") else _import(study, file, once, key)
+
+
+def _tell(study: Study, file: CsvFile) -> Recorded:
+    found = read_told(study, file)
+    if not found.results and not found.known:
+        yet = f" yet: none of its {found.skipped:,} tests has a value" if found.skipped else " below its header"
+        raise InvalidInput(f"{file.name}: has no results{yet}")
+    if found.results:
+        study.tell_many(found.results)
+    return Recorded(len(found.results), skipped=found.skipped, known=found.known)
 
 
 def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
+    study._look_for_arms()
     return CsvFile(data, name, metrics=study.plan.measured, items=study.plan.items is not None)
 
 

@@ -111,8 +111,9 @@ class Declared:
 
 
 def _range_words(plan: Plan, metric: str) -> str:
-    ranges = [part.noise.value_range for part in plan.parts if part.metric == metric]
-    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+    ranges = [part.noise.value_range for part in plan.parts if part.measures == (metric,)]
+    low = max((low for low, _ in ranges), default=-float("inf"))
+    high = min((high for _, high in ranges), default=float("inf"))
     return f" (from {low:g} to {high:g})" if low > -float("inf") else ""
 
 

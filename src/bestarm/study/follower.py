@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.watch import Watch
+from bestarm.analysis.knowledge import certificates_of, differences_of, open_questions_of, regret_at_most
+from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
-from bestarm.answer import Answer
+from bestarm.analysis.words import known
+from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
-from bestarm.study.conclusion import answer_of
+from bestarm.study.conclusion import answer_of, answered_by, claim_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
-from bestarm.study.names import Test
+from bestarm.study.names import Numbering, Test
 from bestarm.study.places import Places
 from bestarm.study.placing import Placing
 from bestarm.study.results import Results
@@ -33,10 +36,14 @@ class Follower:
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
-        self.plan = read_plan(record)
-        self._results = Results(self.plan)
         self._lock = threading.RLock()
+        self._read_plan()
         self._start_afresh()
+
+    def _read_plan(self) -> None:
+        """Take over the plan of the study's entry."""
+        self.plan = read_plan(self._record)
+        self._results = Results(self.plan)
 
     def _start_afresh(self) -> None:
         """Before the first result has entered."""
@@ -112,7 +119,12 @@ class Follower:
                 state = "no_feasible_arm" if stop.arm is None else "certified"
             elif self._is_done:
                 state = "budget_spent"
+            answered = answered_by(self.plan, stop)
+            arms, constraints = certificates_of(self.plan)
             leading = None if leader is None else self.plan.arm_names[leader]
+            candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
+            regret = regret_at_most(self.plan, policy, found, leader, stop)
+            questions = () if stop is not None else open_questions_of(self.plan, policy, found, leader)
             return Status(
                 study=self.name,
                 state=state,
@@ -126,11 +138,49 @@ class Follower:
                 arms=tuple(standings_of(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
-                candidates=named(self.plan, found.candidates),
-                feasible=named(self.plan, found.feasible),
+                candidates=candidates,
+                feasible=feasible,
+                regret_at_most=regret,
+                known=known(self.plan, state, leading, candidates, feasible, regret),
+                open=questions,
+                progress=progress_of(
+                    questions,
+                    arms=arms,
+                    constraints=constraints,
+                    candidates=len(candidates),
+                    is_done=stop is not None,
+                ),
+                answered=answered,
+                claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
             )
+
+    def differences(self, arm: str | None = None) -> dict[str, Difference]:
+        """By how much, at least and at most, `arm` performs better than each other arm, in the objective's units: by
+        default the leader, or the answer. Empty if no arm leads.
+
+        All of them, whichever arm is asked about and whenever, hold at once with probability 1 - delta, as long as
+        the study's assumptions do: a statement of its own, beside that of the answer.
+
+        >>> import bestarm as ba
+        >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
+        >>> study = ba.Study.create(problem, delta=0.05, storage=":memory:")
+        >>> study.differences()
+        {}
+        >>> for test in study.ask(2):
+        ...     study.tell(test, {"old": 1.0, "new": 2.0}[test.arm])
+        >>> {arm: f"{limits.low:.2f} to {limits.high:.2f}" for arm, limits in study.differences("old").items()}
+        {'new': '-2.44 to 0.44'}
+        """
+        with self._lock:
+            self._sync()
+            policy = self._decider.policy
+            if arm is None:
+                leader = policy.present_answer(self._decider.stop).leader
+            else:
+                leader = Numbering(self.plan).arm(arm)
+            return {} if leader is None else differences_of(self.plan, policy, leader)
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, and that later ones wait for. None if no result is out, or none needed."""
@@ -155,6 +205,8 @@ class Follower:
 
     def _test(self, issued: Issued | Pending) -> Test:
         """A test of the record, by name."""
+        if issued.arm >= len(self.plan.arms):
+            self._look_for_arms()
         plan, lead = self.plan, issued.metric
         item = self.item_name(issued.item)
         return Test(issued.id, plan.arm_names[issued.arm], plan.test_names[lead], plan.yields[lead], item)
@@ -184,7 +236,9 @@ class Follower:
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
         """How many more tests it will take, by simulating the rest of the study with means near those measured.
 
-        None when the study is done, or not every metric of every arm has a result yet.
+        If the budget is spent, it says what is lacking: the rest is simulated as if there were no budget.
+
+        None when the study has its answer, or not every metric of every arm has a result yet.
         """
         return self._forecast(runs, seed, lambda: True)
 
@@ -192,11 +246,12 @@ class Follower:
         """As `forecast`. Stops with `NotWanted` as soon as nobody wants it anymore."""
         with self._lock:
             self._sync()
-            if self._is_done or self._decider.policy.untested:
+            if self._decider.stop is not None or self._decider.policy.untested:
                 return None
+            plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
             policy = copy.deepcopy(self._decider.policy)
         # The simulation must not keep those who ask and tell waiting.
-        return simulate_continuations(self.plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        return simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in a few hundred points."""
@@ -207,14 +262,22 @@ class Follower:
     # ------------------------------------------------------------------------------------------------ inside
 
     def _look(self) -> None:
-        """Read the study's entry, and start over if something in its past has changed."""
+        """Read the study's entry, and start over if something in its past, or its plan, has changed."""
         record = self._storage.look(self._record)
         if record is None:
             raise InvalidInput("study", self.name, f"is no longer in {self._storage.url!r}")
-        changed = record.revision != self._record.revision
-        self._record = record
-        if changed:
+        before, self._record = self._record, record
+        if record.revision != before.revision:
+            if record.plan != before.plan:
+                self._read_plan()
             self._start_afresh()
+
+    def _look_for_arms(self) -> bool:
+        """Look whether arms have come that are not known here."""
+        known = self.plan
+        with self._lock:
+            self._look()
+        return len(self.plan.arms) > len(known.arms)
 
     def _sync(self) -> None:
         """Take in what has been told since the last look, as far as it is complete."""
@@ -229,13 +292,13 @@ class Follower:
         return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
 
     def _enter(self, entries: Entries) -> None:
-        results = self._results.of(entries)
+        results, shown = self._results.with_denominators(entries)
         self._decider.enter(results)
         if self._places is not None:
             self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         self._watch.extend(results.ids, results.arms, results.metrics, results.values, results.holders.tolist())
-        self._raw.extend(results.arms, results.metrics, results.values)
+        self._raw.extend(results.arms, results.metrics, shown)
 
     @property
     def _is_done(self) -> bool:
@@ -254,11 +317,11 @@ class Follower:
 
     def _plan_rounds(self, count: int) -> Rounds:
         """What to do next, decided on everything that has been told by now."""
-        decider = self._decider
         # All from one moment. Otherwise a result that comes in between would count twice, or not at all.
         with self._storage.snapshot():
-            for entries in self._new_entries():
-                self._enter(entries)
+            # The plan may have changed since somebody asked.
+            self._sync()
+            decider = self._decider
             if self._is_done:
                 return []
             pending = self._storage.pending(self._record.key)

@@ -75,8 +75,8 @@ def with_item_spreads(plan: Plan, policy: Any, scatters: list[Floats]) -> tuple[
     spreads, apart = {}, [*scatters]
     for metric, part in enumerate(plan.parts):
         found = scatter_of_items(policy.streams.values[:, metric])
-        if found is not None and plan.metrics[metric] == part.metric and part.noise.takes_spread:
-            spreads[part.metric] = found[0]
+        if found is not None and plan.metrics[metric] == part.title and part.noise.takes_spread:
+            spreads[part.title] = found[0]
             # Of streams with few results, how much they scatter is hardly known.
             apart[metric] = np.minimum(scatters[metric], found[1]) if found[0] > 0.0 else scatters[metric]
     return dataclasses.replace(plan, item_spreads=spreads), apart

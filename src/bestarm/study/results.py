@@ -1,7 +1,8 @@
 """From tests to results: a test of several metrics, one entry of the record, becomes a result of each part it is about.
 
 The objective and the constraints are the parts of a plan. Two parts may have the same metric; then the one value that
-was told counts for both.
+was told counts for both. Of a ratio, two values of the test make one result: the one minus the threshold times the
+other.
 """
 
 from __future__ import annotations
@@ -19,11 +20,18 @@ class Results:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._is_plain = all(len(bundle) == 1 for bundle in plan.bundles)
+        self._is_plain = all(len(bundle) == 1 == len(plan.yields[bundle[0]]) for bundle in plan.bundles)
         sizes = np.zeros(len(plan.parts), np.int64)
         width = max(map(len, plan.bundles))
         self._parts = np.full((len(plan.parts), width), -1)
         self._columns = np.zeros((len(plan.parts), width), np.int64)
+        ratios = {k: part for k, part in enumerate(plan.constraints, start=1) if part.per is not None}
+        self._under = np.zeros(len(plan.parts), np.int64)
+        self._factors = np.zeros(len(plan.parts))
+        for k, part in ratios.items():
+            self._under[k] = plan.yields[plan.leads[k]].index(part.per)
+            self._factors[k] = part.threshold
+        self._ratios = np.array([k in ratios for k in range(len(plan.parts))])
         for bundle in plan.bundles:
             lead = bundle[0]
             sizes[lead] = len(bundle)
@@ -35,19 +43,26 @@ class Results:
 
     def of(self, entries: Entries) -> Entries:
         """The results of tests, part by part. A test's results follow each other, and the last one ends its round."""
+        return self.with_denominators(entries)[0]
+
+    def with_denominators(self, entries: Entries) -> tuple[Entries, Floats]:
+        """The same, and for each result its value or, of a ratio, what was divided by."""
         if self._is_plain or not len(entries.ids):
-            return entries
+            return entries, entries.values
         values = self._values(entries)
         sizes = self._sizes[entries.metrics]
         rows = np.repeat(np.arange(len(sizes)), sizes)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         leads = entries.metrics[rows]
         ends = np.where(place == sizes[rows] - 1, entries.ends[rows], 0).astype(np.int8)
-        return entries._replace(
+        parts = self._parts[leads, place]
+        found = values[rows, self._columns[leads, place]]
+        under = np.where(self._ratios[parts], values[rows, self._under[parts]], found)
+        made = entries._replace(
             ids=entries.ids[rows],
             arms=entries.arms[rows],
-            metrics=self._parts[leads, place],
-            values=values[rows, self._columns[leads, place]],
+            metrics=parts,
+            values=np.where(self._ratios[parts], found - self._factors[parts] * under, found),
             ends=ends,
             told=entries.told[rows],
             arrivals=entries.arrivals[rows],
@@ -55,6 +70,7 @@ class Results:
             items=entries.items[rows] if len(entries.items) else entries.items,
             more=entries.more[:0],
         )
+        return made, under
 
     def of_tests(self, entries: Entries) -> list[tuple[int, int, float]]:
         """The results (arm, metric, value) of tests that have one."""

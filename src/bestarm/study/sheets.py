@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bestarm.plan import Plan
-from bestarm.study.csv_reader import ITEM, BadLines, CsvFile, read_value, short
+from bestarm.study.csv_reader import ITEM, BadLines, CsvFile
+from bestarm.study.decimals import short
 from bestarm.study.names import Numbering, measured_together
 from bestarm.study.placing import items_of
-from bestarm.study.values import Values, check_metric, in_words
+from bestarm.study.values import Values, check_metric, check_ratios, in_words
 from bestarm.texts import from_cell
 from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
 
@@ -113,7 +114,8 @@ class Sheet:
         file.need("arm", *([] if file.metrics else ["metric", "value"]), *([] if plan.items is None else [ITEM]))
 
     def rows(self) -> Iterator[SheetRow]:
-        return self._wide() if self._file.metrics else self._long()
+        yield from self._wide() if self._file.metrics else self._long()
+        self._file.decimals.check(self._bad_lines)
 
     # ------------------------------------------------------------------------------------ a line for each value
 
@@ -127,7 +129,7 @@ class Sheet:
                 item = self._names.item(named.get(ITEM))
                 together = self._plan.yields[lead]
                 if len(together) > 1 and not named.get("test"):
-                    raise _needs_test(metric, together)
+                    raise needs_test(metric, together)
             except InvalidInput as error:
                 if self._is_export and not named["value"]:
                     # Nobody sees this complaint, so the next one still has to list the choices.
@@ -141,16 +143,16 @@ class Sheet:
                 yield from self._finished(group)
                 group = _Group(key, line, named.get("round", ""), {})
             try:
-                group.values[metric] = self._value(metric, named["value"])
+                group.values[metric] = self._value(metric, named["value"], line)
             except InvalidInput as error:
                 self._bad_lines.add(line, error)
                 group.values[metric], group.is_bad = None, True
         yield from self._finished(group)
 
-    def _value(self, metric: str, text: str) -> float | None:
+    def _value(self, metric: str, text: str, line: int) -> float | None:
         if self._is_export and not text:
             return None
-        return check_metric(self._plan, metric, read_value(text))
+        return check_metric(self._plan, metric, self._file.decimals.read(text, line))
 
     def _finished(self, group: _Group | None) -> Iterator[SheetRow]:
         """The test of lines that belong together, unless something is wrong with them."""
@@ -166,7 +168,11 @@ class Sheet:
             reason = f"lacks {in_words(missing)}; the values of one test stand on lines that follow each other"
             self._bad_lines.add(group.line, InvalidInput("test", test, reason, shown=short(test)))
             return
-        checked = tuple(value for value in values if value is not None)
+        try:
+            checked = check_ratios(self._plan, lead, tuple(value for value in values if value is not None))
+        except InvalidInput as error:
+            self._bad_lines.add(group.line, error)
+            return
         yield SheetRow(group.line, arm, lead, checked, item, group.round)
 
     # ------------------------------------------------------------------------------------- a line for each test
@@ -177,7 +183,10 @@ class Sheet:
             named = self._file.named(fields)
             try:
                 arm, item = self._names.arm(named["arm"]), self._names.item(named.get(ITEM))
-                found = wide_values(self._plan, self._file, tests, fields)
+                found = wide_values(self._plan, self._file, tests, fields, line)
+                if not found:
+                    nothing = f"is missing; there is none of {in_words(list(self._file.metrics))}"
+                    raise InvalidInput("value", UNSTATED, nothing)
             except InvalidInput as error:
                 self._bad_lines.add(line, error)
                 continue
@@ -186,7 +195,8 @@ class Sheet:
                 yield SheetRow(line, arm, lead, values, item, this_round)
 
 
-def _needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
+def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
+    """What to raise of a lone value whose test nobody can tell."""
     advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
     error = measured_together(metric, together)
     return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")
@@ -202,7 +212,9 @@ def wide_tests(plan: Plan, file: CsvFile) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def wide_values(plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], fields: list[str]) -> dict[int, Values]:
+def wide_values(
+    plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], fields: list[str], line: int
+) -> dict[int, Values]:
     """The values on a line, by test. Of a test it has all or none."""
     found: dict[int, Values] = {}
     for lead, metrics in tests.items():
@@ -212,9 +224,9 @@ def wide_values(plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], f
         if missing := [metric for metric, text in cells.items() if not text]:
             there = in_words([metric for metric, text in cells.items() if text])
             raise InvalidInput(missing[0], UNSTATED, f"is missing; one test yields it together with {there}")
-        found[lead] = tuple(
-            check_metric(plan, metric, read_value(text, f"value of {metric!r}")) for metric, text in cells.items()
-        )
-    if not found:
-        raise InvalidInput("value", UNSTATED, f"is missing; there is none of {in_words(list(file.metrics))}")
+        read = [
+            check_metric(plan, metric, file.decimals.read(text, line, f"value of {metric!r}"))
+            for metric, text in cells.items()
+        ]
+        found[lead] = check_ratios(plan, lead, tuple(read))
     return found

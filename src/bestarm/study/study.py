@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from bestarm.analysis.notebook import html_view
-from bestarm.plan import Plan
+from bestarm.plan import Budget, Plan
 from bestarm.problem import Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
@@ -16,6 +16,7 @@ from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, Storag
 from bestarm.storage.opening import open_storage
 from bestarm.storage.requests import check_key, new_key
 from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
+from bestarm.study.amending import Amendable
 from bestarm.study.checks import (
     check_aside,
     check_ask,
@@ -28,18 +29,18 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.follower import Follower
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.placing import Placing
+from bestarm.study.tables import Tables
 from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
 from bestarm.study.telling import already_told, corrected, further, values_of
 from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
 
 
-class Study(Follower):
+class Study(Tables, Amendable):
     """A durable study. Make one with `create`, come back to it with `open`, from any number of processes.
 
     >>> import bestarm as ba
@@ -61,6 +62,9 @@ class Study(Follower):
         self._unanswered: str | None = None
         """The key of an ask, if it is not known whether tests were handed out for it."""
         self._holds = Holds(self)
+
+    def _read_plan(self) -> None:
+        super()._read_plan()
         self._numbering = Numbering(self.plan)
 
     # ---------------------------------------------------------------------------------------- create and open
@@ -73,6 +77,7 @@ class Study(Follower):
         name: str | None = None,
         delta: float | None = None,
         policy: str | None = None,
+        budget: float | Budget | None = None,
         storage: str | os.PathLike[str] | Storage | None = None,
         seed: int = 0,
         holder: str | None = None,
@@ -80,10 +85,10 @@ class Study(Follower):
         """A new study of `problem`, kept in `storage`: a path, a URL, or by default what `BESTARM_DB` says.
 
         `delta` is the probability of a wrong answer that you accept: 0.05, unless the problem is a `Plan` that says
-        otherwise. `name` is the name to open it by; the default is the plan's own. `seed` is for policies that make
-        random choices.
+        otherwise. `name` is the name to open it by; the default is the plan's own. `budget` is how many tests it may
+        make, or a `Budget`. `seed` is for policies that make random choices.
         """
-        plan = Plan.of(problem, delta=delta, name=name, policy=policy)
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)
         check_seed(seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
@@ -224,7 +229,13 @@ class Study(Follower):
         The same results under the same `key` are recorded once, and a repeat returns the same ids. Without a key, one
         is made up. If a server is lost before it answers, `OutcomeUnknown` has it in `key`, for you to repeat.
         """
-        rows = read_rows(self.plan, self._numbering, results)
+        results = list(results)
+        try:
+            rows = read_rows(self.plan, self._numbering, results)
+        except InvalidInput:
+            if not self._look_for_arms():
+                raise
+            rows = read_rows(self.plan, self._numbering, results)
         columns = columns_of(self.plan, rows)
         return list(self._add(columns, source, ends, key, lambda placing: places_of(rows, placing)))
 
@@ -336,7 +347,10 @@ class Study(Follower):
     def log(self, last: int | None = None) -> list[Event]:
         """What happened in this study, oldest first. With `last`, only that many of the newest events."""
         check_last(last)
-        return self._storage.log(self._record.key, last)
+        events = self._storage.log(self._record.key, last)
+        if any(event.arm is not None and event.arm >= len(self.plan.arms) for event in events):
+            self._look_for_arms()
+        return events
 
     def arm_number(self, name: str) -> int:
         return self._numbering.arm(name)

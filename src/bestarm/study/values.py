@@ -8,7 +8,7 @@ from bestarm.parsing import read_decimal
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective, Problem
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput, finite_number, moderate
+from bestarm.validation import InvalidInput, exact, finite_number, moderate
 
 Result = float | Mapping[str, float]
 """What a test yields: a number, or numbers by metric. A test of several metrics yields one number for each."""
@@ -36,8 +36,36 @@ def check_value(part: Objective | Constraint, value: object) -> float:
 
 def check_metric(plan: Problem, metric: str, value: object) -> float:
     """The value as a number, if everything that the plan says of the metric allows it."""
-    numbers = [check_value(part, value) for part in plan.parts if part.metric == metric]
+    numbers = [check_value(part, value) for part in plan.parts if part.measures == (metric,)]
+    if metric in plan.denominators or not numbers:
+        numbers = [_check_ratio_value(plan, metric, value)]
     return numbers[0]
+
+
+def _check_ratio_value(plan: Problem, metric: str, value: object) -> float:
+    """Of a ratio nothing is said of its two values alone, but that the one that is divided by is positive."""
+    try:
+        number = moderate(finite_number(value))
+        if metric in plan.denominators and not number > 0.0:
+            raise ValueError("must be positive: another metric is divided by it")
+    except ValueError as error:
+        sentence = f"value of {metric!r} = {quoted(value)}: {error}"
+        raise RefusedValue("value", value, str(error), sentence=sentence) from None
+    return number
+
+
+def check_ratios(plan: Problem, lead: int, values: Values) -> Values:
+    """The same values of a test, if what counts of each ratio is possible."""
+    given = dict(zip(plan.yields[lead], values, strict=True))
+    for part in plan.constraints:
+        if part.per is not None and part.metric in given:
+            counts = given[part.metric] - part.threshold * given[part.per]
+            try:
+                part.noise.check_value(moderate(counts))
+            except ValueError as error:
+                sentence = f"{part.formula} = {exact(counts)}: {error}"
+                raise RefusedValue("value", given, sentence, shown=quoted(given)) from None
+    return values
 
 
 def check_result(plan: Plan, lead: int, result: object) -> Values:
@@ -49,7 +77,7 @@ def check_result(plan: Plan, lead: int, result: object) -> Values:
         reason = f"must be {in_words(metrics)}, by name"
         raise _refused(plan, lead, result, f"{reason}, as in {example(metrics)}")
     check_names(metrics, result)
-    return tuple(_checked(plan, lead, metric, result[metric]) for metric in metrics)
+    return check_ratios(plan, lead, tuple(_checked(plan, lead, metric, result[metric]) for metric in metrics))
 
 
 def check_some(plan: Plan, lead: int, result: Mapping[str, object], known: Sequence[float]) -> Values:
@@ -79,7 +107,7 @@ def _check_known(metrics: Sequence[str], given: Mapping[str, object]) -> None:
 
 def _checked(plan: Plan, lead: int, metric: str, value: object) -> float:
     """Checked against every part of the metric: one value counts for all of them."""
-    if len(plan.bundles) == len(plan.parts):
+    if len(plan.bundles) == len(plan.parts) and not plan.denominators:
         return check_value(plan.parts[lead], value)
     return check_metric(plan, metric, value)
 

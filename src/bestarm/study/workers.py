@@ -15,16 +15,18 @@ from typing import Any, Protocol, TypeVar
 from bestarm.analysis.waiting import SHOWN_AFTER, Awaited
 from bestarm.analysis.words import difference
 from bestarm.answer import Answer
-from bestarm.plan import Plan
+from bestarm.plan import Budget, Plan
 from bestarm.problem import Problem
 from bestarm.simulation.executors import open_workers
 from bestarm.storage.base import Aside, Pending, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
+from bestarm.study.amending import is_amended
 from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue, Result
+from bestarm.study.watching import Display
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -91,6 +93,7 @@ def identify(
     *,
     delta: float | None = None,
     policy: str | None = None,
+    budget: float | Budget | None = None,
     name: str | None = None,
     storage: str | os.PathLike[str] | Storage | None = None,
     executor: str | Executor | None = None,
@@ -100,12 +103,14 @@ def identify(
     retries: int = 0,
     seed: int = 0,
     watch: Watcher[Study] | None = None,
+    progress: bool = False,
 ) -> Answer:
     """Find the best feasible arm of `problem` by calling `function(arm, metric)` as often as it takes.
 
     `executor` is any `concurrent.futures.Executor` (Dask's included), or "threads", "processes", "dask:ADDRESS" or
     "ray:ADDRESS"; by default one thread makes one test at a time. With `storage` the study is durable: called again
-    with the same problem and name, it goes on where it stopped.
+    with the same problem and name, it goes on where it stopped. `budget` is the number of calls after which it stops
+    without an answer, or a `Budget`; called again with a larger one, it goes on.
 
     If one test yields several metrics, `function` is called with all their names, such as "time + memory", and returns
     a dictionary with a value for each. With items it is called as `function(arm, metric, item)`.
@@ -114,6 +119,9 @@ def identify(
     is the value of a failure, for every metric or by metric, and `timeout_as` that of a `TimeoutError`. Or `retries=N`
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
     that the metric cannot take always stops the work: the noise stated for it is wrong.
+
+    With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
+    redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
 
     >>> import random
     >>> import bestarm as ba
@@ -127,7 +135,7 @@ def identify(
     if problem.items is not None:
         _check_takes_items(function)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
-    study = _create_or_open(problem, name, delta, policy, kept, seed)
+    study = _create_or_open(Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget), kept, seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
     # If executors retried on their own, what is recorded would depend on its value.
@@ -143,7 +151,20 @@ def identify(
                     raise
                 return pool.call(*call)
 
-        return drive(study, submit, pool.count, declared=declared, watch=watch)
+        if not progress:
+            return drive(study, submit, pool.count, declared=declared, watch=watch)
+        with Display(study, shows_end=True) as display:
+            # What it waits for is shown, and need not be logged.
+            watchers = (display,) if watch is None else (display, watch)
+            return drive(study, submit, pool.count, declared=declared, watch=_all(watchers), says=False)
+
+
+def _all(watchers: Iterable[Watcher[Study]]) -> Watcher[Study]:
+    def watch(study: Study, running: int) -> None:
+        for each in watchers:
+            each(study, running)
+
+    return watch
 
 
 def _check_takes_items(function: Callable[..., Result]) -> None:
@@ -160,22 +181,21 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
         raise InvalidInput("function", called, reason, shown=called) from None
 
 
-def _create_or_open(
-    problem: Problem, name: str | None, delta: float | None, policy: str | None, storage: Storage, seed: int
-) -> Study:
-    plan = Plan.of(problem, delta=delta, name=name, policy=policy)
+def _create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
     if storage.find_study(plan.name) is None:
         # Somebody may be quicker. Then we join their study.
         with contextlib.suppress(NameTaken):
             return Study.create(plan, storage=storage, seed=seed)
     study = Study.open(plan.name, storage=storage)
-    if study.plan != plan:
+    if not is_amended(study.plan, plan):
         raise InvalidInput(
             "name",
             plan.name,
             f"there is a study of this name in {storage.url!r} with another plan "
             f"({difference(study.plan, plan)}); give another name to start anew",
         )
+    if plan.budget is not None:
+        study._extend_to(plan.budget)
     return study
 
 

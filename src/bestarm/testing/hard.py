@@ -5,9 +5,11 @@ Most runs on them do not end within a reasonable number of tests. What counts is
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from bestarm.goals import Goal
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
@@ -94,4 +96,29 @@ def _of_unknown_scatter() -> list[Plan]:
         _problem("bets: barely infeasible, narrow", scores, noise=Bounded(0.0, 10.0), threshold=4.0, spread=0.2),
         _problem("bets: close race", [[5.0, 3.0], [5.02, 3.0]], noise=Bounded(0.0, 10.0), threshold=4.0, spread=1.2),
         quantile,
+    ]
+
+
+def hard_goals() -> list[Plan]:
+    """Problems that are hard for another goal than the best arm: ties, and means that barely miss their thresholds."""
+    tie = [[1.0, -1.0], [0.0, -1.0], [0.01, -1.0], [-1.0, -1.0]]
+    tempting = [[1.0, 0.01], [0.5, -1.0], [0.0, -1.0], [-0.5, -1.0]]
+    one_left = [[0.5, 0.01], [0.2, -1.0], [0.1, 1.0]]
+    barely = [[0.5, 0.01, -1.0], [0.2, -1.0, 0.01], [0.0, 0.0, 0.02]]
+    slack = [[0.5, 0.2], [0.2, -0.2], [0.1, 0.1], [0.0, -0.3]]
+
+    def asked(goal: Goal, top: int, name: str, rows: Sequence[Sequence[float]], **fields: Any) -> Plan:
+        return dataclasses.replace(_problem(name, rows, **fields), goal=goal, top=top)
+
+    return [
+        asked("top", 2, "top 2: a tie at the edge", tie),
+        asked("top", 2, "top 2: tempting arms", tempting),
+        asked("top", 2, "top 2: one is feasible", one_left),
+        asked("top", 2, "top 2: tolerance and slack", slack, tolerance=0.3, slack=0.2),
+        asked("best", 2, "short list of 2: a tie", [[0.0, -1.0], [0.02, -1.0], [0.0, -1.0], [0.01, -1.0]]),
+        asked("best", 2, "short list of 2: tempting arms", tempting),
+        asked("best", 2, "short list of 2: the best barely feasible", [[1.0, -0.01], *tempting[1:]]),
+        asked("any feasible", 1, "any feasible: one", [[0.5, 0.01], [0.2, -0.1], [0.1, 0.02]]),
+        asked("any feasible", 1, "any feasible: none", barely),
+        asked("any feasible", 1, "any feasible: slack", slack[:1] + slack[2:3], slack=0.2),
     ]

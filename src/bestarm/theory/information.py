@@ -88,7 +88,7 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     thresholds = [constraint.limit for constraint in problem.constraints]
     columns = [_margins(noises[k], means[:, k], tau, spreads[k]) for k, tau in enumerate(thresholds, start=1)]
     margin = np.column_stack(columns) if columns else np.zeros((len(means), 0))
-    excess = means[:, 1:] * form.sign[1:] - form.threshold[1:]
+    excess = problem.excesses()
     score = means[:, 0] * form.sign[0]
     feasible = np.logical_and.reduce(excess < 0.0, axis=1)
     # Tolerance and slack are ignored: the theory is about finding the best arm itself.
@@ -116,8 +116,12 @@ def _margins(noise: NoiseModel, means: Floats, threshold: float, spreads: list[A
 
 def beyond_theory(problem: Problem) -> str:
     """Why the theory, which is of tests of one metric each, says nothing about a problem; nothing if it does."""
+    if problem.asks != "best":
+        return "the theory here is about finding the best feasible arm, and about no other goal"
     if problem.items is not None:
         return "there is no formula here for tests on common items"
+    if problem.relative:
+        return "there is no formula here for constraints relative to a baseline"
     if len(problem.bundles) < len(problem.parts):
         return "there is no formula here for tests of several metrics at once"
     return ""

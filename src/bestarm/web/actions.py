@@ -114,7 +114,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         """Record a CSV file of results, all or none.
 
         Its columns are test,value or arm,metric,value; or test or arm and a column for each metric. A study with items
-        has a column item, too.
+        has a column item, too. A test without a value is passed over.
         """
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
@@ -123,7 +123,8 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         recorded = await change(
             study, request, holder, lambda one: tell_results(one, data, "the file"), served.do_slowly
         )
-        return json_response({"told": recorded.results})
+        further = {"known": recorded.known, "skipped": recorded.skipped}
+        return json_response({"told": recorded.results, **{key: count for key, count in further.items() if count}})
 
     @action("correct", models.Nothing)
     async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:
@@ -171,6 +172,24 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         """A heartbeat: the holder promises to be heard of again within `lease` seconds."""
         lease = LEASE if body.lease is None else body.lease
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
+        return json_response({})
+
+    @action("extend", models.Allowed, keyed=True, tag="studies")
+    async def extend(study: Key, body: inputs.Extend, request: Request) -> Response:
+        """Allow more tests than before, or tests of more cost. The guarantee stays as it is."""
+        now = await change(study, request, body.holder, lambda one: one.extend(body.tests, body.cost), served.decide)
+        return json_response({"tests": now.tests, "cost": now.cost})
+
+    @action("arms/add", models.Nothing, keyed=True, tag="studies")
+    async def add_arms(study: Key, body: inputs.NewArms, request: Request) -> Response:
+        """Let further arms take part. The study's plan must have a reserve for them."""
+        await change(study, request, body.holder, lambda one: one.add_arms(body.arms), served.decide)
+        return json_response({})
+
+    @action("arms/retire", models.Nothing, keyed=True, tag="studies")
+    async def retire(study: Key, body: inputs.RetiredArm, request: Request) -> Response:
+        """Take an arm out: it is not measured any more, and the question is about the others."""
+        await change(study, request, body.holder, lambda one: one.retire(body.arm, body.reason), served.decide)
         return json_response({})
 
     @action("archive", models.Nothing, tag="studies")

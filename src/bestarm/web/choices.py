@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from bestarm.evidence.bounds import bound_names, find_bound
+from bestarm.goals import GOALS, Goal
 from bestarm.noises import noise_choices
 from bestarm.plan import DEFAULT_BOUND, DEFAULT_POLICY, Order, Plan
 from bestarm.policies import all_policies
@@ -45,7 +46,7 @@ class NamedChoice(BaseModel):
 
 
 class LabeledChoice(NamedChoice):
-    """A policy, or an order in which results count, with what forms call it."""
+    """A policy, an order in which results count, or a goal, with what forms call it."""
 
     label: str
 
@@ -57,6 +58,7 @@ class Defaults(BaseModel):
     policy: str
     bound: str
     order: str
+    goal: str
 
 
 class PlanLimits(BaseModel):
@@ -75,6 +77,7 @@ class Choices(BaseModel):
     policies: list[LabeledChoice]
     bounds: list[NamedChoice]
     orders: list[LabeledChoice]
+    goals: list[LabeledChoice]
     defaults: Defaults
     limits: PlanLimits
 
@@ -91,6 +94,16 @@ _ORDERS: dict[Order, tuple[str, str]] = {
 }
 
 
+_GOALS: dict[Goal, tuple[str, str]] = {
+    "best": (
+        "the best feasible arm, or a short list that holds it",
+        "With more than one arm, the study ends as soon as at most so many can still be the best.",
+    ),
+    "any feasible": ("any feasible arm", "The study ends as soon as any arm is sure to keep to every limit."),
+    "top": ("the best feasible arms, so many of them", "All feasible arms, if there are fewer."),
+}
+
+
 def all_choices() -> dict[str, Any]:
     """Everything that can be chosen, and what holds unless somebody chooses."""
     policies = all_policies()
@@ -103,7 +116,14 @@ def all_choices() -> dict[str, Any]:
         ],
         "bounds": [{"name": name, "sentence": _first_sentence(find_bound(name))} for name in bound_names()],
         "orders": [{"name": name, "label": _ORDERS[name][0], "sentence": _ORDERS[name][1]} for name in get_args(Order)],
-        "defaults": {"delta": Plan.delta, "policy": DEFAULT_POLICY, "bound": DEFAULT_BOUND, "order": Plan.order},
+        "goals": [{"name": name, "label": _GOALS[name][0], "sentence": _GOALS[name][1]} for name in GOALS],
+        "defaults": {
+            "delta": Plan.delta,
+            "policy": DEFAULT_POLICY,
+            "bound": DEFAULT_BOUND,
+            "order": Plan.order,
+            "goal": GOALS[0],
+        },
         "limits": {
             "name_length": LONGEST_NAME,
             "least_delta": LEAST_PROBABILITY,

@@ -30,6 +30,8 @@ def _plan_schemas() -> dict[str, Any]:
         part["description"] = part["description"].partition("\n\n>>>")[0]
         for field, schema in part["properties"].items():
             schema |= _LIMITS.get(field, {}) | (_NAME if field in _NAMED else {})
+            if field in ("baseline", "per"):
+                schema["anyOf"] = [_NAME, {"type": "null"}]
             if field == "noise":
                 part["properties"][field] = {"$ref": "#/components/schemas/PlanNoise"}
                 part["required"].append(field)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from bestarm.storage.base import Aside
 from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
-from bestarm.validation import LONGEST_NAME
+from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS
 
 MOST_RESULTS = 10_000
 """Results or tests in one request."""
@@ -179,6 +179,29 @@ class HeldTests(_Input):
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
     holder: Annotated[str, Field(max_length=200)]
     lease: Lease | None = None
+
+
+class Extend(_Input):
+    """How much more a study may use than before: so many tests, or tests of so much cost."""
+
+    tests: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True)] | None = None
+    cost: Annotated[float, Field(gt=0, le=MOST, strict=True, allow_inf_nan=False)] | None = None
+    holder: Holder
+
+
+class NewArms(_Input):
+    """Arms that come later, by name."""
+
+    arms: Annotated[list[Name], Field(min_length=1, max_length=MOST_RESULTS)]
+    holder: Holder
+
+
+class RetiredArm(_Input):
+    """An arm to be taken out, and why."""
+
+    arm: Name
+    reason: Reason = ""
+    holder: Holder
 
 
 class Archive(_Input):

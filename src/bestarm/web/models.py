@@ -7,6 +7,7 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm.analysis.health.notes import HealthKind, Severity
+from bestarm.analysis.open_questions import OpenKind
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
 from bestarm.analysis.waiting import Awaited
@@ -71,7 +72,8 @@ class Health(BaseModel):
 
 _ROW = """One line of the list of studies. What the results say is null while it is being computed.
 
-`left` is how many arms can still be the answer; `slack` says whether any constraint has one. `error` says why a
+`left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was certified
+of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one. `error` says why a
 study cannot be read; what its plan says is null then, if it is the plan that cannot be."""
 
 # As the client has it, and every field of it is always there.
@@ -114,8 +116,30 @@ class Arm(BaseModel):
     metrics: list[Metric]
 
 
+class Difference(BaseModel):
+    """By how much the answer, or the leader, is better than an arm; null where there is no limit yet."""
+
+    low: float | None
+    high: float | None
+
+
+class OpenQuestion(BaseModel):
+    """What the likeliest answer still lacks: whether a constraint holds, whether an arm is worse than the leader
+    (`against`), or infeasible. `tests` is about how many more tests it takes; null if there is no end in sight."""
+
+    kind: OpenKind
+    arm: str
+    metric: str | None
+    against: str | None
+    share: float
+    tests: float | None
+
+
 class Conclusion(BaseModel):
-    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack."""
+    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack.
+
+    `regret_at_most` is how far the arm can be below the best feasible one; null if there is no limit.
+    """
 
     state: AnswerState
     arm: str | None
@@ -127,14 +151,24 @@ class Conclusion(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
+    regret_at_most: float | None
+    differences: dict[str, Difference]
+    known: str
+    arms: list[str]
+    claim: str
     warnings: list[str]
 
 
 class ResultWords(BaseModel):
-    """What results of a metric are: what to type, in a word or two, and what is assumed of them."""
+    """What results of a metric are: what to type, in a word or two, and what is assumed of them.
+
+    They lie between `low` and `high`; null where there is no limit.
+    """
 
     hint: str
     sentence: str
+    low: float | None
+    high: float | None
 
 
 class HealthNote(BaseModel):
@@ -189,6 +223,12 @@ class StudyStatus(BaseModel):
     slack: dict[str, float]
     candidates: list[str]
     feasible: list[str]
+    regret_at_most: float | None
+    known: str
+    open: list[OpenQuestion]
+    progress: float
+    answered: list[str]
+    claim: str
     awaited: Awaited | None
     health: DataHealth
     plan: dict[str, Any]
@@ -243,9 +283,11 @@ class Done(BaseModel):
 
 
 class Told(BaseModel):
-    """How many results were recorded."""
+    """How many results were recorded; of a file also how many the study had already, and tests without a value."""
 
     told: int
+    known: int = 0
+    skipped: int = 0
 
 
 class Added(BaseModel):
@@ -293,6 +335,13 @@ class LogEntry(BaseModel):
     metrics: list[str] = _MORE["metrics"]
     item: str | None = _MORE["item"]
     place: int | None = _MORE["place"]
+
+
+class Allowed(BaseModel):
+    """What a study may use in all; null for what is not limited."""
+
+    tests: float | None
+    cost: float | None
 
 
 class Progress(BaseModel):

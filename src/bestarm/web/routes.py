@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bestarm import __version__
+from bestarm.analysis.status import plain
 from bestarm.plan import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
@@ -171,6 +172,21 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) ->
             shared.usual_forecast if runs is None else lambda wanted: shared.forecast_while(wanted, runs, seed),
         )
         return json_response(None if outlook is None else outlook.to_dict())
+
+    @router.get(
+        "/studies/{study}/differences",
+        response_model=dict[str, models.Difference],
+        responses=READ,
+        tags=["studies"],
+    )
+    async def differences(
+        study: Key,
+        arm: Annotated[
+            str | None, Query(description="Better than the others by how much? By default the leader.")
+        ] = None,
+    ) -> Response:
+        """By how much, at least and at most, an arm performs better than each other; empty if no arm leads."""
+        return json_response(plain(await served.decide(study, lambda one: one.differences(arm))))
 
     @router.get("/studies/{study}/done", response_model=models.Done, responses=READ, tags=["studies"])
     async def done(study: Key) -> Response:

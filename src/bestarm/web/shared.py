@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import math
 import threading
@@ -12,8 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from bestarm.analysis.measuring import about_tests
+from bestarm.analysis.status import plain
 from bestarm.analysis.words import about_intervals, question
 from bestarm.plan import Plan
+from bestarm.problem import Constraint
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.continuations import Outlook
@@ -81,6 +82,15 @@ class Snapshot(NamedTuple):
     """What it took to compute."""
 
 
+class _KnownOutlook(NamedTuple):
+    """A forecast: when it was made, how long it took, and whether the study was done by then."""
+
+    made: float
+    took: float
+    done: bool
+    known: Outlook | None
+
+
 class SharedStudy(Study):
     """A study for many clients. What they do together takes its lock; what takes long is done outside it."""
 
@@ -91,9 +101,12 @@ class SharedStudy(Study):
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
-        self._outlook: tuple[float, float, Outlook | None] | None = None
         self._forecasting = threading.Lock()
         self._room = _MOST_HANDED
+
+    def _start_afresh(self) -> None:
+        super()._start_afresh()
+        self._outlook: _KnownOutlook | None = None
 
     @contextlib.contextmanager
     def on_behalf_of(self, holder: str, key: str | None = None) -> Iterator[None]:
@@ -204,7 +217,7 @@ class SharedStudy(Study):
         frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
-            conclusion = dataclasses.asdict(answer)
+            conclusion = plain(answer)
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
@@ -232,7 +245,7 @@ class SharedStudy(Study):
         }
         shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending")
         row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
-        row["left"] = len(status.candidates)
+        row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
@@ -259,23 +272,31 @@ class SharedStudy(Study):
         """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
         with self._forecasting:
             now = time.monotonic()
-            if self._outlook is not None and not self.done and self._outlook[2] is not None:
-                made, took, known = self._outlook
-                if now - made < max(10.0, 10.0 * took):
-                    return known
+            done, outlook = self.done, self._outlook
+            if outlook is not None and outlook.known is not None and self._decider.stop is None:
+                # Once the budget is spent, it stays as it is.
+                is_fresh = done or now - outlook.made < max(10.0, 10.0 * outlook.took)
+                if outlook.done == done and is_fresh:
+                    return outlook.known
             streams = len(self.plan.arms) * len(self.plan.metrics)
             made_now = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
-            self._outlook = now, time.monotonic() - now, made_now
+            self._outlook = _KnownOutlook(now, time.monotonic() - now, done, made_now)
             return made_now
 
 
-def _result_words(plan: Plan) -> dict[str, dict[str, str]]:
-    """What to type for each metric, and what is assumed of it by everything that the plan says of it."""
-    words: dict[str, dict[str, str]] = {}
+def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What to type for each metric, what is assumed of it by everything that the plan says of it, and its range."""
+    words: dict[str, dict[str, Any]] = {}
     for part in plan.parts:
-        sentence, known = part.noise.sentence(), words.get(part.metric)
+        known = words.get(part.metric)
+        sentence, hint = part.noise.sentence(), part.noise.value_hint()
+        if isinstance(part, Constraint) and part.per is not None:
+            sentence, hint = f"{part.formula}: {sentence}", "number"
+            positive = {"hint": "positive number", "sentence": "each measurement is positive", "low": 0.0, "high": None}
+            words.setdefault(part.per, positive)
         if known is None:
-            words[part.metric] = {"hint": part.noise.value_hint(), "sentence": sentence}
+            low, high = plain(part.noise.value_range)
+            words[part.metric] = {"hint": hint, "sentence": sentence, "low": low, "high": high}
         elif sentence not in known["sentence"]:
             known["sentence"] += f"; {sentence}"
     return words
@@ -303,5 +324,7 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
         "tolerance": None if plan is None else plan.objective.tolerance,
         "slack": None if plan is None else bool(plan.slacks),
         "left": None,
+        "answered": [],
+        "claim": "",
         "error": error,
     }

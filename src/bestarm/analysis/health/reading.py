@@ -39,7 +39,7 @@ class _Reading:
     def __init__(self, problem: Problem, seen: Seen) -> None:
         self._problem = problem
         self._seen = seen
-        self._names = [part.metric for part in problem.parts]
+        self._names = [part.title for part in problem.parts]
 
     def notes(self) -> Iterator[HealthNote]:
         yield from self._not_exact()

@@ -35,12 +35,16 @@ def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
 
 def recorded_words(study: Study, recorded: Recorded) -> str:
     """What a file brought, in words."""
+    left_out = f"; {counted(recorded.skipped, 'test')} without a result left out" if recorded.skipped else ""
+    if not recorded.results:
+        known = "its one result is" if recorded.known == 1 else f"all its {recorded.known:,} results are"
+        return f"Nothing new: {known} in {study.name} already{left_out}."
     ids = ""
     if recorded.first is not None:
         several = recorded.first != recorded.last
         ids = f" as tests {recorded.first} to {recorded.last}" if several else f" as test {recorded.first}"
-    left_out = f"; {counted(recorded.skipped, 'test')} without a result left out" if recorded.skipped else ""
-    return f"Recorded {counted(recorded.results, 'result')}{ids} of {study.name}{left_out}."
+    known = f"; {recorded.known:,} {'was' if recorded.known == 1 else 'were'} there already" if recorded.known else ""
+    return f"Recorded {counted(recorded.results, 'result')}{ids} of {study.name}{known}{left_out}."
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -28,6 +29,7 @@ __all__ = [
     "percent",
     "plain_console",
     "print_json",
+    "rows_table",
     "shown",
     "state_words",
 ]
@@ -65,6 +67,16 @@ def new_table(*headings: str, right: tuple[str, ...] = ()) -> Table:
     return table
 
 
+def rows_table(title: str, rows: Iterable[tuple[str, str]]) -> Table:
+    """What something found, a row for each figure, for a console that reads markup."""
+    table = Table(title=literal(title), show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(justify="right")
+    for name, text in rows:
+        table.add_row(literal(name), literal(text))
+    return table
+
+
 def figures(*numbers: float) -> list[str]:
     """Numbers with four digits, or as many as tell them apart. A dash stands for unknown or infinite."""
     texts = side_by_side(*numbers)
@@ -72,7 +84,7 @@ def figures(*numbers: float) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A confidence. It reads 100 % only if it is exactly that."""
+    """A share. It reads 100 % only if it is exactly that."""
     return f"{100 * share:.3g} %" if share >= 1.0 or share < 0.9995 else "over 99.9 %"
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bestarm.testing.storages import (
+    amending,
     archiving,
     arriving,
     giving,
@@ -83,6 +84,14 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     items.check_results_on_items_are_given_once,
     items.check_places_are_given_when_nobody_else_can_take_them,
     items.check_items_of_arrivals,
+    amending.check_an_amended_plan_is_read_by_everybody,
+    amending.check_an_amendment_that_cannot_be_made_changes_nothing,
+    amending.check_an_amendment_withdraws_what_is_planned,
+    amending.check_an_amendment_may_leave_what_is_planned,
+    amending.check_a_plan_made_before_an_amendment_is_made_again,
+    amending.check_tests_of_retired_arms_are_given_up,
+    amending.check_an_amendment_under_one_request_is_made_once,
+    amending.check_amendments_of_many_threads_are_all_made,
     threads.check_many_threads_at_once,
     threads.check_many_threads_create_one_study,
 ]

@@ -225,6 +225,14 @@ def _times(place: Place, kind: str) -> int:
     return sum(event.kind == kind for event in place.study.log())
 
 
+def _prepare_extend(place: Place, rng: random.Random, mark: int) -> Facts:
+    return {"kind": "amended", "before": _times(place, "amended")}
+
+
+def _extend(place: Place, facts: Facts) -> object:
+    return place.study.extend(tests=1)
+
+
 def _prepare_archive(place: Place, rng: random.Random, mark: int) -> Facts:
     return {"kind": "archived", "before": _times(place, "archived")}
 
@@ -257,11 +265,13 @@ DEEDS = (
     Deed("release", _prepare_release, _release, _noted("released"), has_own_key=True),
     Deed("release held by", _prepare_release_all, _release_all, _found_released, has_own_key=True),
     Deed("renew", _prepare_one, _renew, _found_renewed, lasts=False),
+    Deed("extend", _prepare_extend, _extend, _found_since, has_own_key=True),
     Deed("archive", _prepare_archive, lambda place, facts: place.study.archive(), _found_since, lasts=False),
     Deed("restore", _prepare_restore, lambda place, facts: place.study.archive(undo=True), _found_since, lasts=False),
 )
 
 
 def plan(name: str, policy: str, order: str) -> Plan:
-    made = Plan.of(PROBLEM, name=name, policy=policy, delta=1e-6)
+    # A budget that is never spent, and can be extended.
+    made = Plan.of(PROBLEM, name=name, policy=policy, delta=1e-6, budget=10**6)
     return dataclasses.replace(made, order=order)  # type: ignore[arg-type]

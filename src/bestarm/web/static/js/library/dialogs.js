@@ -1,6 +1,7 @@
 // Small questions in a dialog of the page.
 
 import { h, newId, replace } from "./dom.js";
+import { typed } from "./fields.js";
 
 /** What is wrong has been said elsewhere in the dialog. */
 const STAY = Symbol("stay");
@@ -42,6 +43,17 @@ export function askReason(title, explanation) {
   return open(title,
     [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, "Reason (optional)"), input)],
     "Confirm", async () => input.value.trim());
+}
+
+/** Ask for how many; `save(number)` may complain. */
+export function askHowMany(title, explanation, label, suggested, save) {
+  const input = h("input", { id: newId("many"), inputmode: "numeric", autocomplete: "off", class: "tiny", value: suggested });
+  return open(title,
+    [h("p", {}, explanation), h("div", { class: "field" }, h("label", { for: input.id }, label), input)],
+    "Confirm", async () => {
+      await save(typed(input.value));
+      return true;
+    });
 }
 
 /** Ask for corrected values, in the boxes for them; `save(value, reason)` may complain. */

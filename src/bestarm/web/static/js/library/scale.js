@@ -1,7 +1,7 @@
 // Axes: from values to places, and round numbers to mark.
 
-/** From the smallest to the largest finite value, with a little room. */
-export function extent(values) {
+/** From the smallest to the largest finite value, with a little room; not beyond what a value can be. */
+export function extent(values, least = null, most = null) {
   let low = Infinity;
   let high = -Infinity;
   for (const value of values) {
@@ -9,9 +9,12 @@ export function extent(values) {
     if (value < low) low = value;
     if (value > high) high = value;
   }
-  if (low > high) return [0, 1];
+  if (low > high) return [least ?? 0, most ?? (least ?? 0) + 1];
   const room = high > low ? 0.03 * (high - low) : Math.abs(high) || 1;
-  return [low - room, high + room];
+  // What is out of range all the same, such as a limit that nothing can reach, is shown.
+  const from = least === null ? low - room : Math.max(low - room, Math.min(least, low));
+  const to = most === null ? high + room : Math.min(high + room, Math.max(most, high));
+  return from < to ? [from, to] : [low - room, high + room];
 }
 
 export function linear([low, high], [from, to]) {

@@ -41,8 +41,13 @@ export function interval(low, high, word) {
 /** A number exactly as the user gave it. */
 export const exact = (x) => (x === null || x === undefined ? "–" : String(x));
 
+const rounded = (n) => (n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
+
 /** A forecast is no better than two or three digits. */
-export const about = (n) => count(n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
+export const about = (n) => count(rounded(n));
+
+/** A number of tests as good as a forecast of it, at least one. */
+export const roughly = (n) => Math.max(1, rounded(Math.ceil(n)));
 
 export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
@@ -89,12 +94,13 @@ export const STATES = {
   budget_spent: "budget spent",
 };
 
-export const VERDICTS = ["feasible", "open", "worse", "infeasible"];
+export const VERDICTS = ["feasible", "open", "worse", "infeasible", "retired"];
 export const VERDICT_WORDS = {
   feasible: "Feasible: satisfies every constraint",
   open: "Open: not decided yet",
   worse: "Worse: beaten by another arm",
   infeasible: "Infeasible: violates a constraint",
+  retired: "Retired: no longer part of the question",
 };
 
 /** What an arm is whose constraints are certified. A line of the list says whether there is slack, a study which. */
@@ -110,7 +116,7 @@ function goodWords(study) {
 }
 
 /** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
-function certainWords(study) {
+export function certainWords(study) {
   const arms = study.arms?.length ?? study.arms;
   const out = arms - (study.candidates?.length ?? study.left ?? arms);
   const known = [
@@ -120,13 +126,24 @@ function certainWords(study) {
   return known.length ? `Certain: ${known.join(", ")}. ` : "";
 }
 
+/** Names in a sentence, not too many of them, as pieces of it. */
+function namesOf(names, name) {
+  const shown = names.length > 8 ? names.slice(0, 7) : names;
+  const last = names.length > 8 ? ` and ${count(names.length - 7)} more` : "";
+  return [...shown.map((one, k) => [
+    k === 0 ? "" : k === shown.length - 1 && !last ? " and " : ", ", name(one)]).flat(), last].filter((piece) => piece !== "");
+}
+
 /** Where a study stands, as pieces of a headline: text and names. */
 function pieces(study, delta, name) {
   const leader = study.leader;
   const sure = percent(study.confidence);
   switch (study.state) {
     case "certified":
-      return [[name(study.answer ?? leader), ` is ${goodWords(study)}, ${promised(delta)} confidence`], null];
+      if (study.answered?.length > 1) {
+        return [[namesOf(study.answered, name), `: ${study.claim}, ${promised(delta)} confidence`].flat(), null];
+      }
+      return [[name(study.answer ?? leader), ` is ${study.claim || goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
       return [[`No arm is feasible, ${promised(delta)} confidence`], null];
     case "budget_spent": {
@@ -150,9 +167,10 @@ export function headline(study, delta) {
   return { first, second };
 }
 
+/** The same for readers: where a study stands, and what is certain. */
 export function headlineText(study, delta) {
-  const [first, second] = pieces(study, delta, isolated);
-  return first.join("") + (second ? `. ${second}` : "");
+  const [first] = pieces(study, delta, isolated);
+  return first.join("") + (study.known ? `. ${study.known}` : "");
 }
 
 /** How an attempt ended of which nobody has said what it counts. */
@@ -163,10 +181,16 @@ export function question(plan) {
   const objective = plan.objective;
   const constraints = plan.constraints || [];
   const aim = objective.goal === "maximize" ? "largest " : "smallest ";
-  return ["Which of ", plural(plan.arms.length, "arm"), " has the ", aim, named(objective.metric),
-    constraints.length ? [" with ", constraints.slice(0, 6).map((part, k) => [
-      k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(part.metric), ` ${requirement(part)}`]),
-    constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""] : "", "?"];
+  const arms = plural(plan.arms.length, "arm");
+  const limits = [constraints.slice(0, 6).map((part, k) => [
+    k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(titleOf(part)), ` ${requirement(part)}`]),
+  constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""];
+  if (plan.goal === "any feasible") return ["Which of ", arms, ", whichever it is, has ", limits, "?"];
+  const several = plan.top > 1;
+  const which = !several ? ["Which of ", arms, " has the "]
+    : plan.goal === "top" ? [`Which ${plan.top} of `, arms, " have the "]
+      : [`Which at most ${plan.top} of `, arms, " are sure to hold the one that has the "];
+  return [which, aim, named(objective.metric), constraints.length ? [" with ", limits] : "", "?"];
 }
 
 /** The quantile that a constraint is about, in words; nothing if it is about the mean. */
@@ -176,12 +200,16 @@ export function quantile(part) {
   return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}\u00a0% quantile `;
 }
 
+/** What a part of a plan is about: a metric, or one divided by another. */
+export const titleOf = (part) => (part.per ? `${part.metric} per ${part.per}` : part.metric);
+
 const isUpper = (part) => part.at_most !== null && part.at_most !== undefined;
 
 /** What a metric must do, as the user said it. */
 export function requirement(part) {
   if (part.goal) return part.goal === "maximize" ? "as large as possible" : "as small as possible";
-  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}`;
+  const times = part.relative_to_baseline ? " × the baseline" : "";
+  return `${quantile(part)}${isUpper(part) ? `at most ${exact(part.at_most)}` : `at least ${exact(part.at_least)}`}${times}`;
 }
 
 /** The share of results beyond the threshold of a quantile, and what it must stay below. */

@@ -3,7 +3,7 @@
 import { get, listen } from "../library/api.js";
 import { connectionBar } from "../panels/connection.js";
 import { h, keepingFocus, named, replace } from "../library/dom.js";
-import { confidenceBar } from "../library/confidence.js";
+import { confidenceBar } from "../library/bars.js";
 import { count, dateTime, headline, number, percent, plural, promised, STATES } from "../library/words.js";
 
 const AT_ONCE = 100;

@@ -66,6 +66,8 @@ function constraintFields(fields, noises, index, remove) {
   const threshold = decimal({ placeholder: "0.5", required: true });
   const cost = decimal({ placeholder: "1" });
   const slack = decimal({ placeholder: "0" });
+  const per = text({ placeholder: "requests" });
+  const kind = h("select", {}, h("option", { value: "number" }, "a number"), h("option", { value: "relative" }, "times the mean of the baseline"));
   const slackHint = h("span", {});
   const bound = fields.add(`${path}.threshold`, "Mean must be", threshold);
   // What must keep to the threshold depends on the noise: the mean, or a quantile.
@@ -84,6 +86,9 @@ function constraintFields(fields, noises, index, remove) {
   const element = h("fieldset", { class: "card" }, h("legend", {}, h("span", { class: "legend-row" }, `Constraint ${index + 1}`,
     h("button", { type: "button", class: "small", onclick: remove }, "Remove", h("span", { class: "sr" }, ` constraint ${index + 1}`)))),
     h("div", { class: "grid-2" }, fields.add(`${path}.metric`, "Metric", metric), bound),
+    h("div", { class: "grid-2" },
+      fields.add(`${path}.per`, "Divided by (optional)", per, "for a ratio: another metric of the same test, with positive values"),
+      fields.add(`${path}.relative_to_baseline`, "The limit is", kind)),
     h("div", { class: "grid-2" }, noise.elements),
     h("div", { class: "grid-2" },
       fields.add(`${path}.cost`, "Cost of one test (optional)", cost),
@@ -92,8 +97,22 @@ function constraintFields(fields, noises, index, remove) {
     element,
     metric,
     cost,
-    read: () => ({ metric: metric.value, [side.value]: typed(threshold.value), noise: noise.read(), cost: stated(cost), slack: optional(slack) }),
+    per,
+    read: () => ({
+      metric: metric.value, [side.value]: typed(threshold.value), noise: noise.read(), cost: stated(cost), slack: optional(slack),
+      per: per.value.trim() || undefined, relative_to_baseline: kind.value === "relative" || undefined,
+    }),
   };
+}
+
+/** What each test yields, where both metrics of a ratio come from one test. */
+function withRatios(measured, constraints) {
+  return constraints.reduce((groups, { metric, per }) => {
+    const both = [metric.value.trim(), per.value.trim()];
+    if (both.includes("")) return groups;
+    const joined = groups.filter((names) => names.some((name) => both.includes(name)));
+    return [...new Set(groups.map((names) => (joined.includes(names) ? joined[0] : names)))].map((names) => (names === joined[0] ? joined.flat() : names));
+  }, measured);
 }
 
 export async function show(main) {
@@ -116,13 +135,22 @@ export async function show(main) {
     ({ label }) => label);
   const { control: order, hint: aboutOrder } = explainedChoice(choices.orders, choices.defaults.order,
     ({ label }) => capital(label));
+  const { control: goal, hint: aboutGoal } = explainedChoice(choices.goals, choices.defaults.goal,
+    ({ label }) => capital(label));
+  const top = decimal({ placeholder: "1" });
+  const topField = fields.add("top", "How many arms (optional)", top, "1 unless you say more");
+  const showTop = () => { topField.hidden = goal.value === "any feasible"; };
+  goal.addEventListener("change", showTop);
+  const asked = () => (goal.value === "any feasible" ? { goal: goal.value } : { goal: goal.value, top: optional(top) });
   const budgetTests = decimal({ placeholder: "no limit" });
   const budgetCost = decimal({ placeholder: "no limit" });
   const objective = objectiveFields(fields, choices.noises);
   const list = h("div", { class: "new" });
   let constraints = [];
   let serial = 0;
-  const measurements = measurementFields(fields, () => [objective, ...constraints]);
+  const measurements = measurementFields(fields, () => [objective, ...constraints, ...constraints.map(({ per, cost }) => ({ metric: per, cost }))
+    .filter(({ metric }) => metric.value.trim())]);
+  const baseline = text({ placeholder: "none" });
   const items = itemFields(fields);
 
   function addConstraint(focus) {
@@ -146,9 +174,11 @@ export async function show(main) {
     problems,
     h("div", { class: "card" },
       fields.add("name", "Name of the study", name),
-      h("div", {}, fields.add("arms", "Arms, one on a line", arms, "the options to choose from"), armCount)),
+      h("div", {}, fields.add("arms", "Arms, one on a line", arms, "the options to choose from"), armCount),
+      fields.add("baseline", "Baseline (optional)", baseline, "one of the arms, which limits may be relative to")),
     objective.element, list, h("div", {}, more), measurements.element, items.element,
     h("fieldset", { class: "card" }, h("legend", {}, "How to decide"),
+      h("div", { class: "grid-2" }, fields.add("goal", "Find", goal, aboutGoal), topField),
       h("div", { class: "grid-2" },
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
         fields.add("policy", "Policy", policy, aboutPolicy)),
@@ -207,10 +237,11 @@ export async function show(main) {
     const plan = {
       name: name.value.trim(), delta: typed(delta.value), policy: policy.value, order: order.value,
       objective: objective.read(), constraints: constraints.map((one) => one.read()),
-      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(),
+      arms: linesOf(arms).map((arm) => ({ name: arm.name })), ...items.read(), ...asked(),
     };
     const together = measurements.read();
     if (together.length) plan.measurements = together;
+    if (baseline.value.trim()) plan.baseline = baseline.value.trim();
     if (budget.tests !== undefined || budget.cost !== undefined) plan.budget = budget;
     try {
       const study = await post("/api/studies", { plan });
@@ -229,6 +260,7 @@ export async function show(main) {
       objective: { ...objective.read(), metric: objective.read().metric.trim() || "…" },
       constraints: constraints.map((one) => one.read()).filter((one) => one.metric.trim() !== ""),
       arms: linesOf(arms),
+      ...asked(),
     };
   }
   function showDraft() {
@@ -237,7 +269,7 @@ export async function show(main) {
     measurements.draw();
     items.draw();
     replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "What the form says so far stands here as a question."));
-    replace(aboutTests, begun ? [aboutMeasurements(measurements.measured()), items.words()] : null);
+    replace(aboutTests, begun ? [aboutMeasurements(withRatios(measurements.measured(), constraints)), items.words()] : null);
   }
   form.addEventListener("input", showDraft);
   form.addEventListener("click", showDraft);

@@ -7,7 +7,7 @@ import { connectionBar } from "../panels/connection.js";
 import { announce, h, isolated, replace } from "../library/dom.js";
 import { entryPanel } from "../panels/entry.js";
 import { filterPanel } from "../panels/filter.js";
-import { pendingPanel } from "../panels/pending.js";
+import { pendingPanel, readPending } from "../panels/pending.js";
 import { logPanel } from "../panels/log.js";
 import { progressPanel } from "../panels/progress.js";
 import { summaryPanel } from "../panels/summary.js";
@@ -64,7 +64,9 @@ function section(id, title, ...children) {
 
 export async function show(main, id) {
   const base = `/api/studies/${id}`;
-  const context = { id, base, status: await get(base), refresh: null };
+  // What is out is loaded with the status: the list of it stands above much that can be pressed.
+  const [status, out] = await Promise.all([get(base), readPending(base).catch(() => [])]);
+  const context = { id, base, status, refresh: null };
   const name = context.status.study;
   document.title = `${isolated(name)} · bestarm`;
 
@@ -79,14 +81,14 @@ export async function show(main, id) {
   const log = logPanel(context);
   const drawn = [filter, summary, charts, arms, pending, entry, progress, log];
 
-  const links = [["charts", "Metrics"], ["arms", "Arms"], ["tests", "Tests"], ["progress", "Progress"], ["log", "Log"]];
+  const links = [["tests", "Tests"], ["charts", "Metrics"], ["arms", "Arms"], ["progress", "Progress"], ["log", "Log"]];
   replace(main,
     summary.element,
     h("nav", { class: "jump", "aria-label": "Parts of this page" },
       links.map(([part, title]) => h("a", { href: `#${part}` }, title))),
+    section("tests", "Tests", h("div", { class: "columns" }, pending.element, entry.element)),
     section("charts", "Metrics", filter.element, charts.element),
     section("arms", "Arms", arms.element),
-    section("tests", "Tests", h("div", { class: "columns" }, pending.element, entry.element)),
     section("progress", "Progress", progress.element),
     section("log", "Log", log.element));
 
@@ -110,7 +112,11 @@ export async function show(main, id) {
     const newer = await getNewer(base, context.status.version);
     if (newer) draw(newer);
   }, 400, 4);
-  const loadPending = loader(async () => pending.show(await get(`${base}/pending`)), 400, 4);
+  const showPending = (tests) => {
+    pending.show(tests);
+    summary.showPending(tests);
+  };
+  const loadPending = loader(async () => showPending(await readPending(base, pending.wanted())), 400, 4);
   const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
   const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
   // A forecast is a simulation on the server: seldom, and only while somebody looks.
@@ -120,6 +126,7 @@ export async function show(main, id) {
     progress.showForecast(forecast);
   }, 10_000, 20);
   log.onMore = () => loadLog.now();
+  pending.onMore = () => loadPending.now();
 
   context.refresh = async () => {
     await Promise.all([loadStatus.now(), loadPending.now()]);
@@ -128,10 +135,10 @@ export async function show(main, id) {
   };
 
   draw(context.status);
+  showPending(out);
   const all = [loadStatus, loadPending, loadLog, loadHistory, loadForecast];
   const bar = connectionBar(() => stream.retry());
   const stream = listen(`${base}/events`, () => { for (const load of all) load(); }, bar);
-  loadPending();
   loadLog();
   loadHistory();
   loadForecast();

@@ -3,10 +3,10 @@
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
 import { testsOf } from "../library/measuring.js";
-import { count, interval, number, plural, requirement, shareWords } from "../library/words.js";
+import { count, interval, number, plural, requirement, shareWords, titleOf } from "../library/words.js";
 
 const PAGE = 50;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
+const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 export function armsPanel(context) {
   const plan = context.status.plan;
@@ -22,7 +22,7 @@ export function armsPanel(context) {
     { key: "reason", title: "Reason", value: (arm) => arm.reason },
     { key: "tests", title: "Tests", numeric: true, value: tests },
     ...parts.map((part, k) => ({
-      key: `metric-${k}`, title: part.metric, more: requirement(part), numeric: true, name: true,
+      key: `metric-${k}`, title: titleOf(part), more: requirement(part), numeric: true, name: true,
       value: (arm) => arm.metrics[k].mean,
     })),
   ];
@@ -30,11 +30,12 @@ export function armsPanel(context) {
     const button = h("button", { class: "sort", "data-key": `sort-${column.key}`, onclick: () => sortBy(column.key) },
       h("span", { class: "nowrap" }, column.name ? named(column.title) : column.title, h("span", { class: "arrow", "aria-hidden": "true" })),
       column.more ? h("span", { class: "aim" }, column.more) : null);
-    return h("th", { scope: "col", class: column.numeric ? "num" : null }, button);
+    return h("th", { scope: "col", role: "columnheader", class: column.numeric ? "num" : null }, button);
   });
-  const body = h("tbody", {});
+  const body = h("tbody", { role: "rowgroup" });
   const caption = h("caption", { class: "sr" }, "Arms: verdict, reason, tests, and for each metric the mean, or the quantile that is limited, and its interval");
-  const table = h("table", { class: "arms" }, caption, h("thead", {}, h("tr", {}, heads)), body);
+  // On a phone each row is a block: browsers would take such a table for no table, so its parts say what they are.
+  const table = h("table", { class: "arms", role: "table" }, caption, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)), body);
   const scroller = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of arms" }, table);
   const note = h("p", { class: "muted", role: "status" });
   const earlier = h("button", { onclick: () => turn(-1) }, "Previous");
@@ -71,24 +72,28 @@ export function armsPanel(context) {
     return keyed.map(([, arm]) => arm);
   }
 
+  const labels = parts.map((part) => (part.goal ? part.metric : `${part.metric} (${requirement(part)})`));
+
   function cell(metric, k) {
-    if (!metric.tests) return h("td", { class: "num muted" }, "–");
+    const labeled = { role: "cell", "data-label": labels[k] };
+    if (!metric.tests) return h("td", { class: "num muted", ...labeled }, h("span", {}, "–"));
     const side = metric.verdict === "violated" ? "violated" : metric.verdict === "holds" ? "holds" : null;
-    return h("td", { class: "num" }, h("span", { class: side }, number(metric.mean, 4, metric.high - metric.low)),
+    return h("td", { class: "num", ...labeled }, h("div", {},
+      h("span", { class: side }, number(metric.mean, 4, metric.high - metric.low)),
       side ? h("span", { class: `mark ${side}` }, side === "holds" ? " ✓" : " ✕", h("span", { class: "sr" }, side)) : null,
       h("span", { class: "range" }, parts[k].noise === "exact" ? "certain" : interval(metric.low, metric.high, "to")),
-      metric.share ? h("span", { class: "range" }, shareWords(parts[k], metric.share)) : null);
+      metric.share ? h("span", { class: "range" }, shareWords(parts[k], metric.share)) : null));
   }
 
   function row(arm) {
-    const answer = arm.name === status.answer;
+    const answer = status.answered.includes(arm.name);
     const leads = !answer && arm.name === status.leader;
-    return h("tr", { class: answer ? "answered" : leads && status.tests ? "leads" : null },
-      h("th", { scope: "row" }, named(arm.name),
+    return h("tr", { role: "row", class: answer ? "answered" : leads && status.tests ? "leads" : null },
+      h("th", { scope: "row", role: "rowheader" }, named(arm.name),
         answer ? h("span", { class: "tag" }, "answer") : leads && status.tests ? h("span", { class: "tag" }, "leads") : null),
-      h("td", {}, h("span", { class: `verdict ${arm.verdict}` }, badge(arm.verdict, answer), arm.verdict)),
-      h("td", { class: "reason" }, sentence(arm.reason, [status.leader])),
-      h("td", { class: "num" }, count(tests(arm))),
+      h("td", { role: "cell" }, h("span", { class: `verdict ${arm.verdict}` }, badge(arm.verdict, answer), arm.verdict)),
+      h("td", { role: "cell", class: "reason" }, sentence(arm.reason, [status.leader])),
+      h("td", { role: "cell", class: "num", "data-label": "Tests" }, count(tests(arm))),
       arm.metrics.map(cell));
   }
 

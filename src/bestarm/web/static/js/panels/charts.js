@@ -6,13 +6,13 @@
 import { h, isolated, named, replace, s } from "../library/dom.js";
 import { marker } from "../library/markers.js";
 import { extent, linear, ticks } from "../library/scale.js";
-import { interval, number, plural, requirement, shareWords, VERDICT_WORDS, VERDICTS } from "../library/words.js";
+import { interval, number, plural, requirement, shareWords, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
 const WINDOW_ROWS = 18;
 const WINDOW_ROWS_NARROW = 10;
-const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3 };
+const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
 
 /** The answer or leader first, then by verdict, and the better mean first within each. */
 function ordered(status, arms) {
@@ -66,7 +66,8 @@ function chart(context, index, scrolled) {
     }
     const threshold = arms[0]?.metrics[index].threshold;
     if (threshold !== null && threshold !== undefined) values.push(threshold);
-    return extent(values);
+    const { low, high } = status.results[part().metric];
+    return extent(values, low, high);
   }
 
   function draw() {
@@ -139,7 +140,7 @@ function chart(context, index, scrolled) {
   function describe() {
     const listed = arms.slice(0, 12).map(spoken).join(". ");
     const rest = arms.length > 12 ? `. And ${arms.length - 12} more, in the table of arms` : "";
-    return `${isolated(part().metric)}, ${requirement(part())}. ${listed}${rest}`;
+    return `${isolated(titleOf(part()))}, ${requirement(part())}. ${listed}${rest}`;
   }
 
   function later() {
@@ -156,11 +157,11 @@ function chart(context, index, scrolled) {
       status = now;
       arms = sorted;
       widest = Math.max(0, ...arms.slice(0, 300).map((arm) => textWidth(arm.name, true)));
-      replace(title, named(part().metric), h("span", { class: "aim" }, requirement(part())));
+      replace(title, named(titleOf(part())), h("span", { class: "aim" }, requirement(part())));
       if (status.arms.length > MOST_ROWS_WHOLE) {
         scroller.tabIndex = 0;
         scroller.setAttribute("role", "region");
-        scroller.setAttribute("aria-label", `Intervals of ${isolated(part().metric)}, to scroll`);
+        scroller.setAttribute("aria-label", `Intervals of ${isolated(titleOf(part()))}, to scroll`);
       }
       later();
     },

@@ -135,8 +135,12 @@ export function entryPanel(context) {
     }
     upload.disabled = true;
     try {
-      const { told } = await postCsv(`${context.base}/csv`, chosen);
-      announce(`${plural(told, "result")} read from the file`);
+      const { told, known = 0, skipped = 0 } = await postCsv(`${context.base}/csv?holder=${encodeURIComponent(visitorName())}`, chosen);
+      const blank = skipped ? `; ${plural(skipped, "test")} without a value left out` : "";
+      const said = told || !known ? `${plural(told, "result")} read from the file${blank}`
+        : `Nothing new: ${known === 1 ? "this result is" : `these ${count(known)} results are`} recorded already${blank}`;
+      announce(said);
+      replace(lines, h("p", { class: "muted" }, `${said}.`));
       byFile.reset();
       await context.refresh();
     } catch (error) {

@@ -34,7 +34,10 @@ export function filterPanel(changed) {
     update(status) {
       const counts = Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0]));
       for (const arm of status.arms) counts[arm.verdict] += 1;
-      for (const [verdict, label] of labels) label.textContent = `${verdict} ${count(counts[verdict])}`;
+      for (const [verdict, label] of labels) {
+        label.textContent = `${verdict} ${count(counts[verdict])}`;
+        label.parentElement.hidden = verdict === "retired" && counts[verdict] === 0;
+      }
       element.hidden = status.arms.length <= FEW;
     },
     chosen: (arms) => arms.filter((arm) => !hidden.has(arm.verdict) &&

@@ -23,9 +23,9 @@ export function healthPanel() {
     if (now === drawn) return;
     drawn = now;
     if (!status.tests) {
-      replace(element);
+      replace(element, h("p", {}, "There is none yet."));
     } else if (!health.notes.length) {
-      replace(element, h("p", { class: "muted small" }, `Data: no sign of trouble: ${count(health.checks)} checks`));
+      replace(element, h("p", {}, `No sign of trouble: ${count(health.checks)} checks.`));
     } else {
       replace(element, h("ul", { class: "notes" }, health.notes.map(item)));
     }

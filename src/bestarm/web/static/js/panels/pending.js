@@ -1,14 +1,28 @@
 // The tests that are out: who holds which since when, a box for each result, and asking for more.
 
-import { post } from "../library/api.js";
+import { get, post } from "../library/api.js";
 import { announce, h, named, newId, replace, setText } from "../library/dom.js";
 import { askReason } from "../library/dialogs.js";
 import { typed } from "../library/fields.js";
 import { metricsOf, testWords, TOGETHER, valueBoxes } from "../library/measuring.js";
+import { printSheet } from "./sheet.js";
 import { rememberVisitor, visitorName } from "../library/visitor.js";
 import { count, duration, ENDED, plural } from "../library/words.js";
 
 const AT_ONCE = 50;
+const IN_ONE_ANSWER = 1000;
+
+/** The first `most` tests that are out, and one more if there is one; the service sends so many in one answer. */
+export async function readPending(base, most = AT_ONCE) {
+  const found = [];
+  while (found.length <= most) {
+    const limit = Math.min(most + 1 - found.length, IN_ONE_ANSWER);
+    const part = await get(`${base}/pending?after=${found.at(-1)?.id ?? 0}&limit=${limit}`);
+    found.push(...part);
+    if (part.length < limit) break;
+  }
+  return found;
+}
 
 export function pendingPanel(context) {
   const rows = new Map();
@@ -17,11 +31,11 @@ export function pendingPanel(context) {
   let shown = AT_ONCE;
 
   const number = h("input", { id: newId("n"), type: "number", min: 1, max: 1000, value: "1", class: "tiny" });
-  const who = h("input", { id: newId("who"), value: visitorName(), autocomplete: "name", maxlength: 100 });
+  const who = h("input", { id: newId("who"), value: visitorName(), autocomplete: "name", maxlength: 100, class: "name-box" });
   who.addEventListener("change", () => rememberVisitor(who.value));
   const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
-  const ask = h("button", { class: "primary" }, "Ask for tests");
-  const asking = h("form", { class: "inline" },
+  const ask = h("button", { id: "ask", class: "primary" }, "Ask for tests");
+  const asking = h("form", { class: "inline asking" },
     h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
     h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),
     h("div", { class: "field" }, h("label", { for: days.id }, "Back in (days)"), days),
@@ -32,8 +46,21 @@ export function pendingPanel(context) {
   // Hidden until there is a test: a page that grows shorter moves what somebody is about to press.
   const form = h("form", { class: "results", novalidate: true, hidden: true }, list, tell);
   const note = h("p", { class: "muted" }, "No test is out.");
-  const more = h("button", { hidden: true, onclick: () => { shown += AT_ONCE; draw(); } }, "Show more");
-  const element = h("div", { class: "card" }, h("h3", {}, "In flight"), asking, problem, note, form, more);
+  // Twice as many at every press: thousands of tests are a few presses away.
+  const more = h("button", { hidden: true, onclick: () => { shown *= 2; panel.onMore(); } }, "Show more");
+  const print = h("button", { hidden: true, onclick: printAll }, "Print a sheet");
+  const element = h("div", { class: "card" }, h("h3", {}, "In flight"), asking, problem,
+    h("div", { class: "flight-head" }, note, print), form, more);
+
+  /** A sheet with all tests that are out, to be filled in where they are made. */
+  async function printAll() {
+    complain(null);
+    try {
+      printSheet(context.status, await readPending(context.base, Infinity));
+    } catch (error) {
+      complain(error);
+    }
+  }
 
   function complain(error) {
     problem.textContent = error ? error.message : "";
@@ -161,8 +188,8 @@ export function pendingPanel(context) {
     const ago = `${duration(now - test.since)}${again}`;
     if (test.expires === 0) return [`Test ${test.id} · free: last held by `, who, again];
     if (test.aside) return [`Test ${test.id} · set aside: the attempt of `, who, ` ${ENDED[test.aside]} ${ago} ago`, test.reason ? [": ", h("bdi", {}, test.reason)] : ""];
-    const late = test.due && test.due < now ? `; wanted to tell it ${duration(now - test.due)} ago` : "";
-    return [`Test ${test.id} · `, who, ` for ${ago}${test.expires === null ? "" : ", at work"}${late}`];
+    const when = !test.due ? "" : test.due < now ? `; wanted to tell it ${duration(now - test.due)} ago` : `; due in ${duration(test.due - now)}`;
+    return [`Test ${test.id} · `, who, ` for ${ago}${test.expires === null ? "" : ", at work"}${when}`];
   }
 
   function draw() {
@@ -184,17 +211,19 @@ export function pendingPanel(context) {
       if (list.children[k] !== row.element) list.insertBefore(row.element, list.children[k] || null);
     });
     form.hidden = tests.length === 0;
+    print.hidden = tests.length === 0;
     more.hidden = tests.length <= shown;
-    // The service sends the first thousand; there may be more.
     const all = Math.max(out, tests.length);
-    const words = tests.length === 0 ? "No test is out." : `${plural(all, "test")} without a result${all > shown ? `; the first ${count(Math.min(shown, tests.length))} are shown` : ""}.`;
+    const words = tests.length === 0 ? "No test is out." : `${plural(all, "test")} without a result${tests.length > shown ? `; the first ${count(shown)} are shown` : ""}.`;
     setText(note, words);
   }
 
   setInterval(() => { if (!document.hidden) draw(); }, 30_000);
 
-  return {
+  const panel = {
     element,
+    wanted: () => shown,
+    onMore: () => {},
     update(status) {
       const closed = Boolean(status.archived);
       out = status.pending;
@@ -206,4 +235,5 @@ export function pendingPanel(context) {
       draw();
     },
   };
+  return panel;
 }

@@ -1,14 +1,12 @@
-// At a glance: the question, the answer or the leader, how sure we are, and what it has taken.
+// The top of a study's page: its name, the question, the answer or the leader, and the first card.
 
 import { download, post } from "../library/api.js";
 import { announce, h, named, replace } from "../library/dom.js";
+import { askHowMany } from "../library/dialogs.js";
 import { visitorName } from "../library/visitor.js";
-import { confidenceBar } from "../library/confidence.js";
-import { aboutItems, aboutMeasurements, countedTests, itemCount, testWords } from "../library/measuring.js";
-import { healthPanel } from "./health.js";
-import { about, count, date, duration, ENDED, headline, number, plural, promised, question, STATES } from "../library/words.js";
-
-const SHOWN_AFTER = 4;
+import { aboutItems, aboutMeasurements, countedTests, itemCount } from "../library/measuring.js";
+import { standingPanel } from "./standing.js";
+import { count, date, headline, number, plural, question, STATES } from "../library/words.js";
 
 /** A file name that any system takes. */
 function fileName(status, ending) {
@@ -20,14 +18,12 @@ export function summaryPanel(context) {
   const state = h("span", {});
   const first = h("p", { class: "answer" });
   const second = h("p", { class: "answer-more" });
-  const bar = h("div", { class: "sure-bar" });
   const facts = h("dl", { class: "facts big" });
   const notes = h("div", { class: "notes" });
   const asked = h("p", { class: "question" });
   const measured = h("p", { class: "muted about-tests" });
   const archive = h("button", { onclick: putAway });
-  const health = healthPanel();
-  let forecast = null;
+  const standing = standingPanel(context, { free, extend, save: () => save("report", "html", "Download the report", "small") });
 
   async function putAway() {
     const undo = Boolean(context.status.archived);
@@ -42,7 +38,8 @@ export function summaryPanel(context) {
     archive.disabled = false;
   }
 
-  const save = (path, ending, title) => h("button", {
+  const save = (path, ending, title, size = null) => h("button", {
+    class: size,
     onclick: async () => {
       try {
         await download(`${context.base}/${path}`, fileName(context.status, ending));
@@ -60,24 +57,20 @@ export function summaryPanel(context) {
         save("report", "html", "Report"), save("export?format=csv", "csv", "CSV"),
         save("export?format=json", "json", "JSON"), archive)),
     asked, measured,
-    h("div", { class: "card hero" },
-      h("div", { class: "hero-text" }, first, second, bar),
-      facts),
-    notes,
-    health.element);
+    h("section", { class: "card hero", "aria-label": "Where the study stands" },
+      h("div", { class: "hero-head" }, h("div", {}, first, second), facts),
+      standing.element),
+    notes);
 
-  const fact = (term, value, more) => h("div", {},
+  const fact = (term, value, more) => h("div", { class: term.toLowerCase().replaceAll(" ", "-") },
     h("dt", {}, term), h("dd", {}, value, more ? h("span", { class: "muted small" }, ` ${more}`) : null));
 
   function update(status) {
     const { plan } = status;
-    const target = 1 - plan.delta;
     const decided = status.state === "certified" || status.state === "no_feasible_arm";
-    const words = headline(status, plan.delta);
-    replace(first, words.first);
-    replace(second, words.second || (decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : ""),
-      words.second && status.tests && status.state === "running" ? h("span", { class: "muted" }, ` · asked for: ${promised(plan.delta)}`) : null);
-    replace(bar, decided ? null : confidenceBar(status.confidence, target));
+    replace(first, headline(status, plan.delta).first);
+    replace(second, decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : "");
+    second.hidden = !decided;
     state.className = `badge ${status.state}`;
     replace(state, status.archived ? "archived" : STATES[status.state] || "…");
     element.querySelector(".hero").className = `card hero ${status.state}`;
@@ -89,46 +82,18 @@ export function summaryPanel(context) {
       fact("Tests", count(status.tests), plan.budget?.tests ? `of ${count(plan.budget.tests)}` : null),
       fact("Cost", number(status.cost), plan.budget?.cost ? `of ${number(plan.budget.cost)}` : null),
       fact("In flight", count(status.pending)),
-      decided || status.state === "budget_spent"
-        ? fact("Begun", date(status.created))
-        : fact("To go", forecastWords(), forecast?.p90_tests ? `(9 in 10: ≤ ${about(forecast.p90_tests)})` : null));
+      fact("Begun", date(status.created)));
     drawNotes(status);
-    health.update(status);
+    standing.update(status);
     archive.textContent = status.archived ? "Bring back" : "Archive";
   }
 
   function drawNotes(status) {
     const { plan } = status;
     replace(notes,
-      awaitedNote(status),
       heldNote(status),
       plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that how long a test takes has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
-  }
-
-  // Times grow without anything being recorded.
-  setInterval(() => { if (!document.hidden && !notes.contains(document.activeElement)) drawNotes(context.status); }, 2000);
-
-  /** What everything waits for, and the means to free it. */
-  function awaitedNote(status) {
-    const test = status.awaited;
-    if (!test) return null;
-    const now = Date.now() / 1000;
-    // What was asked for a moment ago needs nobody's attention yet.
-    const asleep = !["measuring", "free"].includes(test.state);
-    if (!status.waiting && !(asleep && (ENDED[test.state] || now - test.since > SHOWN_AFTER))) return null;
-    const wait = status.waiting
-      ? `${plural(status.waiting, "result")} recorded but not counted in what this page shows: waiting for test ${test.test} (`
-      : `The next result to count is that of test ${test.test} (`;
-    const ago = duration(now - test.since);
-    const held = test.state === "free" ? ["nobody holds it"]
-      : ENDED[test.state] ? ["the attempt of ", named(test.holder), ` ${ENDED[test.state]} ${ago} ago`, test.reason ? [": ", h("bdi", {}, test.reason)] : ""]
-        : [named(test.holder), ` has held it for ${ago}`, test.state === "overdue" ? ` and wanted to tell it ${duration(now - test.due)} ago` : ""];
-    const act = !asleep || status.archived ? null : [
-      ENDED[test.state] ? [" Type below what that counts, or, if it has nothing to do with results, have the test made again: "]
-        : [" If its result will not come: "],
-      h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
-    return h("p", { class: "note" }, wait, testWords(test), "); ", held, ".", act);
   }
 
   /** Results of items that come later in the study's order than one of which the same arm has no result yet. */
@@ -148,17 +113,14 @@ export function summaryPanel(context) {
     }
   }
 
-  function forecastWords() {
-    if (!forecast) return "–";
-    return forecast.median_tests === null || forecast.median_tests === undefined ? "many" : `≈ ${about(forecast.median_tests)}`;
+  async function extend(suggested) {
+    const save = (tests) => post(`${context.base}/extend`, { tests, holder: visitorName() });
+    const why = "The study goes on where its budget ended. That does not weaken the guarantee, because the evidence that ends a study is valid at all times at once.";
+    if (await askHowMany("Allow more tests", why, "How many more tests", suggested ?? "", save)) {
+      announce("The study goes on");
+      await context.refresh();
+    }
   }
 
-  return {
-    element,
-    update,
-    showForecast(found) {
-      forecast = found;
-      update(context.status);
-    },
-  };
+  return { element, update, showForecast: standing.showForecast, showPending: standing.showPending };
 }

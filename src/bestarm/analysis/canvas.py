@@ -1,0 +1,57 @@
+"""What all charts with matplotlib have in common."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from bestarm.validation import InvalidInput
+
+ACROSS = 4
+"""The most panels, or entries of a legend, side by side."""
+_LETTER = 0.085
+"""About the width of a letter, in inches."""
+
+# The palette of Okabe and Ito, which color-blind readers can tell apart. Marks or hatching say the same.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+GRAY = "#999999"
+
+
+def pyplot() -> Any:
+    """matplotlib, or one clear line if it is not installed."""
+    try:
+        return importlib.import_module("matplotlib.pyplot")
+    except ImportError:
+        raise InvalidInput("plots need matplotlib: pip install 'bestarm[plot]'") from None
+
+
+def new_figure(width: float, height: float, across: int = 1) -> tuple[Any, Any]:
+    """A figure of that size in inches, and its panels."""
+    figure, grid = pyplot().subplots(1, across, figsize=(width, height), squeeze=False, layout="constrained")
+    return figure, grid[0]
+
+
+def tidy(axes: Any, *, grid: str = "both") -> None:
+    """Without what carries no information."""
+    axes.grid(axis=grid, color="#dddddd", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def in_thousands(axis: Any) -> None:
+    """Whole numbers with their thousands set apart."""
+    axis.get_major_locator().set_params(integer=True)
+    axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def legend_below(figure: Any, handles: Mapping[str, Any]) -> None:
+    """A legend below the figure, in as many columns as fit, the figure as much higher as it takes."""
+    if not handles:
+        return
+    width, height = figure.get_size_inches()
+    longest = 0.6 + _LETTER * max(map(len, handles))
+    columns = max(1, min(ACROSS, len(handles), int(width / longest)))
+    rows = -(-len(handles) // columns)
+    figure.set_size_inches(max(width, longest), height + 0.22 * rows)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, frameon=False)

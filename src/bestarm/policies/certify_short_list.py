@@ -1,0 +1,178 @@
+"""`certify` that stops as soon as at most m arms can still be the best feasible one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import CHOICE, seed_generator
+from bestarm.kernel.state import NONE, Batch, Streams, add_test, conclude, every_stream
+from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.words import whole
+from bestarm.policies.base import Kernels
+from bestarm.policies.certify import (
+    LEADER,
+    closes,
+    drawn_excess,
+    drawn_lead,
+    drawn_performance,
+    start,
+    stream_to_test,
+    tests_of_leader,
+    update,
+)
+from bestarm.policies.findings import Findings
+from bestarm.policies.goals import ForSets, best_listed, is_certified, new_memory
+from bestarm.policies.open_certificates import OpenCertificate
+
+HOPELESS = 1e12
+"""How many tests it takes to exclude an arm that looks as good as the leader, at least."""
+
+
+@kernel
+def list_candidates(memory: Any, leader: int) -> int:
+    """Mark the arms that can still be the answer; returns how many there are.
+
+    An arm is out if it is rejected, or beaten by an arm that is certified feasible and is not out itself. The leader
+    is never out by being beaten.
+    """
+    arms = memory.rejected.shape[0]
+    for arm in range(arms):
+        memory.settled[arm] = is_certified(memory, arm)
+    left = 0
+    for arm in range(arms):
+        by = memory.beaten[arm]
+        is_out = memory.rejected[arm] != 0
+        if by != NOBODY and arm != leader and memory.settled[by] != 0:
+            above = memory.beaten[by]
+            is_out = is_out or by == leader or above == NOBODY or memory.settled[above] == 0
+        memory.listed[arm] = not is_out
+        left += not is_out
+    return left
+
+
+@kernel
+def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -> int:
+    """Reject arms that can still be the answer, or count them as beaten by the leader, where the evidence suffices.
+    The arms of which neither is shown come into `open_arms`; returns how many there are."""
+    open_count = 0
+    for arm in range(memory.rejected.shape[0]):
+        is_left = memory.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader)
+        if is_left and not closes(setting, streams, memory, leader, arm):
+            memory.open_arms[open_count] = arm
+            open_count += 1
+    return open_count
+
+
+@kernel
+def not_to_exclude(memory: Any, leader: int) -> int:
+    """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
+    are out as soon as it is certified feasible."""
+    if leader == NOBODY:
+        return 0
+    count = 0
+    for arm in range(memory.rejected.shape[0]):
+        count += memory.listed[arm] != 0 and (arm == leader or memory.beaten[arm] == leader)
+    return count
+
+
+@kernel
+def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, drawn_leader: float, arm: int) -> float:
+    """By a posterior draw: what it costs to show that an arm is infeasible, or worse than the leader."""
+    least: float = HOPELESS
+    for metric in range(1, streams.counts.shape[1]):
+        if memory.certified[arm, metric] == 0:
+            excess = drawn_excess(setting, streams, memory, arm, metric, 1.0)
+            if excess > 0.0:
+                tests = 2.0 * setting.level[arm] / (excess * excess) - streams.counts[arm, metric]
+                least = min(least, max(tests, 1.0) / setting.inverse_cost[metric])
+    if leader == NOBODY:
+        return least
+    lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
+    if lead > 0.0:
+        n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
+        tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
+        least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
+    elif least == HOPELESS:
+        # Of several arms that look as good as the leader, the best is the last to be excluded.
+        least = HOPELESS * (1.0 - lead)
+    return least
+
+
+@kernel
+def leave_out(memory: Any, open_count: int, spared: int) -> int:
+    """Take the `spared` arms that cost most to exclude off the list of open arms; returns how many are left."""
+    for _ in range(min(spared, open_count)):
+        hardest = 0
+        for place in range(1, open_count):
+            if memory.numbers[memory.open_arms[place]] > memory.numbers[memory.open_arms[hardest]]:
+                hardest = place
+        open_count -= 1
+        for place in range(hardest, open_count):
+            memory.open_arms[place] = memory.open_arms[place + 1]
+    return open_count
+
+
+@kernel
+def propose(setting: Any, streams: Streams, memory: Any, batch: Batch) -> int:
+    if streams.counts[0, 0] == 0:
+        return every_stream(streams, batch)
+    leader = best(memory.candidates)
+    left = list_candidates(memory, leader)
+    open_count = close_candidates(setting, streams, memory, leader)
+    left = list_candidates(memory, leader)
+    # An arm that takes others out may be beaten by the leader. Then these are candidates again, until they are, too.
+    while left > open_count + not_to_exclude(memory, leader):
+        open_count = close_candidates(setting, streams, memory, leader)
+        left = list_candidates(memory, leader)
+    if left == 0:
+        return conclude(NONE)
+    if left <= setting.top:
+        return conclude(best_listed(streams, memory))
+
+    # Random choices depend only on what is known, so that asking twice gives the same tests.
+    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
+    for place in range(open_count):
+        arm = whole(memory.open_arms[place])
+        memory.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
+    spared = setting.top if leader == NOBODY else setting.top - 1
+    open_count = leave_out(memory, open_count, spared)
+
+    size = 0
+    leader_tested = False
+    for place in range(open_count):
+        arm = whole(memory.open_arms[place])
+        metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
+        if metric != LEADER:
+            size = add_test(batch, size, arm, metric)
+        elif not leader_tested:
+            size = add_test(batch, size, leader, 0)
+            leader_tested = True
+    if leader == NOBODY:
+        return size
+    return tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
+
+
+class CertifyShortList(ForSets):
+    """`certify`, until at most `top` arms can still be the best feasible one.
+
+    Certificates are those of `certify`. The arms that would take longest to exclude, one fewer than the list may have
+    besides the leader, are left alone. Which they are is drawn anew in each round, so that one that only looks good
+    after a few tests is tested again.
+    """
+
+    asked = "short list"
+    setting: Any
+    kernels = Kernels(new_memory, update, propose, start, large=True)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        """Without those of the arms that may stay on the list: the ones that would take longest."""
+        own, others = [], []
+        for one in super().open_certificates(leader, found):
+            if one.kind == "holds":
+                own.append(one)
+            elif found.candidates[one.arm]:
+                others.append(one)
+        spared = self.setting.top - (leader is not None)
+        return [*own, *sorted(others, key=lambda one: -one.tests)[spared:]]

@@ -1,0 +1,130 @@
+"""What the evidence limits at any moment: how far the leader can be below the best, and how far arms can be apart.
+
+`docs/certify.md` proves that these limits hold at all times at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bestarm.evidence.combine import add_logs, apart_evidence
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.noises.base import ABOVE, BELOW
+from bestarm.noises.dispatch import scatter
+from bestarm.policies.confidence import pair_level, violation
+from bestarm.policies.findings import Findings
+from bestarm.policies.leads import end_of_lead, largest_lead
+
+
+@kernel
+def needed_from_performance(setting: Setting, streams: Streams, arm: int, level: float) -> float:
+    """The evidence that an arm is worse for which that it is infeasible or worse reaches `level`; minus infinity if
+    the evidence that it is infeasible suffices."""
+    if setting.threshold.shape[0] == 1:
+        return level
+    infeasible = violation(setting, streams, arm)
+    # Infinity is no evidence, and neither is NaN.
+    if not infeasible < math.inf:
+        return level - setting.log_worse
+    case = setting.log_infeasible + infeasible
+    if case >= level:
+        return -math.inf
+    apart = apart_evidence(setting, streams, arm, infeasible)
+    return level + math.log1p(-math.exp(case - level)) - add_logs(setting.log_worse, setting.log_both + apart)
+
+
+@kernel
+def regret_against(setting: Setting, streams: Streams, leader: int, arm: int, limit: float) -> float:
+    """How far, at most, the leader is below `arm` if that is feasible; `limit` if it is no more than that."""
+    needed = needed_from_performance(setting, streams, arm, pair_level(setting, leader, arm))
+    if needed == -math.inf:
+        return limit
+    return max(limit, -largest_lead(setting, streams, leader, arm, needed, -limit))
+
+
+@kernel
+def hopes(setting: Setting, streams: Streams, arm: int, level: float) -> float:
+    """About how good an arm may be."""
+    n = streams.counts[arm, 0]
+    if n == 0:
+        return math.inf
+    mean = streams.means[arm, 0]
+    hope: float = mean + scatter(setting, streams, arm, 0, mean) * math.sqrt(2.0 * level / n)
+    return hope
+
+
+@kernel
+def regret_of(setting: Setting, streams: Streams, rejected: Flags, beaten: Ints, leader: int) -> float:
+    """How far, at most, the leader is below the best feasible arm; infinity if there is no limit.
+
+    Certificates that are closed count as closed: an arm that the leader has beaten is better by the tolerance at most.
+    """
+    arms = streams.counts.shape[0]
+    first = leader
+    largest = -math.inf
+    for arm in range(arms):
+        if arm != leader and rejected[arm] == 0 and beaten[arm] != leader:
+            hope = hopes(setting, streams, arm, setting.level[leader])
+            if hope > largest:
+                first = arm
+                largest = hope
+    # The arm that sets the limit comes first, as a rule. For the others it then suffices that they are no better.
+    limit = 0.0
+    for place in range(-1, arms):
+        arm = first if place < 0 else place
+        is_again = place >= 0 and arm == first
+        is_beaten = beaten[arm] == leader
+        matters = limit < (setting.tolerance if is_beaten else math.inf)
+        if arm != leader and not is_again and rejected[arm] == 0 and matters:
+            found = regret_against(setting, streams, leader, arm, limit)
+            limit = min(found, setting.tolerance) if is_beaten else found
+    return limit
+
+
+@kernel
+def differences_from(
+    setting: Setting, streams: Streams, arm: int, at_least: Floats, at_most: Floats, low: Floats, high: Floats
+) -> None:
+    """By how much, at least and at most, `arm` performs better than each other. `at_least` and `at_most` have the
+    levels that the evidence must reach, by the other arm."""
+    for other in range(streams.counts.shape[0]):
+        for turn in range(2):
+            side = ABOVE if turn == 0 else BELOW
+            level = at_least[other] if side == ABOVE else at_most[other]
+            end = 0.0 if other == arm else end_of_lead(setting, streams, arm, other, side, level)
+            if side == ABOVE:
+                low[other] = end
+            else:
+                high[other] = end
+
+
+def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:
+    """The levels that make the differences of all ordered pairs hold at once: delta v_i v_j / (1 - v_i) for (i, j),
+    where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j."""
+    log_weight = -setting.level - math.log(setting.delta)
+    with np.errstate(divide="ignore"):
+        log_rest = np.log(-np.expm1(log_weight))
+    share = log_weight[arm] + log_weight
+    return -math.log(setting.delta) - share + log_rest[arm], -math.log(setting.delta) - share + log_rest
+
+
+def regret_by_intervals(found: Findings, leader: int) -> float:
+    """How far, at most, the leader is below the best feasible arm, from intervals that all hold at once."""
+    others = found.candidates.copy()
+    others[leader] = False
+    if not others.any():
+        return 0.0
+    limit = float(found.high[others, 0].max() - found.low[leader, 0])
+    # An end that is NaN says nothing.
+    return max(limit, 0.0) if limit == limit else math.inf
+
+
+def differences_by_intervals(low: Floats, high: Floats, arm: int) -> tuple[Floats, Floats]:
+    """By how much, at least and at most, `arm` performs better than each other, if all intervals hold."""
+    least, most = low[arm, 0] - high[:, 0], high[arm, 0] - low[:, 0]
+    least, most = np.where(np.isnan(least), -math.inf, least), np.where(np.isnan(most), math.inf, most)
+    least[arm] = most[arm] = 0.0
+    return least, most

@@ -1,0 +1,257 @@
+"""What the likeliest answer still lacks: the certificates that are open, how far each is, and how long it may take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.tournament import NOBODY
+from bestarm.noises.dispatch import scatter
+from bestarm.policies.confidence import excess_of, for_size, holding_evidence, pair_level, rival_case, violation
+from bestarm.policies.findings import Bools, Findings
+from bestarm.policies.leads import overhead
+
+MOST_SHOWN = 200
+"""So many certificates are told apart, those that may take longest; a study of many arms has too many to show."""
+
+_NO_METRIC = -1
+
+
+class OpenCertificate(NamedTuple):
+    """One certificate that is open. `holds`: that `metric` of `arm` stays below its threshold; `rival`: that `arm` is
+    worse than `against`, the leader, or infeasible; `infeasible`: that `arm` violates a constraint, likeliest `metric`.
+    """
+
+    kind: Literal["holds", "rival", "infeasible"]
+    arm: int
+    metric: int | None
+    against: int | None
+    share: float
+    """How much evidence there is of what is needed, from 0 to 1."""
+    tests: float
+    """About how many more tests it takes; infinite if the means point the other way."""
+
+
+@kernel
+def tests_in_all(level: float, gap: float, variance: float) -> float:
+    """About how many tests it takes to the level, where each result lies `gap` from what is to be excluded."""
+    if not gap > 0.0:
+        return math.inf
+    # Of a gap whose square is no number any more, it would take forever, too.
+    if gap * gap == 0.0:
+        return math.inf
+    inverse_rate = 2.0 * variance / (gap * gap)
+    n = (level + 1.0) * inverse_rate
+    for _ in range(3):
+        n = (level + 1.0 + overhead(n)) * inverse_rate
+    return n
+
+
+@kernel
+def tests_below(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """About how many more tests it takes to certify a constraint."""
+    slack = setting.slack[metric] / scatter(setting, streams, arm, metric, setting.threshold[metric])
+    needed = tests_in_all(setting.level[arm], slack - excess_of(setting, streams, arm, metric), 1.0)
+    more: float = max(needed - streams.counts[arm, metric], 1.0)
+    return more
+
+
+@kernel
+def tests_above(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    """About how many more tests it takes to reject an arm by one of its constraints."""
+    level = setting.level[arm] - setting.log_weight[metric]
+    needed = tests_in_all(level, excess_of(setting, streams, arm, metric), 1.0)
+    more: float = max(needed - streams.counts[arm, metric], 1.0)
+    return more
+
+
+@kernel
+def tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    """About how many more tests of both arms it takes to show that the leader is better."""
+    one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
+    other = scatter(setting, streams, arm, 0, streams.means[arm, 0])
+    gap = streams.means[leader, 0] + setting.tolerance - streams.means[arm, 0]
+    needed = tests_in_all(pair_level(setting, leader, arm), gap, one * one + other * other)
+    more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
+    return max(more, 1.0)
+
+
+@kernel
+def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst: Ints, tests: Floats) -> None:
+    """For each of `arms`: about how many more tests it takes to show that it is not the answer, in the shortest way,
+    and the constraint that it likeliest violates."""
+    for place in range(arms.shape[0]):
+        arm = arms[place]
+        shortest = math.inf
+        largest = -math.inf
+        for metric in range(1, streams.counts.shape[1]):
+            excess = excess_of(setting, streams, arm, metric)
+            if excess > largest:
+                worst[place] = metric
+                largest = excess
+            shortest = min(shortest, tests_above(setting, streams, arm, metric))
+        if leader != NOBODY:
+            shortest = min(shortest, tests_worse(setting, streams, leader, arm))
+        tests[place] = shortest
+
+
+@kernel
+def share_of(evidence: float, level: float, lost: float) -> float:
+    """How much there is of what is needed, where both count from the bottom: what is `lost` to overhead is there, too.
+    NaN and infinity are no evidence."""
+    if not -lost < evidence < math.inf:
+        return 0.0
+    return min((evidence + lost) / (level + lost), 1.0)
+
+
+@kernel
+def lost_in_pair(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    """The overhead of the evidence about a pair of arms."""
+    return overhead(streams.counts[leader, 0]) + overhead(streams.counts[arm, 0])
+
+
+@kernel
+def left_to_go(tests: float, share: float, made: float) -> float:
+    """An estimate, replaced near the end: what is missing of the evidence takes its share of the tests."""
+    return max((1.0 / share - 1.0) * made, 1.0) if share > 0.5 else tests
+
+
+@kernel
+def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, shares: Floats, tests: Floats) -> None:
+    """For each of `metrics`: the share of the evidence that the constraint holds, and about how many more tests it
+    takes to certify it."""
+    for place in range(metrics.shape[0]):
+        metric = metrics[place]
+        n = streams.counts[arm, metric]
+        found = holding_evidence(setting, streams, arm, metric)
+        shares[place] = share_of(found, setting.level[arm], overhead(n))
+        tests[place] = left_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
+
+
+@kernel
+def weigh_against(
+    setting: Setting, streams: Streams, leader: int, arms: Ints, worst: Ints, shares: Floats, tests: Floats
+) -> None:
+    """For each of `arms`: the share of the evidence that it is not the answer, and a correction of `tests`."""
+    for place in range(arms.shape[0]):
+        arm, metric = arms[place], worst[place]
+        infeasible = violation(setting, streams, arm)
+        share = 0.0
+        made = 0.0
+        if metric > 0:
+            made = streams.counts[arm, metric]
+            share = share_of(infeasible, setting.level[arm], overhead(made) - setting.log_weight[metric])
+        if leader != NOBODY:
+            beaten = rival_case(setting, streams, leader, arm, infeasible)
+            level = pair_level(setting, leader, arm)
+            beaten_share = share_of(beaten, level, lost_in_pair(setting, streams, leader, arm))
+            if beaten_share > share:
+                share = beaten_share
+                made = streams.counts[arm, 0] + streams.counts[leader, 0]
+        shares[place] = share
+        tests[place] = left_to_go(tests[place], share, made)
+
+
+class Weighing(NamedTuple):
+    """The kernels that weigh arms: others where there are items."""
+
+    estimate: Callable[..., Any]
+    holding: Callable[..., Any]
+    against: Callable[..., Any]
+
+
+BY_EVIDENCE = Weighing(estimate, weigh_holding, weigh_against)
+
+
+def by_evidence(
+    setting: Setting,
+    streams: Streams,
+    certified: Flags,
+    rejected: Flags,
+    beaten: Ints,
+    leader: int,
+    weighing: Weighing = BY_EVIDENCE,
+) -> list[OpenCertificate]:
+    """The certificates that `certify` has open, with its evidence. Every stream must be tested."""
+    found: list[OpenCertificate] = []
+    against = None if leader == NOBODY else leader
+    is_open = rejected == 0
+    if against is not None:
+        is_open &= beaten != leader
+        is_open[leader] = False
+        metrics = np.flatnonzero(certified[leader, 1:] == 0) + 1
+        shares, tests = np.zeros((2, len(metrics)))
+        for_size(weighing.holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
+        rows = zip(metrics.tolist(), shares.tolist(), tests.tolist(), strict=True)
+        found = [OpenCertificate("holds", leader, metric, None, share, more) for metric, share, more in rows]
+    arms = np.flatnonzero(is_open)
+    worst, tests = np.full(len(arms), _NO_METRIC), np.zeros(len(arms))
+    for_size(weighing.estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
+    shown = _longest(tests, MOST_SHOWN)
+    arms, worst, tests = arms[shown], worst[shown], tests[shown]
+    shares = np.zeros(len(arms))
+    for_size(weighing.against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
+    return [*found, *_against(against, arms, worst, shares, tests)]
+
+
+def _longest(tests: Floats, most: int) -> Ints:
+    """The places of the largest numbers, in order of places."""
+    if len(tests) <= most:
+        return np.arange(len(tests))
+    return np.sort(np.argpartition(-tests, most)[:most])
+
+
+def _against(leader: int | None, arms: Ints, worst: Ints, shares: Floats, tests: Floats) -> list[OpenCertificate]:
+    rows = zip(arms.tolist(), worst.tolist(), shares.tolist(), tests.tolist(), strict=True)
+    if leader is not None:
+        return [OpenCertificate("rival", arm, None, leader, share, more) for arm, _, share, more in rows]
+    return [
+        OpenCertificate("infeasible", arm, None if metric == _NO_METRIC else metric, None, share, more)
+        for arm, metric, share, more in rows
+    ]
+
+
+def by_intervals(setting: Setting, streams: Streams, found: Findings, leader: int | None) -> list[OpenCertificate]:
+    """What must be settled by intervals before there is an answer: a gap must exceed half an interval."""
+    counts, means = streams.counts, streams.means
+    with np.errstate(all="ignore"):
+        excess = means[:, 1:] - setting.threshold[1:]
+        out = _Progress.of(excess, means[:, 1:] - found.low[:, 1:], counts[:, 1:])
+        is_open = found.candidates.copy()
+        questions: list[OpenCertificate] = []
+        if leader is not None:
+            is_open[leader] = False
+            holds = _Progress.of(-excess[leader], found.high[leader, 1:] - means[leader, 1:], counts[leader, 1:])
+            questions = [
+                OpenCertificate("holds", leader, k + 1, None, float(holds.share[k]), float(holds.tests[k]))
+                for k in np.flatnonzero(~found.holds[leader, 1:]).tolist()
+            ]
+            gap, behind = means[leader, 0] - means[:, 0], found.high[:, 0] - means[:, 0]
+            ahead = means[leader, 0] - found.low[leader, 0]
+            worse = _Progress.of(gap, ahead + behind, counts[:, 0] + counts[leader, 0])
+            out = _Progress(np.column_stack([worse.share, out.share]), np.column_stack([worse.tests, out.tests]))
+    arms = np.flatnonzero(is_open)
+    has_any = out.share.shape[1] > 0
+    shares = out.share[arms].max(axis=1) if has_any else np.zeros(len(arms))
+    tests = out.tests[arms].min(axis=1) if has_any else np.full(len(arms), math.inf)
+    worst = found.worst[arms] if counts.shape[1] > 1 else np.full(len(arms), _NO_METRIC)
+    shown = _longest(tests, MOST_SHOWN)
+    return [*questions, *_against(leader, arms[shown], worst[shown], shares[shown], tests[shown])]
+
+
+class _Progress(NamedTuple):
+    share: Floats
+    tests: Floats
+
+    @classmethod
+    def of(cls, gap: Floats, half_width: Floats, made: Ints) -> _Progress:
+        """Half an interval shrinks about with the root of the number of tests."""
+        known: Bools = (gap > 0.0) & np.isfinite(half_width)
+        share = np.where(known, np.minimum(np.square(gap / half_width), 1.0), 0.0)
+        tests = np.where(known, np.maximum(made * (np.square(half_width / gap) - 1.0), 1.0), math.inf)
+        return cls(np.nan_to_num(share), np.where(np.isnan(tests), math.inf, tests))

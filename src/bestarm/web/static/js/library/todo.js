@@ -1,0 +1,108 @@
+// What to do now, in one sentence with the means to do it.
+
+import { h, named } from "./dom.js";
+import { testWords } from "./measuring.js";
+import { duration, ENDED, plural, roughly } from "./words.js";
+
+const SHOWN_AFTER = 4;
+const MOST_NUMBERS = 4;
+
+/** Numbers of tests in words: "test 3", "tests 3 and 4", "tests 3, 4, 5, 6 and 8 more". */
+export function testNumbers(ids) {
+  const shown = ids.slice(0, MOST_NUMBERS).map(String);
+  if (ids.length > MOST_NUMBERS) shown.push(`${ids.length - MOST_NUMBERS} more`);
+  const last = shown.pop();
+  return `${ids.length === 1 ? "test" : "tests"} ${shown.length ? `${shown.join(", ")} and ` : ""}${last}`;
+}
+
+/** A word as a shell takes it. */
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
+}
+
+/** How many tests the open certificates lack together; null if nobody can say. */
+export function lacking(status) {
+  const tests = status.open.map((question) => question.tests);
+  return tests.length && tests.every((number) => number !== null) ? tests.reduce((sum, number) => sum + Math.max(1, number), 0) : null;
+}
+
+/** The test that everything waits for, if it is time to look after it, and it is not the visitor's own. */
+function needsCare(status, visitor) {
+  const test = status.awaited;
+  if (!test || ["measuring", "free"].includes(test.state)) return false;
+  if (ENDED[test.state]) return true;
+  // What was asked for a moment ago needs nobody's attention yet.
+  const isLong = Date.now() / 1000 - test.since > SHOWN_AFTER;
+  return test.holder !== visitor && (status.waiting > 0 || (test.state === "overdue" && isLong));
+}
+
+/** Whose test it is, for how long, and how to free it. */
+function care(status, free) {
+  const test = status.awaited;
+  const now = Date.now() / 1000;
+  const ago = duration(now - test.since);
+  const what = [`test ${test.test} (`, testWords(test), ")"];
+  const freeing = [h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
+  if (ENDED[test.state]) {
+    return ["Say what ", what, " counts: the attempt of ", named(test.holder), ` ${ENDED[test.state]} ${ago} ago`,
+      test.reason ? [": ", h("bdi", {}, test.reason)] : "", ". Type its result below or, if that has nothing to do with results, have it made again: ", freeing];
+  }
+  const late = test.state === "overdue" ? ` and wanted to tell it ${duration(now - test.due)} ago` : "";
+  return ["Wait for ", what, ", which ", named(test.holder), ` has held for ${ago}${late}. If its result will not come: `, freeing];
+}
+
+/** A link to the first control there is of those named, which gets the focus. */
+function leading(words, controls) {
+  const go = (event) => {
+    const control = controls.map((id) => document.getElementById(id)).find((one) => one && !one.disabled);
+    if (!control) return;
+    event.preventDefault();
+    control.focus();
+  };
+  return h("a", { href: "#tests", onclick: go }, words);
+}
+
+function whenRunning(status, tests, visitor, free) {
+  const asking = (words) => leading(words, ["ask"]);
+  if (needsCare(status, visitor)) return care(status, free);
+  const now = Date.now() / 1000;
+  const mine = tests.filter((test) => test.holder === visitor && test.expires !== 0 && !test.aside);
+  if (mine.length) {
+    const late = mine.find((test) => test.due && test.due < now);
+    const box = `result-${mine[0].id}`;
+    return [leading(mine.length === 1 ? "Enter the result" : "Enter the results", [box, `${box}-1`]), ` of ${testNumbers(mine.map((test) => test.id))}`,
+      late ? `; you wanted to tell test ${late.id} ${duration(now - late.due)} ago.` : "."];
+  }
+  const held = tests.filter((test) => test.expires !== 0);
+  if (held.length && held.length === tests.length) {
+    const who = [...new Set(held.map((test) => test.holder))];
+    const by = who.length > 2 ? plural(who.length, "holder") : who.map((name, k) => [k ? " and " : "", named(name)]);
+    return [`Wait for ${testNumbers(held.map((test) => test.id))}, held by `, by, ", or ", asking("ask for more tests"), "."];
+  }
+  return status.tests ? [asking("Ask for tests"), ", make them, and enter their results."]
+    : [asking("Ask for tests"), ", make them, and enter their results; or enter those that you have."];
+}
+
+function whenSpent(status, save, extend) {
+  const lacks = lacking(status);
+  const more = lacks === null ? null : roughly(lacks);
+  return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
+    h("button", { class: "small", onclick: () => extend(more) }, "Allow more tests"), " or ",
+    h("code", {}, `bestarm extend ${quoted(status.study)} --tests ${more ?? "N"}`),
+    more === null ? "" : ", about as many as the open questions lack", "."];
+}
+
+/**
+ * What to do now. `tests` are those that are out, as far as they are known, `visitor` is who looks; `free(test)` frees
+ * one, `save` is a button that downloads the report, and `extend(tests)` offers to allow so many more.
+ */
+export function whatToDo(status, { tests, visitor, free, save, extend }) {
+  const isDone = status.state === "certified" || status.state === "no_feasible_arm";
+  const broken = status.health.notes.some((note) => note.severity === "broken");
+  const first = broken ? "First find out what is wrong with the data. " : "";
+  if (status.archived) return ["Nothing: the study is archived. Bring it back to change it."];
+  if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save, extend) : whenRunning(status, tests, visitor, free)];
+  const out = status.pending ? ` ${plural(status.pending, "test")} without a result ${status.pending === 1 ? "is" : "are"} not needed any more.` : "";
+  const other = status.state === "no_feasible_arm" ? " Other arms or limits need a new study." : "";
+  return [first || "Nothing: the study is done. ", save, other, out];
+}

@@ -1,0 +1,188 @@
+"""What a study says at any moment is true, at all moments at once, as often as promised.
+
+Seeds are fixed; probabilities of failing by chance are those under a random seed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.lengths import lengths
+
+import bestarm as ba
+from bestarm.policies import confidence, find_policy
+from bestarm.policies.certify import Certify
+from bestarm.policies.limits import pair_levels
+from bestarm.policies.setting import new_setting
+from bestarm.testing.knowledge import false_claims, open_problems
+
+GAUSSIAN = ba.Gaussian(1.0)
+PROBLEMS = {plan.name: plan for plan in open_problems()}
+ON_ITEMS = {name for name, plan in PROBLEMS.items() if plan.items is not None}
+BY_INTERVALS = ("better, barely infeasible", "rates", "eight alike, mirrored")
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown is compiled for small studies, too."""
+    monkeypatch.setattr(confidence, "COMPILE_STREAMS", 0)
+
+
+def holds(plan: ba.Plan, runs: int, max_tests: int) -> None:
+    """Of studies with delta = 0.1 at most 10 % ever say something false. Of those that just held to it, more than
+    `binom.isf(1e-7)` would with probability 1e-7, on any of the 19 problems with 4e-6 (there are two statements)."""
+    claims = [false_claims(dataclasses.replace(plan, delta=0.1), seed, max_tests) for seed in range(runs)]
+    most = binom.isf(1e-7, runs, 0.1)
+    assert sum(claim.any_of_the_first for claim in claims) <= most
+    assert sum(claim.differences for claim in claims) <= most
+    assert any(claim.said for claim in claims) or plan.policy != "certify"
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((10, 120), (300, 400)))
+@pytest.mark.parametrize("problem", sorted(set(PROBLEMS) - ON_ITEMS))
+def test_all_that_is_said_is_true(problem: str, runs: int, max_tests: int) -> None:
+    holds(PROBLEMS[problem], runs, max_tests)
+
+
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((4, 120), (100, 300)))
+@pytest.mark.parametrize("problem", sorted(ON_ITEMS))
+def test_all_that_is_said_on_items_is_true(problem: str, runs: int, max_tests: int) -> None:
+    holds(PROBLEMS[problem], runs, max_tests)
+
+
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((8, 200), (100, 1000)))
+@pytest.mark.parametrize("problem", BY_INTERVALS)
+@pytest.mark.parametrize("policy", ["racing", "feasible-lucb"])
+def test_all_that_intervals_say_is_true(policy: str, problem: str, runs: int, max_tests: int) -> None:
+    holds(dataclasses.replace(PROBLEMS[problem], policy=policy), runs, max_tests)
+
+
+# ------------------------------------------------------------------------------------------------ one moment
+
+
+def told(plan: ba.Plan, counts: int, policy: str = "certify") -> ba.Policy:
+    """After `counts` results of each stream, all at its mean or evenly around it."""
+    kind = find_policy(policy)
+    study = kind(new_setting(plan, plan.delta, "mixture"), len(plan.arms), len(plan.metrics))
+    for arm, row in enumerate(plan.true_means().tolist()):
+        for metric, mean in enumerate(row):
+            for k in range(counts):
+                study.tell(arm, metric, mean + (0.5 if k % 2 else -0.5))
+    study.propose()
+    return study
+
+
+def three(noise: ba.Noise = GAUSSIAN, **more: float) -> ba.Plan:
+    rows = [(1.0, -1.0), (0.8, -1.0), (0.0, -1.0)]
+    return ba.Plan(
+        arms=[ba.Arm(f"arm {k}", {"p": p, "c": c}) for k, (p, c) in enumerate(rows)],
+        objective=ba.maximize("p", noise=noise, **more),
+        constraints=[ba.at_most("c", 0.0, noise=noise)],
+    )
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, ba.Symmetric(), ba.Bounded(-5.0, 5.0)])
+def test_the_regret_is_where_the_evidence_reaches_its_level(noise: ba.Noise) -> None:
+    """With a tolerance just above the regret, the arm that sets it would be beaten; just below it would not."""
+    policy = told(three(noise), 100)
+    assert isinstance(policy, Certify)
+    limit = policy.regret(0, policy.findings())
+    assert 0.0 < limit < 0.5
+    for share, is_beaten in ((1.1, True), (0.8, False)):
+        there = told(three(noise, tolerance=share * limit), 100)
+        assert isinstance(there, Certify)
+        assert (there.memory.beaten[1] == 0) == is_beaten
+        assert there.regret(0, there.findings()) <= share * limit or not is_beaten
+
+
+def test_closed_certificates_count_as_closed() -> None:
+    policy = told(three(), 100)
+    assert isinstance(policy, Certify)
+    before = policy.regret(0, policy.findings())
+    policy.memory.beaten[1] = 0
+    assert policy.regret(0, policy.findings()) == 0.0 < before
+    policy.memory.beaten[1] = -1
+    policy.memory.rejected[1] = 1
+    assert policy.regret(0, policy.findings()) == 0.0
+
+
+def test_nothing_is_limited_without_results() -> None:
+    for policy in ("certify", "racing"):
+        study = told(three(), 0, policy)
+        low, high = study.differences(1)
+        assert low.tolist() == [-math.inf, 0.0, -math.inf]
+        assert high.tolist() == [math.inf, 0.0, math.inf]
+        assert study.open_certificates(None, study.findings()) == []
+
+
+@pytest.mark.parametrize("noise", [GAUSSIAN, ba.Symmetric(), ba.Bounded(-5.0, 5.0), ba.Exact()])
+@pytest.mark.parametrize("policy", ["certify", "racing"])
+def test_differences_mirror_each_other(policy: str, noise: ba.Noise) -> None:
+    study = told(three(noise), 60 if noise != ba.Exact() else 1, policy)
+    lows, highs = zip(*(study.differences(arm) for arm in range(3)), strict=True)
+    assert np.allclose(np.array(lows), -np.array(highs).T, atol=0.02)
+    leads = study.streams.means[:, [0]] - study.streams.means[:, 0]
+    assert (np.array(lows) <= leads + 1e-9).all()
+    assert (np.array(highs) >= leads - 1e-9).all()
+
+
+def test_the_levels_of_pairs_share_delta() -> None:
+    arms = [ba.Arm(name, weight=weight) for name, weight in (("a", 1.0), ("b", 2.0), ("c", 5.0))]
+    setting = new_setting(ba.Problem(arms=arms, objective=ba.maximize("p", noise=GAUSSIAN)), 0.05, "mixture")
+    spent = [math.exp(-level) for arm in range(3) for j, level in enumerate(pair_levels(setting, arm)[0]) if j != arm]
+    assert math.isclose(sum(spent), 0.05)
+    for arm in range(3):
+        for other in range(3):
+            assert math.isclose(pair_levels(setting, arm)[1][other], pair_levels(setting, other)[0][arm])
+
+
+def test_what_is_open() -> None:
+    plan = three()
+    policy = told(plan, 3)
+    assert isinstance(policy, Certify)
+    found = policy.open_certificates(0, policy.findings())
+    assert [(row.kind, row.arm, row.metric, row.against) for row in found] == [
+        ("holds", 0, 1, None),
+        ("rival", 1, None, 0),
+        ("rival", 2, None, 0),
+    ]
+    assert all(0.0 <= row.share < 1.0 for row in found)
+    assert 1.0 <= found[0].tests < found[2].tests < found[1].tests < math.inf
+    # The estimate is about right: after so many tests more of each, the certificates are closed.
+    needed = int(3 + 0.5 * found[2].tests)
+    assert [row.arm for row in told(plan, int(0.5 * needed)).open_certificates(0, policy.findings())][-1] == 2
+    assert [row.arm for row in told(plan, 2 * needed).open_certificates(0, policy.findings())] == [1]
+
+
+def test_what_is_open_while_no_arm_looks_feasible() -> None:
+    plan = ba.Plan(
+        arms=[ba.Arm("a", {"p": 0.0, "c": 0.3, "d": -1.0}), ba.Arm("b", {"p": 0.0, "c": -1.0, "d": 0.4})],
+        objective=ba.maximize("p", noise=GAUSSIAN),
+        constraints=[ba.at_most("c", 0.0, noise=GAUSSIAN), ba.at_most("d", 0.0, noise=GAUSSIAN)],
+    )
+    for name in ("certify", "racing"):
+        policy = told(plan, 10, name)
+        rows = policy.open_certificates(None, policy.findings())
+        assert [(row.kind, row.arm, row.metric) for row in rows] == [("infeasible", 0, 1), ("infeasible", 1, 2)]
+        assert rows[0].tests > rows[1].tests > 1.0
+
+
+def test_few_are_shown_of_many_and_those_that_take_longest() -> None:
+    rng = np.random.default_rng(1)
+    plan = ba.Plan(
+        arms=[ba.Arm(f"arm {k}", {"p": float(p)}) for k, p in enumerate(rng.normal(0.0, 1.0, 300))],
+        objective=ba.maximize("p", noise=GAUSSIAN),
+    )
+    policy = told(plan, 4)
+    leader = policy.present_answer().leader
+    assert leader is not None
+    rows = policy.open_certificates(leader, policy.findings())
+    assert len(rows) == 200
+    # The nearer an arm is to the leader, the longer it takes.
+    nearest = np.argsort(-policy.streams.means[:, 0])[1:101].tolist()
+    assert {row.arm for row in rows} >= set(nearest)
