@@ -111,7 +111,7 @@ def results_of(kind: str, draw: Callable[[Any], Any]) -> list[Any]:
     return draw(st.lists(st.one_of(run, size), min_size=1, max_size=8))  # type: ignore[no-any-return]
 
 
-@examples(20, 200)
+@examples(20, 100)
 @given(st.sampled_from([*PLANS]), st.booleans(), st.sampled_from(["pandas", "dict", "shuffled columns"]), st.data())
 def test_a_frame_read_into_another_study_is_the_same_frame(kind: str, wide: bool, form: str, data: Any) -> None:
     study, copy = study_of(kind), study_of(kind)

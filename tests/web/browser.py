@@ -99,6 +99,7 @@ class Visitor:
 
     def leave(self) -> None:
         """Leave nothing behind for the next visitor."""
+        self.page.unroute_all()
         self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.page.goto("about:blank")
         self.errors.clear()

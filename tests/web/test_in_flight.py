@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.web.browser import PHONE, Server, Visit, caches, doses, measure, new_study, no_sideways_scrolling
+from tests.web.browser import PHONE, Server, Visit, Visitor, caches, doses, measure, new_study, no_sideways_scrolling
 
 import bestarm as ba
 from bestarm.testing.patience import wait_until
@@ -50,8 +50,8 @@ def test_a_sheet_of_the_tests_in_flight(visit: Visit, server: Server) -> None:
     page.emulate_media(media="print")
     try:
         sheet = page.locator(".sheet")
-        assert sheet.is_visible()
-        assert page.locator("main").is_hidden()
+        sheet.wait_for()
+        page.locator("main").wait_for(state="hidden")
         assert sheet.get_by_role("heading").all_inner_texts() == ["to the lab", "<b>ann</b>", "bench"]
         boxes = sum(len(test.metrics) for test in (*both, other))
         assert sheet.locator(".fill").count() == boxes
@@ -59,9 +59,9 @@ def test_a_sheet_of_the_tests_in_flight(visit: Visit, server: Server) -> None:
         assert all(f"{test.id}\t{test.arm}\t{test.item}" in text for test in (*both, other))
         page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         # The page itself is printed without what can only be pressed.
+        page.locator(".standing").wait_for()
         assert page.locator("main").is_visible()
         assert page.get_by_role("button", name="Ask for tests").is_hidden()
-        assert page.locator(".standing").is_visible()
     finally:
         page.emulate_media(media="screen")
     visitor.check()
@@ -122,3 +122,32 @@ def test_a_rate_has_its_axis_within_0_and_1(visit: Visit, server: Server) -> Non
     assert domain[0] == 0.0
     assert domain[1] == 1.0
     visitor.check()
+
+
+def test_news_during_a_press_does_not_lose_it(visit: Visit, server: Server) -> None:
+    """A result that comes between press and release would put another row under the pointer."""
+    study, path = new_study(server, "pressed", doses(0.5))
+    tests = study.ask(4)
+    study.tell(tests[0], 0.5)
+    visitor = visit()
+    page = visitor.go(path)
+    button = page.get_by_role("button", name=f"Correct test {tests[0].id}")
+    button.scroll_into_view_if_needed()
+    wait_until(lambda: not _asking(visitor, "/log", "/pending", "/history"))
+    button.hover()
+    page.mouse.down()
+    asked = len(visitor.requests)
+    study.tell(tests[1], 0.5)
+    wait_until(lambda: _asking(visitor, "/log") or any("/log" in url for url in visitor.requests[asked:]))
+    wait_until(lambda: not _asking(visitor, "/log"))
+    assert page.locator("#log tbody tr").count() == 6
+    page.mouse.up()
+    page.get_by_role("dialog").get_by_text(f"Test {tests[0].id}").wait_for()
+    page.locator("#log tbody tr").nth(6).wait_for()
+    visitor.check()
+
+
+def _asking(visitor: Visitor, *what: str) -> bool:
+    """Whether the page waits for one of these. (That it is asked something lets the news of it come in.)"""
+    visitor.page.evaluate("0")
+    return any(part in request for request in visitor.waiting for part in what)

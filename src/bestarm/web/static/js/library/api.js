@@ -1,5 +1,7 @@
 // The service: requests with the token, errors as the service words them, and live events with reconnection.
 
+import { released } from "./press.js";
+
 const KEY = "bestarm.token";
 
 /** What the service refused, in its words; `complaints` has each thing that is wrong, with its field and value. */
@@ -77,8 +79,15 @@ async function read(response) {
   }
 }
 
+/** What a page is about to show. Nothing changes on it while something is pressed. */
+async function readToShow(response) {
+  const answer = await read(response);
+  await released();
+  return answer;
+}
+
 export async function get(path, { signal } = {}) {
-  return read(await send(path, { signal }));
+  return readToShow(await send(path, { signal }));
 }
 
 /** What is at `path`, or null if it still is what it was at `version`. */
@@ -93,7 +102,7 @@ export async function getNewer(path, version, { signal } = {}) {
   }
   if (response.status === 304) return null;
   if (!response.ok) throw await failure(response);
-  return read(response);
+  return readToShow(response);
 }
 
 /** Keys of what was sent and has no answer, by what it is: sent again under its key, it is done once. */
