@@ -43,19 +43,19 @@ def holds(plan: ba.Plan, runs: int, max_tests: int) -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-@pytest.mark.parametrize(("runs", "max_tests"), lengths((10, 120), (60, 300)))
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((10, 120), (40, 250)))
 @pytest.mark.parametrize("problem", sorted(set(PROBLEMS) - ON_ITEMS))
 def test_all_that_is_said_is_true(problem: str, runs: int, max_tests: int) -> None:
     holds(PROBLEMS[problem], runs, max_tests)
 
 
-@pytest.mark.parametrize(("runs", "max_tests"), lengths((4, 120), (30, 300)))
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((4, 120), (20, 200)))
 @pytest.mark.parametrize("problem", sorted(ON_ITEMS))
 def test_all_that_is_said_on_items_is_true(problem: str, runs: int, max_tests: int) -> None:
     holds(PROBLEMS[problem], runs, max_tests)
 
 
-@pytest.mark.parametrize(("runs", "max_tests"), lengths((8, 200), (40, 500)))
+@pytest.mark.parametrize(("runs", "max_tests"), lengths((8, 200), (30, 400)))
 @pytest.mark.parametrize("problem", BY_INTERVALS)
 @pytest.mark.parametrize("policy", ["racing", "feasible-lucb"])
 def test_all_that_intervals_say_is_true(policy: str, problem: str, runs: int, max_tests: int) -> None:

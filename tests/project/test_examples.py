@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.lengths import lengths
 
 import bestarm as ba
 
@@ -32,11 +31,10 @@ def run(example: str, *options: str, folder: Path) -> str:
 
 
 @pytest.mark.parts("postgresql")
-@pytest.mark.parametrize(("budget", "rows"), lengths((18, 1_000), (30, 10_000)))
-def test_database(tmp_path: Path, budget: int, rows: int) -> None:
+def test_database(tmp_path: Path) -> None:
     plan = ba.Plan.load(EXAMPLES / "database" / "indexes.toml")
-    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=budget)).to_toml())
-    said = run("database/indexes.py", "--rows", str(rows), "--plan", "short.toml", folder=tmp_path)
+    (tmp_path / "short.toml").write_text(dataclasses.replace(plan, budget=ba.Budget(tests=18)).to_toml())
+    said = run("database/indexes.py", "--rows", "1000", "--plan", "short.toml", folder=tmp_path)
     assert "bestarm serve --db indexes.db" in said
     study = ba.Study.open("indexes", storage=tmp_path / "indexes.db")
     assert study.done
@@ -48,9 +46,8 @@ def test_database(tmp_path: Path, budget: int, rows: int) -> None:
 
 
 @pytest.mark.parts("sklearn")
-@pytest.mark.parametrize("tests", lengths(24, 120))
-def test_models(tmp_path: Path, tests: int) -> None:
-    said = run("models/choose.py", "--tests", str(tests), folder=tmp_path)
+def test_models(tmp_path: Path) -> None:
+    said = run("models/choose.py", "--tests", "24", folder=tmp_path)
     study = ba.Study.open("models", storage=tmp_path / "models.db")
     assert study.done
     assert str(study.answer) in said

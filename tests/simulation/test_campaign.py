@@ -118,7 +118,7 @@ def test_ray(reference: Path, tmp_path: Path) -> None:
     assert (out / "runs.csv").read_text() == (reference / "runs.csv").read_text()
 
 
-LONG_GRID = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-first", "--runs", "400")
+LONG_GRID = ("exp1-b", "exp1-c", "--policy", "racing", "--policy", "feasibility-first", "--runs", "200")
 
 
 @pytest.fixture(scope="module")
