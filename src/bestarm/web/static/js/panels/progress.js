@@ -1,6 +1,7 @@
 // Tests and cost over time, and what remains by simulation.
 
 import { h, named, replace } from "../library/dom.js";
+import { released } from "../library/press.js";
 import { about, count, dateTime, number, percent, plural } from "../library/words.js";
 
 const HEIGHT = 260;
@@ -75,13 +76,15 @@ export function progressPanel(context) {
   async function draw() {
     if (!history || !started) return;
     const enough = history.time.length > 1;
+    if (enough) uPlot ||= (await import("../../vendor/uplot/uPlot.esm.js")).default;
+    // It is drawn when it comes near: often just when somebody has scrolled to a button below it.
+    await released();
     holder.hidden = !enough;
     table.hidden = !enough;
     if (!enough) {
       replace(words, history.time.length ? "One moment so far; the chart begins with the second." : "No results yet.");
       return;
     }
-    uPlot ||= (await import("../../vendor/uplot/uPlot.esm.js")).default;
     const costs = history.cost.some((cost, k) => Math.abs(cost - history.tests[k]) > 1e-9 * Math.max(1, cost));
     if (plot && costs === withCost) {
       plot.setData(data());
