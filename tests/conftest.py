@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from bestarm.testing.patience import wait_until
 from bestarm.testing.postgres import PostgresServer
 from tests import parts
-from tests.lengths import TORTURE
+from tests.lengths import TORTURE, shorten
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -66,6 +66,11 @@ PostgresServer.url = _claimed_url  # type: ignore[method-assign]
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     parts.mark(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    shorten(items)
 
 
 @pytest.hookimpl(tryfirst=True)

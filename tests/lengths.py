@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -23,6 +23,26 @@ def first(count: int, values: Iterable[Any]) -> list[Any]:
     """Values of a parameter, or tuples of those of several: only so many in `make test`, the rest in `make torture`."""
     values = list(values)
     return [*values[:count], *(lengths(None, value)[1] for value in values[count:])]
+
+
+def cases(count: int) -> pytest.MarkDecorator:
+    """So many cases of a test, evenly spread over all of them, in `make test`; the others only in `make torture`."""
+    return pytest.mark.cases(count)
+
+
+def shorten(items: Sequence[pytest.Item]) -> None:
+    """Mark the cases that `make test` leaves out."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("cases") and not item.get_closest_marker(TORTURE):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for found in tests.values():
+        marker = found[0].get_closest_marker("cases")
+        count = marker.args[0] if marker else 0
+        kept = {len(found) * place // count for place in range(count)}
+        for place, item in enumerate(found):
+            if place not in kept:
+                item.add_marker(TORTURE)
 
 
 def at_length() -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from tests.analysis.health_records import Balanced, health_of, in_turn, problem_of
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.kernel.state import Floats, Ints
@@ -61,6 +62,7 @@ NOISES: dict[str, tuple[NoiseModel, Callable[[np.random.Generator, int], Floats]
 }
 
 
+@cases(3)
 @pytest.mark.parametrize("name", NOISES)
 def test_whatever_the_noise_is(name: str) -> None:
     """As above, with two who measure at random: none is seen in 500. With a rate of 0.005, more than 5 of 150 have a

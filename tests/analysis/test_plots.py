@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.analysis.drawn_studies import HOSTILE, LONG, STUDIES, example
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.analysis.chart import Chart, Panel, Series
@@ -70,6 +71,7 @@ def texts_outside(figure: Any) -> list[str]:
     return found
 
 
+@cases(16)
 @pytest.mark.parametrize(("name", "plot", "form"), [*pictures()])
 def test_every_plot_of_every_study(name: str, plot: str, form: str) -> None:
     figure = getattr(ba.plot, plot)(example(name))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.lengths import examples
+from tests.lengths import cases, examples
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
@@ -248,6 +248,7 @@ def advanced(plan: ba.Plan, tests: int, policy: str = "certify") -> Policy:
     return study
 
 
+@cases(1)
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: type(noise).__name__)
 def test_compiled_and_interpreted_show_the_same(noise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = large(noise, arms=40, constraints=4)

@@ -115,6 +115,7 @@ def test_our_own_do_not_look_for_others(installed: dict[str, Any]) -> None:
     assert (ended.exit_code, ended.stderr) == (0, "")
 
 
+@pytest.mark.torture
 def test_the_doctor_sees_them(installed: dict[str, Any]) -> None:
     installed |= {"torn": ImportError("gone"), "plain": _plain}
     parts = {finding.part: finding for finding in examine()}

@@ -128,6 +128,7 @@ def test_a_postgresql_server_is_reached_and_its_password_not_shown(postgres_serv
     assert "secret" not in away.detail
 
 
+@pytest.mark.torture
 def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "bestarm", "doctor", "--json"]
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}  # is read once, when numba is loaded

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.client import Client
@@ -118,6 +119,7 @@ def test_workers_drive_a_study_on_a_server(client: Client) -> None:
 Both = Callable[[Any], object]
 
 
+@cases(6)
 @pytest.mark.parametrize(
     ("act", "kind", "field"),
     [

@@ -8,6 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.lengths import cases
 
 from bestarm.evidence.bounds import Floats, bound, bound_names, find_bound
 from bestarm.kernel.compile import compiled, kernel
@@ -82,6 +83,7 @@ NOISES: list[tuple[Noise, float]] = [
 ]
 
 
+@cases(6)
 @pytest.mark.parametrize(("noise", "mean"), NOISES, ids=repr)
 @pytest.mark.parametrize("name", bound_names())
 def test_a_bound_is_ever_crossed_with_probability_at_most_alpha(name: str, noise: Noise, mean: float) -> None:

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.evidence.combine import (
@@ -41,6 +42,7 @@ def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:
     return stream_of_values(Bounded(low, low + width), values)
 
 
+@cases(4)
 @pytest.mark.parametrize("kinds", list(itertools.product([Gaussian, Bernoulli, Bounded], repeat=2)), ids=repr)
 def test_pair_evidence_never_overstates_the_infimum_and_hardly_understates_it(kinds: Kinds) -> None:
     rng = np.random.default_rng(7)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.installed import install
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.evidence.pairs import by_scaled_tangents, by_tangents, pair_evidence, scaled_pair_evidence
@@ -50,6 +51,7 @@ FURTHER = [(ba.Bernoulli(), 0.02), (ba.Bernoulli(), 0.98), (ba.Bounded(-2.0, 6.0
 WHOLE = (check_studies_end_right, check_interpreted_and_compiled_agree, check_a_record_is_replayed)
 
 
+@cases(70)
 @pytest.mark.parametrize(
     ("noise", "mean", "check"),
     [
@@ -66,6 +68,7 @@ def test_conformance(noise: NoiseModel, mean: float, check: Check) -> None:
     check(noise, mean)
 
 
+@cases(3)
 @pytest.mark.parametrize(("noise", "mean"), EXAMPLES, ids=repr)
 def test_a_stream_is_compared_with_so_many_times_another(noise: NoiseModel, mean: float) -> None:
     check_comparisons_with_a_multiple(noise, mean)

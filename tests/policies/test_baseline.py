@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.evidence.pairs import scaled_pair_evidence
@@ -88,6 +88,7 @@ def rate(rng: np.random.Generator, mean: float, size: int) -> np.ndarray:
     return (rng.random(size) < mean).astype(float)
 
 
+@cases(1)
 @pytest.mark.parametrize(
     ("noise", "draw", "mean", "paths"),
     [

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.analysis.standing import findings_of, standings
@@ -100,6 +100,7 @@ def no_contradiction(plan: ba.Plan, policy: Policy, stop: ba.Stop | None) -> Fin
     return found
 
 
+@cases(12)
 @pytest.mark.parametrize(("certify", "others"), lengths((12, 3), (40, 8)))
 @pytest.mark.parametrize("problem", ENDING)
 @pytest.mark.parametrize("name", sorted(all_policies()))
@@ -176,6 +177,7 @@ def true_statements(plan: ba.Plan, found: Findings) -> bool:
 HARD = ("barely infeasible", "barely feasible and best", "wrong leader", "slack", "tie with tolerance", "rates near 0")
 
 
+@cases(7)
 @pytest.mark.parametrize(("certify", "others"), lengths((20, 8), (60, 20)))
 @pytest.mark.parametrize("problem", HARD)
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb"])

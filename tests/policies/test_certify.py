@@ -12,7 +12,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.lengths import first, lengths
+from tests.lengths import cases, first, lengths
 
 import bestarm as ba
 from bestarm.analysis.standing import standings
@@ -32,6 +32,7 @@ def certified(instance: str, runs: int = 2000, delta: float = 0.1) -> ba.Simulat
 LIMITS = {"exp1-a": 5.0, "exp1-b": 5.0, "exp1-c": 5.0, "drug": 5.5, "exp2-n8": 7.5, "exp2-n64": 7.5, "exp2-k16": 7.5}
 
 
+@cases(3)
 @pytest.mark.parametrize("share", lengths(0.4, 1.0))
 @pytest.mark.parametrize("instance", LIMITS)
 def test_tests_over_theorem_1s_bound(instance: str, share: float) -> None:
@@ -44,6 +45,7 @@ def test_tests_over_theorem_1s_bound(instance: str, share: float) -> None:
     assert result.wrong <= binom.isf(1e-6, result.runs, 0.1)
 
 
+@cases(3)
 @pytest.mark.parametrize(
     ("instance", "times"),
     [("exp1-a", 8), ("exp1-b", 8), ("exp1-c", 8), ("drug", 8), ("exp2-n8", 5), ("exp2-n64", 5), ("exp2-k16", 5)],
@@ -80,6 +82,7 @@ def test_rates_need_fewer_tests_by_the_ratio_of_variances() -> None:
     assert 3.5 < ratio < 6
 
 
+@cases(10)
 @pytest.mark.parametrize("runs", lengths(300, 1_000))
 @pytest.mark.parametrize("delta", first(1, [0.2, 0.05]))
 @pytest.mark.parametrize("plan", hard_problems(), ids=lambda plan: plan.name)

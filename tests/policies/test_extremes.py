@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.lengths import first
+from tests.lengths import cases, first
 
 import bestarm as ba
 from bestarm.analysis.standing import standings
@@ -76,6 +76,7 @@ def going_on(policy: Policy, engine: str, value: Callable[[int, int], float], ro
     return None
 
 
+@cases(40)
 @pytest.mark.parametrize(
     "noise", first(2, [ba.Gaussian(1.0), ba.Symmetric(), ba.Bounded(-4.0, 4.0), ba.Exact()]), ids=repr
 )
@@ -102,6 +103,7 @@ def test_what_is_no_number_closes_nothing(kind: type[Policy], engine: str, nonse
             assert (metric.low, metric.high) == (low, high)
 
 
+@cases(40)
 @pytest.mark.parametrize("where", [(0, 0), (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=str)
 @pytest.mark.parametrize(("kind", "engine"), ENGINES)

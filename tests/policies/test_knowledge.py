@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.policies import confidence, find_policy
@@ -42,6 +42,7 @@ def holds(plan: ba.Plan, runs: int, max_tests: int) -> None:
     assert any(claim.said for claim in claims) or plan.policy != "certify"
 
 
+@cases(4)
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(("runs", "max_tests"), lengths((10, 120), (40, 250)))
 @pytest.mark.parametrize("problem", sorted(set(PROBLEMS) - ON_ITEMS))
@@ -49,12 +50,14 @@ def test_all_that_is_said_is_true(problem: str, runs: int, max_tests: int) -> No
     holds(PROBLEMS[problem], runs, max_tests)
 
 
+@cases(1)
 @pytest.mark.parametrize(("runs", "max_tests"), lengths((4, 120), (20, 200)))
 @pytest.mark.parametrize("problem", sorted(ON_ITEMS))
 def test_all_that_is_said_on_items_is_true(problem: str, runs: int, max_tests: int) -> None:
     holds(PROBLEMS[problem], runs, max_tests)
 
 
+@cases(2)
 @pytest.mark.parametrize(("runs", "max_tests"), lengths((8, 200), (30, 400)))
 @pytest.mark.parametrize("problem", BY_INTERVALS)
 @pytest.mark.parametrize("policy", ["racing", "feasible-lucb"])

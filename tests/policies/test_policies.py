@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.policies import all_policies, find_policy
@@ -36,6 +37,7 @@ class EqualShares(ba.Policy):
         return everything
 
 
+@cases(70)
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("policy", [*all_policies().values(), EqualShares], ids=lambda policy: policy.name)
 def test_conformance(policy: type[Policy], check: Check) -> None:

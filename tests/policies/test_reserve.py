@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.policies import policy_for
@@ -157,6 +158,7 @@ def _errs_at_the_threshold(seed: int) -> bool:
     return False
 
 
+@cases(1)
 @pytest.mark.parametrize("errs", [_errs_in_the_race, _errs_at_the_threshold])
 def test_answers_are_right_whoever_decides_what_comes_and_goes(errs: Callable[[int], bool]) -> None:
     """Arms come and go at the worst moments, by what the results have been. At most δ = 20 % of such studies may ever

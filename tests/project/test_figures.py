@@ -11,7 +11,7 @@ import itertools
 import math
 
 import pytest
-from tests.lengths import first, lengths
+from tests.lengths import cases, first, lengths
 
 import bestarm as ba
 from bestarm.policies import all_policies
@@ -71,6 +71,7 @@ def test_allowed_errors_is_a_binomial_quantile() -> None:
     assert allowed_errors(2000, 0.1) == binom.isf(1e-6, 2000, 0.1)
 
 
+@cases(7)
 @pytest.mark.parametrize("runs", lengths(100, 500))
 @pytest.mark.parametrize("policy", PAPER_POLICIES)
 @pytest.mark.parametrize("instance", ALGORITHM_1)
@@ -98,6 +99,7 @@ def in_turn() -> list[tuple[str, str, int]]:
 EVERY = [pytest.param(*pair, 15, marks=pytest.mark.torture) for pair in itertools.product(OTHERS, PAPER_POLICIES)]
 
 
+@cases(10)
 @pytest.mark.parametrize(("instance", "policy", "runs"), [*in_turn(), *EVERY])
 def test_errors_on_the_papers_other_instances(instance: str, policy: str, runs: int) -> None:
     """As above with fewer runs. On drug, performance-first must tell apart arms 0.004 apart: it is cut short."""
@@ -138,6 +140,7 @@ TRIPLES = [
 ]
 
 
+@cases(8)
 @pytest.mark.parametrize(("kind", "policy", "bound", "runs"), [*PAIRS, *TRIPLES])
 def test_errors_when_gaps_are_narrow(kind: str, policy: str, bound: str, runs: int) -> None:
     """Gaps of 0.15 sigma, at delta = 0.2, where errors would show; a false failure has probability under 1e-6."""

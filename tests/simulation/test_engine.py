@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.lengths import examples
+from tests.lengths import cases, examples
 
 import bestarm as ba
 from bestarm.evidence.bounds import bound_names
@@ -68,6 +68,7 @@ def problems(draw: st.DrawFn) -> ba.Problem:
     )
 
 
+@cases(3)
 @pytest.mark.parametrize("policy", all_policies())
 @examples(4, 25)
 @given(problem=problems(), bound=st.sampled_from(bound_names()), run=st.integers(0, 2**40))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.lengths import first
+from tests.lengths import cases, first
 
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
@@ -74,6 +74,7 @@ def test_a_world_with_more_room_starts_in_the_same_way() -> None:
     assert (worlds.of(5, 3, 30) != worlds.of(5, 2, 30)).any()
 
 
+@cases(5)
 @pytest.mark.parametrize("repeats", [False, True], ids=["set", "repeats"])
 @pytest.mark.parametrize("noise", NOISES)
 def test_interpreted_and_compiled_agree(noise: str, repeats: bool) -> None:
@@ -120,6 +121,7 @@ def test_no_arm_is_feasible() -> None:
     assert ba.simulate(none, runs=20, seed=1).answer_counts == {"none": 20}
 
 
+@cases(2)
 @pytest.mark.parametrize("repeats", [False, True], ids=["set", "repeats"])
 @pytest.mark.parametrize("noise", first(2, ["bounded", "symmetric", "gaussian", "bernoulli"]))
 def test_errors_on_a_close_race(noise: str, repeats: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.kernel.compile import kernel
@@ -79,6 +80,7 @@ def is_long(policy: str, end: str, engine: str) -> bool:
     return engine != ENGINES[turn % 2]
 
 
+@cases(7)
 @pytest.mark.parametrize(
     ("policy", "end", "engine"),
     [pytest.param(*case, marks=[pytest.mark.torture] if is_long(*case) else []) for case in CASES],

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.lengths import examples
+from tests.lengths import cases, examples
 from typer.testing import CliRunner
 
 import bestarm as ba
@@ -63,6 +63,7 @@ def said_of(url: str) -> list[str]:
     return said
 
 
+@cases(8)
 @pytest.mark.parametrize("place", PLACES)
 @examples(8, 50)
 @given(parts=st.lists(st.sampled_from([*WORDS, *WORDS, *"@/:?#%&=+ é"]), min_size=1, max_size=6))

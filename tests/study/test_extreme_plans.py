@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
-from tests.lengths import examples
+from tests.lengths import cases, examples
 
 import bestarm as ba
 from bestarm.analysis.intervals import interval_chart
@@ -130,6 +130,7 @@ def test_the_largest_and_smallest_that_are_accepted() -> None:
             assert np.isfinite(result.cost).all()
 
 
+@cases(1)
 @pytest.mark.filterwarnings("ignore:Using `httpx`")
 @pytest.mark.parametrize(
     ("values", "policy"),

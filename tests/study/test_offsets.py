@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.policies import all_policies, find_policy
@@ -105,6 +105,7 @@ def is_long(policy: str, goal: str, kind: str, engine: str) -> bool:
     return (kind, goal, engine) != ("gaussian", "minimize", own)
 
 
+@cases(4)
 @pytest.mark.parametrize(
     ("policy", "goal", "kind", "engine"),
     [

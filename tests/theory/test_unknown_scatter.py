@@ -88,6 +88,7 @@ def test_two_arms_that_scatter_differently() -> None:
     assert found.allocation[1, 0] == pytest.approx(best.x, abs=2e-3)
 
 
+@pytest.mark.torture
 def test_tables_agree_with_the_closed_form() -> None:
     """A Gaussian metric whose spreads are stated as its sigma is computed the other way."""
     plain = ba.instance("exp2-k4")

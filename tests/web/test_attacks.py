@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.lengths import cases
 from tests.web.service import TOKEN
 
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -108,6 +109,7 @@ def hasty(folder: Path) -> Iterator[str]:
         yield url
 
 
+@cases(2)
 @pytest.mark.parametrize(
     "said",
     [

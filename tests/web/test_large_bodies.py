@@ -129,6 +129,7 @@ def test_bodies_under_way_are_bounded_together(tmp_path: Path) -> None:
         new_study(client, "after")
 
 
+@pytest.mark.torture
 def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
     path = str(tmp_path / "x.db")
     # More than what the system keeps for those who do not read.
