@@ -226,7 +226,7 @@ def _times(place: Place, kind: str) -> int:
 
 
 def _prepare_extend(place: Place, rng: random.Random, mark: int) -> Facts:
-    return {"kind": "amended", "before": _times(place, "amended")}
+    return {"test": None, "holder": holder(mark)}
 
 
 def _extend(place: Place, facts: Facts) -> object:
@@ -265,7 +265,7 @@ DEEDS = (
     Deed("release", _prepare_release, _release, _noted("released"), has_own_key=True),
     Deed("release held by", _prepare_release_all, _release_all, _found_released, has_own_key=True),
     Deed("renew", _prepare_one, _renew, _found_renewed, lasts=False),
-    Deed("extend", _prepare_extend, _extend, _found_since, has_own_key=True),
+    Deed("extend", _prepare_extend, _extend, _noted("amended"), has_own_key=True),
     Deed("archive", _prepare_archive, lambda place, facts: place.study.archive(), _found_since, lasts=False),
     Deed("restore", _prepare_restore, lambda place, facts: place.study.archive(undo=True), _found_since, lasts=False),
 )
