@@ -2,6 +2,8 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
+# One more than there are cores: tests of servers and processes spend a third of their time waiting.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The tests start hundreds of processes: each would compile anew all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -11,10 +13,10 @@ demo: .venv/installed            ## Watch a study decide which drug dose is best
 	$(BIN)/bestarm demo
 
 test: .venv/installed-dev        ## Run the tests.
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 parts: .venv/installed-dev       ## Run the tests that need a server, a browser or more packages, as far as those are here.
-	$(BIN)/pytest -m "parts and not torture" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m "parts and not torture" --numprocesses $(WORKERS) --dist worksteal
 
 check: .venv/installed-dev       ## Lint, types, import layers.
 	$(BIN)/ruff check
@@ -31,7 +33,7 @@ bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 
 torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times, and the long tests; MINUTES=2 for a part of it.
 	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),25) $(TORTURE)
-	$(BIN)/pytest -m "$(or $(TESTS),torture)" --numprocesses auto --dist worksteal --durations 25
+	$(BIN)/pytest -m "$(or $(TESTS),torture)" --numprocesses $(WORKERS) --dist worksteal --durations 25
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -71,7 +71,7 @@ def texts_outside(figure: Any) -> list[str]:
     return found
 
 
-@cases(16)
+@cases(8)
 @pytest.mark.parametrize(("name", "plot", "form"), [*pictures()])
 def test_every_plot_of_every_study(name: str, plot: str, form: str) -> None:
     figure = getattr(ba.plot, plot)(example(name))

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli.live import DOSE, Program, everything, works
+from tests.lengths import cases
 
 import bestarm as ba
 
 
+@cases(30)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -119,7 +119,7 @@ def test_workers_drive_a_study_on_a_server(client: Client) -> None:
 Both = Callable[[Any], object]
 
 
-@cases(6)
+@cases(3)
 @pytest.mark.parametrize(
     ("act", "kind", "field"),
     [

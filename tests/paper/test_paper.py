@@ -112,6 +112,7 @@ def test_a_damaged_part_is_named(everything: Path, tmp_path: Path) -> None:
     assert "## Confidence bounds" in (copy / "paper.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.torture
 def test_further_policies_beside_the_papers(everything: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(everything, copy)

@@ -140,7 +140,7 @@ class ByArrival(AmendedStudy):
 
 
 _settings = settings(
-    max_examples=15 if at_length() else 4,
+    max_examples=15 if at_length() else 2,
     stateful_step_count=25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

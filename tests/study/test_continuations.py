@@ -137,6 +137,7 @@ def test_runs_must_be_a_number() -> None:
             simulate_continuations(plan, study, runs=runs)  # type: ignore[arg-type]
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(
     ("instance", "studies"),
     [*lengths(("exp1-c", 12), ("exp1-c", 30)), pytest.param("drug-bernoulli", 12, marks=pytest.mark.torture)],

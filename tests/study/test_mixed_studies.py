@@ -129,7 +129,7 @@ def seen(study: ba.Study) -> dict[str, Any]:
     }
 
 
-@examples(12, 100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@examples(6, 100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(plan=plans(), seed=st.integers(0, 10**6))
 def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
     note(plan.to_toml())
