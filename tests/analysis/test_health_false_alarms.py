@@ -42,6 +42,7 @@ def record(rng: np.random.Generator, choose: Choose, arms: int, results: int) ->
     return chosen, values
 
 
+@cases(1)
 @pytest.mark.parametrize("choose", [fairly, who_is_lucky, who_is_off])
 def test_however_tests_are_chosen(choose: Choose) -> None:
     """With a promise of 0.2 instead of 0.001, so that a wrong one would be seen. The checks keep far below it: 1 or 2

@@ -99,6 +99,7 @@ def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: in
     assert study.status().tests > told
 
 
+@pytest.mark.torture
 def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
     dying = subprocess.Popen(process(hang_after=0), cwd=folder, stderr=subprocess.DEVNULL, start_new_session=True)
     study = ba.Study.open("bench", storage=folder / "s.db")

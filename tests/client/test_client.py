@@ -233,6 +233,7 @@ def test_workers_drive_a_study_on_a_server(client: Client, storage: str) -> None
     assert failing.ask(1)[0].id == 1
 
 
+@pytest.mark.torture
 def test_workers_outlive_a_restart_of_the_service(storage: str) -> None:
     rng, answers, gone = random.Random(3), [], threading.Event()
     reserved = reserve_port()

@@ -53,6 +53,7 @@ def client(storage: str) -> Iterator[Client]:
         yield found
 
 
+@cases(1)
 @pytest.mark.parametrize("more", [{}, {"repeats": True}, {"items": None}], ids=["set", "repeats", "no items"])
 def test_a_whole_study_is_decided_as_here(client: Client, more: dict[str, Any]) -> None:
     remote, local = client.create(plan(**more), seed=3), Study.create(plan(**more), storage=":memory:", seed=3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.lengths import first
+from tests.lengths import cases, first
 
 import bestarm as ba
 from bestarm.evidence.ceilings import (
@@ -141,6 +141,7 @@ def test_of_one_stream(noise: ba.Noise) -> None:
     assert close > (0.99 if isinstance(noise, ba.Gaussian) else 0.75) * 300 * 4 * 2
 
 
+@cases(6)
 @pytest.mark.parametrize("objective", NOISES, ids=repr)
 @pytest.mark.parametrize("constraint", NOISES, ids=repr)
 @pytest.mark.parametrize("constraints", first(2, [0, 5, 1]))

@@ -66,6 +66,7 @@ for check in NOISE_CHECKS:
     )
 
 
+@pytest.mark.torture
 def test_it_runs_simulated_with_every_policy(run: Run) -> None:
     run(
         """

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy import stats
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 from tests.noises.test_crossing import ALPHAS, NOTHING, ever_reaches, one_metric
 
 import bestarm as ba
@@ -54,6 +54,7 @@ def check(ever: Floats, chance: float) -> None:
             assert crossed <= most, f"{crossed} of {len(ever)} paths reach 1 / {alpha}"
 
 
+@cases(8)
 @pytest.mark.parametrize(("items", "paths"), [(20, 2_000), (100, 400), *lengths((500, 60), (500, 4_000))])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_bounded_sets(shape: str, items: int, paths: int) -> None:

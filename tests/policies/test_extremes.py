@@ -76,7 +76,7 @@ def going_on(policy: Policy, engine: str, value: Callable[[int, int], float], ro
     return None
 
 
-@cases(40)
+@cases(20)
 @pytest.mark.parametrize(
     "noise", first(2, [ba.Gaussian(1.0), ba.Symmetric(), ba.Bounded(-4.0, 4.0), ba.Exact()]), ids=repr
 )
@@ -103,7 +103,7 @@ def test_what_is_no_number_closes_nothing(kind: type[Policy], engine: str, nonse
             assert (metric.low, metric.high) == (low, high)
 
 
-@cases(40)
+@cases(20)
 @pytest.mark.parametrize("where", [(0, 0), (0, 1), (1, 0)], ids=str)
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=str)
 @pytest.mark.parametrize(("kind", "engine"), ENGINES)

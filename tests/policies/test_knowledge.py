@@ -42,7 +42,7 @@ def holds(plan: ba.Plan, runs: int, max_tests: int) -> None:
     assert any(claim.said for claim in claims) or plan.policy != "certify"
 
 
-@cases(4)
+@cases(3)
 @pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(("runs", "max_tests"), lengths((10, 120), (40, 250)))
 @pytest.mark.parametrize("problem", sorted(set(PROBLEMS) - ON_ITEMS))

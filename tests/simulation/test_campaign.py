@@ -288,6 +288,7 @@ def test_workers_that_are_always_lost_are_given_up(tmp_path: Path) -> None:
         small(runs=2).run(tmp_path, executor=Flaky(always=True), workers=2)
 
 
+@pytest.mark.torture
 def test_a_killed_process_is_replaced(tmp_path: Path, reference: Path) -> None:
     """A worker process kills itself in its first chunk; the pool is made anew and the chunk run again."""
     campaign = small()

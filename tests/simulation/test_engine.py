@@ -76,6 +76,7 @@ def test_interpreted_and_compiled_agree_test_by_test(policy: str, problem: ba.Pr
     assert_engines_agree(Job(problem, all_policies()[policy], 0.1, bound, seed=3, max_tests=400), run)
 
 
+@pytest.mark.torture
 def test_many_arms_agree_too() -> None:
     """Enough arms for a tournament tree of three levels."""
     rng = np.random.default_rng(1)

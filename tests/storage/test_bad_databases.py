@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.lengths import first
+from tests.lengths import cases, first
 from tests.storage.test_upgrade import make_version
 
 import bestarm as ba
@@ -221,6 +221,7 @@ def _break_off(path: Path) -> None:
     path.with_name(path.name + "-shm").unlink()
 
 
+@cases(1)
 @pytest.mark.parametrize("how", first(3, ["file", "log", "version 2", "folder", "empty log", "index", "version 1"]))
 def test_read_only(how: str, open_folder: Path, tried: Callable[[Path], list[str]]) -> None:
     """What cannot be written can be read, also in a folder that cannot be written. Nothing is changed."""

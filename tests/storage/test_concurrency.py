@@ -243,6 +243,7 @@ def test_a_database_in_memory_is_not_forked() -> None:
     _run("memory")
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("files", lengths(2, 10))
 def test_processes_create_one_database_at_once(database_url: str, files: int, tmp_path: Path) -> None:
     urls = [database_url] if "://" in database_url else [str(tmp_path / f"{k}.db") for k in range(files)]

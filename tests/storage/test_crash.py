@@ -17,6 +17,7 @@ from bestarm.testing.torture import disks, workers
 from bestarm.testing.torture.workers import DELTA, measure, problem
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("kills", lengths(4, 40))
 def test_killed_processes_lose_nothing(database_url: str, tmp_path: Path, kills: int) -> None:
     found = workers.run(database_url, tmp_path / "acknowledged", kills, patience=PATIENCE)

@@ -80,7 +80,7 @@ def is_long(policy: str, end: str, engine: str) -> bool:
     return engine != ENGINES[turn % 2]
 
 
-@cases(7)
+@cases(4)
 @pytest.mark.parametrize(
     ("policy", "end", "engine"),
     [pytest.param(*case, marks=[pytest.mark.torture] if is_long(*case) else []) for case in CASES],

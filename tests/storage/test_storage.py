@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.lengths import cases
 
 from bestarm.storage.base import Storage
 from bestarm.storage.sql import SQLStorage
@@ -34,6 +35,7 @@ def shared_database(postgres_server: PostgresServer) -> str:
     return postgres_server.new_database()
 
 
+@cases(24)
 @pytest.mark.parametrize("check", STORAGE_CHECKS)
 def test_sql_storage_in_files(check: Check, tmp_path: Path) -> None:
     check(lambda: SQLStorage(str(tmp_path / "studies.db"), create=True))

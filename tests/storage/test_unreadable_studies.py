@@ -56,6 +56,7 @@ def bestarm(*words: str, ends: int = 0) -> str:
     return run.out if not ends else run.out + run.err
 
 
+@pytest.mark.torture
 def test_the_command_line(damaged: str) -> None:
     rows = {row["study"]: row for row in json.loads(bestarm("list", "--json", "--db", damaged))}
     assert list(rows) == ["good", *DAMAGES, "last"]

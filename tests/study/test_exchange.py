@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.study.csv_reader import COLUMNS
@@ -244,6 +244,7 @@ def same_answer(one: ba.Study, other: ba.Study) -> bool:
     return plain[0] == plain[1] and len({len(answer.warnings) for answer in found if answer}) == 1
 
 
+@cases(2)
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb", "tf-lucb"])
 @pytest.mark.parametrize("seed", [*lengths(0, 1), pytest.param(2, marks=pytest.mark.torture)])
 def test_an_export_read_into_a_new_study_gives_the_same_answer(policy: str, seed: int) -> None:

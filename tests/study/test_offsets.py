@@ -105,7 +105,7 @@ def is_long(policy: str, goal: str, kind: str, engine: str) -> bool:
     return (kind, goal, engine) != ("gaussian", "minimize", own)
 
 
-@cases(4)
+@cases(2)
 @pytest.mark.parametrize(
     ("policy", "goal", "kind", "engine"),
     [

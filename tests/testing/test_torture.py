@@ -77,6 +77,7 @@ def test_kills_lose_nothing(database_url: str) -> None:
     assert here.row.silent
 
 
+@pytest.mark.torture
 def test_cut_lines_lose_nothing(tmp_path: Path) -> None:
     here = Trials(Row("cut", "HTTP"), str(tmp_path / "studies.db"), random.Random(2), crashes.REMOTE)
     crashes.break_requests(here, len(crashes.REMOTE), soon(), silent=False)

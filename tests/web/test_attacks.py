@@ -91,6 +91,7 @@ def is_over(sock: socket.socket) -> bool:
     return True
 
 
+@cases(1)
 @pytest.mark.parametrize("said", [b"", b"GET / HT", b"POST /api/studies HTTP/1.1\r\nHost: x\r\nX-Long: "])
 def test_connections_without_a_request_make_room_for_those_with_one(crowded: str, said: bytes) -> None:
     address, name = f"{crowded}/api/studies", f"after {said!r}"

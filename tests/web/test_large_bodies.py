@@ -104,6 +104,7 @@ def test_csv_bombs(tmp_path: Path, lines: int) -> None:
         assert service.get(study).json()["tests"] == 0
 
 
+@pytest.mark.torture
 def test_a_slow_body_is_given_up_and_keeps_nobody_waiting(tmp_path: Path) -> None:
     with running(str(tmp_path / "x.db"), limits=Limits(body_seconds=2.0)) as url:
         netloc = urlsplit(url).netloc

@@ -175,6 +175,7 @@ def test_pages_hold_no_data_and_files_stay_inside(service: httpx.Client) -> None
         refused(service.get(path), 404, "there is nothing")
 
 
+@pytest.mark.torture
 def test_several_servers_on_one_database(database_url: str) -> None:
     with (
         running(database_url) as first_url,
