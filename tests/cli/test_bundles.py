@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.live import Program, everything, works
+from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -169,6 +170,7 @@ def test_results_of_items(studies: Program) -> None:
     assert " on " in works(studies, "status", "asked")
 
 
+@cases(1)
 @pytest.mark.parametrize("how", ["json", "lines"])
 def test_run_with_a_command_that_prints_several_values(studies: Program, how: str) -> None:
     ended = studies("run", "bench", "--command", measure(how), "--workers", "2")

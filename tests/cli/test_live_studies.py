@@ -184,6 +184,7 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
     assert bestarm("abandon", "dose", "1").code == 2
 
 
+@pytest.mark.torture
 def test_tests_stay_with_who_asked_for_them(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
     [test] = json.loads(works(bestarm, "ask", "-x", "--days", "0.00001", "--worker", "ann", "--json"))
@@ -284,6 +285,7 @@ def test_a_study_that_cannot_be_read_does_not_hide_the_others(bestarm: Program) 
     assert bestarm("status", "plugin").code == 2
 
 
+@pytest.mark.torture
 def test_as_processes(tmp_path: Path) -> None:
     (tmp_path / "dash.toml").write_text(DASH, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "BESTARM_DB"}

@@ -12,7 +12,7 @@ from tests.lengths import cases
 import bestarm as ba
 
 
-@cases(30)
+@cases(20)
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lengths import first
+from tests.lengths import cases, first
 from tests.outside import DEEP, HUGE, PLAN, one_line
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -81,6 +81,7 @@ WRITING = [
 ]
 
 
+@cases(1)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", first(2, WRITING), ids=" ".join)
 def test_output_that_cannot_be_written_is_one_line(words: list[str], database: Path) -> None:
@@ -90,6 +91,7 @@ def test_output_that_cannot_be_written_is_one_line(words: list[str], database: P
     assert ended.stderr.decode() == "error: output: No space left on device\n"
 
 
+@cases(1)
 @pytest.mark.parametrize("words", first(2, WRITING), ids=" ".join)
 def test_who_stops_reading_hears_no_more(words: list[str], database: Path) -> None:
     reading, writing = os.pipe()

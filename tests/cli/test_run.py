@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.lengths import lengths
+from tests.lengths import cases, lengths
 from tests.program import Ended, bestarm
 
 import bestarm as ba
@@ -80,6 +80,7 @@ def test_run_to_the_answer(folder: Path) -> None:
     assert "b: feasible and best" in (folder / "bench.html").read_text(encoding="utf-8")
 
 
+@cases(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, *lengths(signal.SIGTERM, signal.SIGHUP)])
 def test_ctrl_c_gives_back_and_the_same_command_goes_on(folder: Path, number: int) -> None:
     stopped = subprocess.Popen(
@@ -122,6 +123,7 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
     assert len(told) == len(set(told))
 
 
+@pytest.mark.torture
 def test_a_run_says_what_it_waits_for(folder: Path) -> None:
     """Tests asked for by hand and forgotten: which, by whom, and the command that frees them, which works."""
     assert bestarm("ask", "bench", "-n", "2", "--worker", "ann", "--db", "s.db", cwd=folder).code == 0

@@ -51,7 +51,7 @@ FURTHER = [(ba.Bernoulli(), 0.02), (ba.Bernoulli(), 0.98), (ba.Bounded(-2.0, 6.0
 WHOLE = (check_studies_end_right, check_interpreted_and_compiled_agree, check_a_record_is_replayed)
 
 
-@cases(45)
+@cases(30)
 @pytest.mark.parametrize(
     ("noise", "mean", "check"),
     [

@@ -37,7 +37,7 @@ class EqualShares(ba.Policy):
         return everything
 
 
-@cases(40)
+@cases(30)
 @pytest.mark.parametrize("check", POLICY_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("policy", [*all_policies().values(), EqualShares], ids=lambda policy: policy.name)
 def test_conformance(policy: type[Policy], check: Check) -> None:

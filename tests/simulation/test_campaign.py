@@ -76,6 +76,7 @@ def test_parquet_where_pyarrow_is(reference: Path) -> None:
     assert len(table) == 8 * 12
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("workers", [1, *lengths(2, 3)])
 def test_processes_and_any_number_of_workers(reference: Path, tmp_path: Path, workers: int) -> None:
     executor = "threads" if workers == 1 else "processes"

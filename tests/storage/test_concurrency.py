@@ -79,6 +79,7 @@ def race(url: str, folder: str) -> None:
         os.waitpid(child, 0)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("policy", lengths("certify", "feasible-lucb"))
 def test_eight_processes_on_one_study(database_url: str, policy: str, tmp_path: Path) -> None:
     created = ba.Study.create(problem(), name="raced", delta=DELTA, policy=policy, storage=database_url)

@@ -63,7 +63,7 @@ def said_of(url: str) -> list[str]:
     return said
 
 
-@cases(8)
+@cases(4)
 @pytest.mark.parametrize("place", PLACES)
 @examples(8, 50)
 @given(parts=st.lists(st.sampled_from([*WORDS, *WORDS, *"@/:?#%&=+ é"]), min_size=1, max_size=6))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lengths import first
+from tests.lengths import cases, first
 from tests.study.problems import RUN, TIMES, bench, exported, one_run
 
 import bestarm as ba
@@ -237,6 +237,7 @@ def test_identify_with_a_function_that_returns_a_mapping(tmp_path: Path) -> None
     assert calls.total() == answer.tests
 
 
+@cases(1)
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 def test_identify_on_executors(executor: str) -> None:
     assert ba.identify(bench(), one_run, executor=executor, workers=2).arm == "a"

@@ -294,6 +294,7 @@ class _Nowhere(io.StringIO):
         return len(text)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("write", [write_csv, write_json])
 def test_an_export_takes_little_memory(
     study: ba.Study, write: Callable[[ba.Study, io.StringIO], int], monkeypatch: pytest.MonkeyPatch

@@ -213,6 +213,7 @@ def test_what_a_failure_counts(tmp_path: Path) -> None:
             ba.identify(plan(name="other"), exact, **options)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(("studies", "at_most"), lengths((3, 2), (10, 4)))
 def test_what_is_recorded_is_not_what_succeeds(studies: int, at_most: int) -> None:
     """A program that crashes on three inputs of ten, where two are allowed, must not be called safe.
