@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
+from tests.parts import PARTS
+
 TORTURE = "torture"
 """The marker, and the profile of hypothesis that goes with it."""
 
@@ -31,14 +33,13 @@ def cases(count: int) -> pytest.MarkDecorator:
 
 
 def shorten(items: Sequence[pytest.Item]) -> None:
-    """Mark the cases that `make test` leaves out."""
-    tests: dict[str, list[pytest.Item]] = {}
+    """Mark the cases that `make test` leaves out. Those that need a part are not among the ones it chooses from."""
+    tests: dict[tuple[str, int], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("cases") and not item.get_closest_marker(TORTURE):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for found in tests.values():
-        marker = found[0].get_closest_marker("cases")
-        count = marker.args[0] if marker else 0
+        marker = item.get_closest_marker("cases")
+        if marker and not item.get_closest_marker(TORTURE) and not item.get_closest_marker(PARTS):
+            tests.setdefault((item.nodeid.partition("[")[0], marker.args[0]), []).append(item)
+    for (_, count), found in tests.items():
         kept = {len(found) * place // count for place in range(count)}
         for place, item in enumerate(found):
             if place not in kept:

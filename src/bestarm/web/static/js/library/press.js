@@ -3,10 +3,11 @@
 
 let isDown = false;
 let waiting = [];
+let ending = 0;
 
 function release() {
   // The click follows the release.
-  setTimeout(() => {
+  ending = setTimeout(() => {
     isDown = false;
     const resolved = waiting;
     waiting = [];
@@ -14,7 +15,11 @@ function release() {
   });
 }
 
-addEventListener("pointerdown", () => { isDown = true; }, true);
+addEventListener("pointerdown", () => {
+  // The second press of a double click may come before the first has ended.
+  clearTimeout(ending);
+  isDown = true;
+}, true);
 for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, release, true);
 // A release outside of the window may go unnoticed.
 addEventListener("pointermove", (event) => { if (isDown && event.buttons === 0) release(); }, true);
