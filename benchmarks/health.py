@@ -73,7 +73,7 @@ def played(plan: ba.Plan, seed: int, scatter: float = 1.0, drift: float = 0.0) -
     """A study decided by `certify` up to its end: `scatter` times the stated noise; the objective rises by `drift` with
     each result."""
     decider, rng = Decider(plan, seed), np.random.default_rng(seed)
-    decider._compile()
+    decider._compile(wait=True)
     rows: list[tuple[int, int, float]] = []
     while decider.stop is None:
         tests = np.array(decider.next_round())

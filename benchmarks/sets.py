@@ -20,7 +20,7 @@ import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseModel, stream_of
-from bestarm.noises.bets import LOG_WEIGHT, STAKE
+from bestarm.noises.bets import EVEN_LOG_WEIGHTS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence, most_kept, record
 from bestarm.policies.setting import new_setting
 
@@ -122,7 +122,7 @@ def own_expectations(values: Floats, limits: Floats, level: float) -> Ints:
         before = np.cumsum(x) - x
         expected = ((items * c - before) / left).clip(0.0, 1.0)
         gains = np.log1p(np.outer(x, STAKE)) - np.log1p(np.outer(expected, STAKE))
-        evidence = np.logaddexp.reduce(np.cumsum(gains, axis=0) + LOG_WEIGHT, axis=1)
+        evidence = np.logaddexp.reduce(np.cumsum(gains, axis=0) + EVEN_LOG_WEIGHTS, axis=1)
         # Whatever is missing, and when all is done.
         sure = (evidence >= level) | (before + x >= items * c)
         found[path] = int(sure.argmax()) + 1 if sure.any() else items

@@ -24,6 +24,8 @@ FIXTURES = {
     "on_simulator": "numba_cuda",
     "optuna": "optuna",
     "ax": "ax",
+    "inspect_ai": "inspect_ai",
+    "tracking": "mlflow",
 }
 """Who uses such a fixture needs the part: the mark is given when tests are collected."""
 

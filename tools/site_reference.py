@@ -27,7 +27,7 @@ GROUPS = {
     "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "OutcomeUnknown", "MeasurementFailed"),
 }
 FURTHER = {
-    "Hand-over from tuners": bestarm.integrations,
+    "Work with other packages": bestarm.integrations,
     "A service somewhere else": bestarm.client,
 }
 """Modules with public names that are not in `bestarm` itself."""

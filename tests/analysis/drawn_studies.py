@@ -158,7 +158,7 @@ STUDIES: dict[str, Callable[[], ba.Study]] = {
     "items": lambda: together(ba.Study.create(on_items(), storage=":memory:"), 40),
     "together": lambda: together(ba.Study.create(bundled(), storage=":memory:"), 60),
     "quantile": lambda: study_of(quantiles(), scattered(), most=60),
-    "rates": lambda: study_of(rates(), yes_or_no(1), most=150),
+    "rates": lambda: study_of(rates(), yes_or_no(1), most=200),
     "one arm": lambda: study_of(three_metrics(("only",)), most=9),
     "another policy": lambda: study_of(three_metrics(policy="feasible-lucb"), most=30),
 }

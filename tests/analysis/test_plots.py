@@ -124,7 +124,7 @@ def test_a_test_of_several_metrics_is_paid_for_once() -> None:
 def test_open_arms_and_evidence_follow_the_course() -> None:
     study = example("rates")
     course = study.course(points=60)
-    assert [moment.tests for moment in (course[0], course[-1])] == [0, 126]
+    assert [moment.tests for moment in (course[0], course[-1])] == [0, 152]
     assert [len(moment.candidates) for moment in (course[0], course[-1])] == [3, 1]
     assert course[-1].leader == "150 mg"
     assert course[-1].is_decided

@@ -45,7 +45,7 @@ def outlook(answers: dict[str, float], median: float = 718.0, most: float = 1270
 
 
 def test_a_running_study() -> None:
-    status = status_of(plan(), 60)
+    status = status_of(plan(), 120)
     lines = dict(progress_lines(status))
     assert list(lines) == ["known", "open", "evidence", "forecast"]
     assert lines["known"].startswith("With 95 % confidence")
@@ -71,7 +71,7 @@ def test_before_results_and_after_the_end() -> None:
     assert str(done).splitlines()[0] == "bench: b is feasible and best"
     none = status_of(plan(), 1000, dict.fromkeys(MEANS, 0.95))
     assert str(none).splitlines()[0] == "bench: no arm is feasible"
-    spent = status_of(plan(budget=60), 1000)
+    spent = status_of(plan(budget=120), 1000)
     assert [name for name, _ in progress_lines(spent)] == ["open", "evidence", "lacking"]
     lacking = dict(progress_lines(spent, outlook({"b": 1.0})))["lacking"]
     assert lacking == "about 720 tests to go (9 in 10: at most 1,300), once the budget is raised"

@@ -17,7 +17,7 @@ from bestarm.analysis.quantiles import RawValues, _by_width, quantile_of, reject
 from bestarm.analysis.report import study_report
 from bestarm.analysis.standing import standings
 from bestarm.analysis.words import about_intervals, question
-from bestarm.noises.bernoulli import rate_evidence
+from bestarm.noises.bernoulli import numbers_of_rates, rate_evidence
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import new_setting, references, to_normal
@@ -61,9 +61,10 @@ def test_what_is_left_out_is_what_the_policy_rejects(constraint: ba.Constraint, 
 
 def test_counts_that_reject() -> None:
     for n, limit, level in ((500, 0.01, 4.0), (37, 0.5, 3.0), (1, 0.9, 2.0), (2000, 0.1, 8.0)):
-        least, most = rejecting_counts(n, limit, level, level)
-        above = [k for k in range(n + 1) if rate_evidence(n, float(k), limit) >= level]
-        below = [k for k in range(n + 1) if rate_evidence(n, float(n - k), 1.0 - limit) >= level]
+        numbers = numbers_of_rates(limit)
+        least, most = rejecting_counts(n, limit, level, level, numbers)
+        above = [k for k in range(n + 1) if rate_evidence(n, float(k), limit, numbers, 0) >= level]
+        below = [k for k in range(n + 1) if rate_evidence(n, float(n - k), 1.0 - limit, numbers, 0) >= level]
         assert (least, most) == (min(above, default=n + 1), max(below, default=-1))
         width = math.sqrt(level / (2.0 * n))
         wide = [k for k in range(n + 1) if k / n - width > limit], [k for k in range(n + 1) if k / n + width < limit]

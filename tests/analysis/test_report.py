@@ -97,7 +97,7 @@ def test_a_certified_study() -> None:
 def test_the_policy_says_what_its_intervals_are() -> None:
     fresh = ba.Study.create(problem(policy="certify"), storage=":memory:")
     text = text_of(study_report(fresh, forecast=False))
-    assert "reaches the level that decides, 1 : 60 if all arms have the same weight." in text
+    assert "reaches the level that decides: 1 : 60, and 1 : 120 that a constraint is violated." in text
     fresh = ba.Study.create(problem(policy="racing", bound="mixture"), storage=":memory:")
     text = text_of(study_report(fresh, forecast=False))
     assert "at once with probability 95 % (confidence bound mixture); they are what decides." in text

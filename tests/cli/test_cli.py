@@ -83,6 +83,8 @@ def test_in_whatever_way_it_is_given() -> None:
 
 def test_what_may_be_given_twice(tmp_path: Path) -> None:
     assert options(multiple=True) == [
+        *(("race", name) for name in ("--at-most", "--name", "--parameter-list", "-L")),
+        ("gate", "--at-most"),
         *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
         ("paper", "--policy"),
         *(("run", name) for name in ("--failed-as", "--timeout-as")),

@@ -21,6 +21,7 @@ import pytest
 
 import bestarm as ba
 from bestarm.client import Client, RemoteStudy
+from bestarm.client.connection import MOST_ATTEMPTS
 from bestarm.storage.errors import StorageError
 from bestarm.study.failures import MeasurementFailed
 from bestarm.study.study import AlreadyTold, Study, Test
@@ -63,8 +64,8 @@ def client(storage: str) -> Iterator[Client]:
 def test_it_has_every_method_and_property_of_a_study() -> None:
     public = {name for name in dir(Study) if not name.startswith("_")}
     here = {name for name in dir(RemoteStudy) if not name.startswith("_")}
-    # Tables and the course of a study are made from its record, which only its database has.
-    assert public - here == {"create", "open", "storage", "record", "frame", "add_frame", "course"}
+    # Tables, the course of a study and its items are read from its record, which only its database has.
+    assert public - here == {"create", "open", "storage", "record", "frame", "add_frame", "course", "items_left"}
     for name in public & here:
         mine, theirs = getattr(RemoteStudy, name), getattr(Study, name)
         assert isinstance(mine, property) == isinstance(theirs, property), name
@@ -289,7 +290,7 @@ def test_a_service_that_hangs_up_or_talks_nonsense() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
-            for text in [answers[0], answers[0], answers[1], answers[2]]:
+            for text in [*MOST_ATTEMPTS * answers[:1], answers[1], answers[2]]:
                 connection, _ = listener.accept()
                 with connection:
                     connection.recv(10_000)

@@ -8,7 +8,13 @@ import mpmath
 import pytest
 
 from bestarm.kernel.compile import compiled
-from bestarm.noises.bernoulli import rate_ceiling, rate_divergence, rate_evidence, rate_evidence_and_slope
+from bestarm.noises.bernoulli import (
+    numbers_of_rates,
+    rate_ceiling,
+    rate_divergence,
+    rate_evidence,
+    rate_evidence_and_slope,
+)
 from bestarm.noises.bets import BETS
 from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope
 from bestarm.noises.mixture import RHO, log_scaled_phi
@@ -34,21 +40,26 @@ def test_gaussian_evidence(n: int, scale: float) -> None:
     assert gaussian_evidence_and_slope(n, deviation)[1] == pytest.approx(float(slope), rel=1e-5)
 
 
+NUMBERS = numbers_of_rates(0.2)
+
+
 @pytest.mark.parametrize("n", [1, 10, 1000, 10**6])
 @pytest.mark.parametrize("mean", [0.0, 0.003, 0.3, 0.5, 0.97, 1.0])
 @pytest.mark.parametrize("c", [1e-6, 0.01, 0.25, 0.5, 0.9, 1 - 1e-6])
 def test_rate_evidence(n: int, mean: float, c: float) -> None:
     total = float(round(n * mean))
+    tilts = [mpmath.mpf(0.05) * mpmath.mpf(1.5) ** (k - 8) for k in range(BETS)]
+    # At the threshold 0.2, whose standard deviation is 0.4.
+    shares = [tilt / (1 + (tilt * 0.4 / 0.12) ** 2.75) for tilt in tilts]
+    weights = [share / sum(shares) for share in shares]
     terms, slope = [], mpmath.mpf(0)
-    for k in range(BETS):
-        tilt = mpmath.mpf(0.05) * mpmath.mpf(1.5) ** (k - 8)
-        weight = mpmath.mpf("0.1") / 8 if k < 8 else mpmath.mpf("0.9") / 14
-        terms.append(weight * mpmath.exp(tilt * total - n * mpmath.log(1 - mpmath.mpf(c) + c * mpmath.exp(tilt))))
+    for k, tilt in enumerate(tilts):
+        terms.append(weights[k] * mpmath.exp(tilt * total - n * mpmath.log(1 - mpmath.mpf(c) + c * mpmath.exp(tilt))))
         slope -= terms[-1] * n * mpmath.expm1(tilt) / (1 + c * mpmath.expm1(tilt))
     exact = mpmath.log(sum(terms))
-    assert rate_evidence(n, total, c) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
-    assert compiled(rate_evidence)(n, total, c) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
-    assert rate_evidence_and_slope(n, total, c)[1] == pytest.approx(float(slope / sum(terms)), rel=1e-9)
+    assert rate_evidence(n, total, c, NUMBERS, 0) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
+    assert compiled(rate_evidence)(n, total, c, NUMBERS, 0) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
+    assert rate_evidence_and_slope(n, total, c, NUMBERS, 0)[1] == pytest.approx(float(slope / sum(terms)), rel=1e-9)
     assert rate_ceiling(n, total, c) >= float(exact) - 1e-12
 
 

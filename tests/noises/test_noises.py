@@ -10,7 +10,17 @@ from tests.installed import install
 from tests.lengths import cases
 
 import bestarm as ba
-from bestarm.evidence.pairs import by_scaled_tangents, by_tangents, pair_evidence, scaled_pair_evidence
+from bestarm.evidence.pairs import (
+    by_scaled_tangents,
+    by_tangents,
+    pair_evidence,
+    plain_ceiling,
+    plain_product,
+    product,
+    product_ceiling,
+    scaled_pair_evidence,
+    steep_product,
+)
 from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
 from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
@@ -81,6 +91,8 @@ DISPATCHED |= {
     "scaled_pair": scaled_pair_evidence,
     "end": interval_end,
     "lead": lead_at,
+    "product": product,
+    "product_ceiling": product_ceiling,
 }
 
 
@@ -94,12 +106,15 @@ FALLBACKS = {
     "pair": by_tangents,
     "end": by_newton,
     "scaled_pair": by_scaled_tangents,
+    "product_ceiling": plain_ceiling,
 }
 
 
 def fallback_of(operation: str, kernels: NoiseKernels) -> object:
     if operation == "lead":
         return lead_by_ends if kernels.evidence_and_slope is None else lead_by_search
+    if operation == "product":
+        return steep_product if kernels.evidence_and_slope is None else plain_product
     return FALLBACKS.get(operation) or kernels.evidence
 
 

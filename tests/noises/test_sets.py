@@ -16,7 +16,7 @@ import bestarm as ba
 from bestarm.kernel.state import Floats
 from bestarm.noises import self_normalized
 from bestarm.noises.base import ABOVE, BELOW, NoiseModel, Stream
-from bestarm.noises.bets import LOG_WEIGHT, STAKE
+from bestarm.noises.bets import EVEN_LOG_WEIGHTS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.mixture import RHO
@@ -54,7 +54,7 @@ def bets_by_definition(items: int, values: list[float], c: float, is_exact: bool
     if not is_exact:
         means = [Fraction(sum(means), len(means))] * len(means)
     total = mpmath.mpf(0)
-    for log_weight, stake in zip(LOG_WEIGHT, STAKE, strict=True):
+    for log_weight, stake in zip(EVEN_LOG_WEIGHTS, STAKE, strict=True):
         product = mpmath.exp(log_weight)
         for x, mean in zip(values, means, strict=True):
             product *= (1 + stake * mpmath.mpf(x)) / (1 + stake * mpmath.mpf(mean.numerator) / mean.denominator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import subprocess
@@ -33,11 +34,16 @@ def code_blocks(document: Path) -> list[str]:
 def test_code_blocks_run_in_order(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if document in ALONE:
-        subprocess.run([sys.executable, "-c", "\n".join(code_blocks(document))], check=True, timeout=PATIENCE)
+        program = tmp_path / "program.py"
+        program.write_text("\n".join(code_blocks(document)), encoding="utf-8")
+        subprocess.run([sys.executable, program], check=True, timeout=PATIENCE)
         return
     module = types.ModuleType("document")
-    for block in code_blocks(document):
-        exec(compile(block, document.name, "exec"), module.__dict__)
+    for number, block in enumerate(code_blocks(document)):
+        # As notebooks do, so that the source of a kernel can be found.
+        name = f"<{document.name} {number}>"
+        linecache.cache[name] = (len(block), None, block.splitlines(keepends=True), name)
+        exec(compile(block, name, "exec"), module.__dict__)
 
 
 def test_there_are_code_blocks_to_run() -> None:

@@ -17,10 +17,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 Needs = Callable[[str], None]
 
 
-def run(example: str, *options: str, folder: Path) -> str:
+def run(example: str, *options: str, folder: Path, warnings: str = "error") -> str:
     """What the example says; it must end well."""
     ended = subprocess.run(
-        [sys.executable, "-W", "error", str(EXAMPLES / example), *options],
+        [sys.executable, "-W", warnings, str(EXAMPLES / example), *options],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -66,6 +66,16 @@ def test_judges(tmp_path: Path, delta: str, confidence: str) -> None:
     told = [event for event in study.log() if event.kind == "told"]
     assert {len(event.more) for event in told} == {2}  # beside the first of three values
     assert {event.item is None for event in told} == {False}
+
+
+@pytest.mark.parts("inspect_ai")
+def test_judges_on_inspect(tmp_path: Path) -> None:
+    # inspect_ai itself uses what is deprecated.
+    said = run("judges/with_inspect.py", "--budget", "40", folder=tmp_path, warnings="default")
+    study = ba.Study.open("assistants on inspect_ai", storage=tmp_path / "judges.db")
+    assert study.done
+    assert str(study.answer) in said
+    assert (study.status().tests, study.status().pending) == (40, 0)
 
 
 @pytest.mark.torture

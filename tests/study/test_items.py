@@ -262,3 +262,17 @@ def test_sheets_of_items() -> None:
     ):
         tell_results(study, b"test,item,score,violation\n1,question 3,1,0\n", "s.csv")
     tell_results(study, f"test,item,score,violation\n1,{first.item},1,0\n".encode(), "s.csv")
+
+
+def test_items_left_are_those_without_all_results_in_the_order_of_the_study() -> None:
+    study = ba.Study.create(judges(NAMES), storage=":memory:", seed=3)
+    order = [ItemOrder(NAMES, False, 3).name(place) for place in range(len(NAMES))]
+    assert study.items_left("terse") == order
+    # Told out of order, so that a result waits for an earlier one; and an item of which one test of two is made.
+    study.add([("terse", {"score": 1.0, "violation": 0.0}, order[k]) for k in (0, 4)])
+    study.add([("terse", "length", 10.0, order[k]) for k in (4, 5)])
+    assert study.items_left("terse") == [name for name in order if name != order[4]]
+    assert study.items_left("chatty") == order
+    assert ba.Study.create(judges(repeats=True), storage=":memory:").items_left("terse") == []
+    with pytest.raises(ba.InvalidInput, match="no such arm"):
+        study.items_left("loud")

@@ -106,7 +106,7 @@ def test_a_reopened_study_decides_the_same_compiled_or_not(tmp_path: object) -> 
             assert test.item is not None
             study.tell(test, value(test.arm, test.item, gap=0.03))
     again = ba.Study.open(study.name, storage=database)
-    again._decider._compile()
+    again._decider._compile(wait=True)
     assert again.answer == study.answer
     assert np.allclose([row.metrics[0].low for row in again.state], [row.metrics[0].low for row in study.state])
 

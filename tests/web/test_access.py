@@ -29,6 +29,8 @@ def test_the_description_has_every_route(service: httpx.Client) -> None:
         "get /health",
         "get /events",
         "get /choices",
+        "get /metrics",
+        "get /comparison",
         "get /studies",
         "post /studies",
         "get /studies/{study}",
@@ -135,10 +137,12 @@ def test_addresses_that_others_can_reach_need_a_token() -> None:
         with pytest.raises(ba.InvalidInput, match="needs a token"):
             check_access(host, None)
         check_access(host, TOKEN)
-    for options in ({"allowed_hosts": ["lab.example"]}, {"proxies": ["127.0.0.1"]}):
+    for options in ((["lab.example"],), ((), ["127.0.0.1"])):
         with pytest.raises(ba.InvalidInput, match="needs a token"):
-            check_access("127.0.0.1", None, **options)
-        check_access("127.0.0.1", TOKEN, **options)
+            check_access("127.0.0.1", None, *options)
+        check_access("127.0.0.1", TOKEN, *options)
+        # Those of the database do as well.
+        check_access("127.0.0.1", None, *options, tokens=True)
     check_access("127.0.0.1", None, ["localhost"])
     for token in ("short", "with space in it, long", "ungültig-aber-lang-genug"):
         with pytest.raises(ba.InvalidInput, match="token: must have at least 16"):

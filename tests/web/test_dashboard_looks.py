@@ -78,7 +78,7 @@ def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server, togeth
         visitor.check()
 
 
-@pytest.mark.parametrize(
+in_every_look = pytest.mark.parametrize(
     ("scheme", "viewport"),
     [
         pytest.param("light", DESK, id="light-desk"),
@@ -88,6 +88,9 @@ def test_hostile_names_are_shown_harmlessly(visit: Visit, server: Server, togeth
         pytest.param("light", PHONE, id="light-phone", marks=pytest.mark.torture),
     ],
 )
+
+
+@in_every_look
 def test_accessibility(visit: Visit, server: Server, scheme: Scheme, viewport: ViewportSize) -> None:
     name = f"seen {scheme} {viewport['width']}"
     study, path = new_study(server, name, doses(0.5))
@@ -114,6 +117,11 @@ def test_accessibility(visit: Visit, server: Server, scheme: Scheme, viewport: V
     page = visitor.go("/")
     page.get_by_role("link", name=name).first.wait_for()
     audit("list")
+    visitor.go("/reference")
+    for operation in page.locator("details").all()[:12]:
+        operation.locator("summary").click()
+    audit("reference")
+    no_sideways_scrolling(page)
     visitor.go("/new")
     page.get_by_role("button", name="Create the study").click()
     page.get_by_role("heading", name="The study was not created").wait_for()

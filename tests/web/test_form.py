@@ -100,7 +100,7 @@ def test_a_quantile_is_limited(visit: Visit, server: Server) -> None:
     page.wait_for_url(re.compile(r"/studies/\d+$"))
     study = ba.Study.open("tail", storage=server.database)
     assert study.plan.noises == (ba.Symmetric(), ba.Quantile(0.8))
-    study.add([("25 mg", "adverse event", value) for value in (100.0, 150.0, 250.0, 120.0, 180.0)])
+    study.add([("25 mg", "adverse event", value) for value in 4 * (100.0, 150.0, 250.0, 120.0, 180.0)])
     page.locator("table.arms").get_by_text("share above 200: 20\u00a0% of at most 20\u00a0%").wait_for()
     shown = page.locator("svg[role=img]", has=page.locator("line.threshold")).first.get_attribute("aria-label") or ""
     assert "80\u00a0% quantile at most 200" in shown

@@ -165,7 +165,7 @@ def test_unchanged_status_is_not_sent_again(service: httpx.Client, study: str) -
 
 
 def test_pages_hold_no_data_and_files_stay_inside(service: httpx.Client) -> None:
-    for page in ("/", "/new", "/studies/1"):
+    for page in ("/", "/new", "/compare", "/reference", "/studies/1"):
         answer = service.get(page)
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/html")

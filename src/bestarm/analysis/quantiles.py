@@ -18,7 +18,7 @@ import numpy as np
 
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints
-from bestarm.noises.bernoulli import rate_evidence
+from bestarm.noises.bernoulli import numbers_of_rates, rate_evidence
 from bestarm.noises.dispatch import half_width
 from bestarm.policies.base import Policy
 from bestarm.policies.confidence import COMPILE_STREAMS
@@ -77,13 +77,13 @@ class RawValues:
 
 
 @kernel
-def rejecting_counts(n: int, limit: float, level_above: float, level_below: float) -> tuple[int, int]:
+def rejecting_counts(n: int, limit: float, level_above: float, level_below: float, numbers: Floats) -> tuple[int, int]:
     """Of n results: the least number beyond v with which the evidence that their share is above `limit` reaches its
     level (n + 1 if none does), and the largest with which the evidence that it is below does (-1 if none does)."""
     low, high = 0, n + 1
     while low < high:
         middle = (low + high) // 2
-        if rate_evidence(n, float(middle), limit) >= level_above:
+        if rate_evidence(n, float(middle), limit, numbers, 0) >= level_above:
             high = middle
         else:
             low = middle + 1
@@ -91,7 +91,7 @@ def rejecting_counts(n: int, limit: float, level_above: float, level_below: floa
     low, high = -1, n
     while low < high:
         middle = (low + high + 1) // 2
-        if rate_evidence(n, float(n - middle), 1.0 - limit) >= level_below:
+        if rate_evidence(n, float(n - middle), 1.0 - limit, numbers, 0) >= level_below:
             low = middle
         else:
             high = middle - 1
@@ -101,7 +101,7 @@ def rejecting_counts(n: int, limit: float, level_above: float, level_below: floa
 @functools.lru_cache(maxsize=2**16)
 def _by_evidence(n: int, limit: float, level_above: float, level_below: float, is_large: bool) -> tuple[int, int]:
     search = compiled(rejecting_counts) if is_large else rejecting_counts
-    least, most = search(n, limit, level_above, level_below)
+    least, most = search(n, limit, level_above, level_below, numbers_of_rates(limit))
     return int(least), int(most)
 
 

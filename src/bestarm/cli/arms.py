@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, Reason, StudyName, Worker
+from bestarm.cli.shared.arguments import Database, Reason, StudyName, Token, Worker
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import check_text, open_study
 from bestarm.cli.shared.show import plain_console, shown
@@ -21,6 +21,7 @@ def arms(
     arms: Annotated[list[str], typer.Argument(metavar="ARM…", help="Their names.")],
     reason: Reason = "",
     worker: Worker = None,
+    token: Token = None,
     db: Database = None,
 ) -> None:
     """Let arms take part that came later, or retire an arm. The study's plan must have a reserve for that."""
@@ -29,7 +30,7 @@ def arms(
     if what not in DEEDS:
         raise InvalidInput("arms", what, "must be add or retire", DEEDS)
     names = [check_text("arm", arm) for arm in arms]
-    study = open_study(name, db, worker)
+    study = open_study(name, db, worker, token)
     if what == "add":
         study.add_arms(names)
     for arm in names if what == "retire" else ():

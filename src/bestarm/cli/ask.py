@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Worker
+from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Token, Worker
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import written_whole
 from bestarm.cli.shared.opening import open_study, repeatable_with_key
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
 if TYPE_CHECKING:
-    from bestarm.study import Study, Test
+    from bestarm.cli.shared.opening import AnyStudy
+    from bestarm.study import Test
 
 
 @study_command(place=130)
@@ -43,6 +44,7 @@ def ask(
     ] = False,
     key: Key = None,
     worker: Worker = None,
+    token: Token = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +55,7 @@ def ask(
         raise InvalidInput("--semicolons", UNSTATED, "goes with --out")
     if as_json and out is not None:
         raise InvalidInput("--json", UNSTATED, "prints the tests; leave out --out")
-    study = open_study(name, db, worker)
+    study = open_study(name, db, worker, token)
     if out is not None:
         _write_sheet(study, number, math.inf if days is None else days, key, out, semicolons)
         return
@@ -78,7 +80,7 @@ def ask(
         console.print(f"{len(tests)} of the {number:,}: what comes next depends on their results.", soft_wrap=True)
 
 
-def _write_sheet(study: Study, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
+def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
     """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
     from bestarm.storage.requests import new_key
     from bestarm.study.blank_sheets import columns_to_fill, write_blank_sheet
@@ -127,7 +129,7 @@ def _plain(test: Test) -> dict[str, object]:
     return data
 
 
-def _nothing_to_do(study: Study) -> str:
+def _nothing_to_do(study: AnyStudy) -> str:
     answer = study.answer
     if answer is not None:
         return f"Nothing to test any more. {shown(str(answer))}"

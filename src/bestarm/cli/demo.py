@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import random
 import shutil
@@ -139,7 +138,7 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
     tests, start, shown = 0, time.monotonic(), -1.0
     every = 0.25 if console.is_terminal else 0.5
-    foreseer = Foreseer(study, pays=functools.cache(lambda: _is_ready(plan)), every=2.0)
+    foreseer = Foreseer(study, every=2.0)
     if rate:
         foreseer.start()
     with Live(console=console, auto_refresh=False) as live:
@@ -161,11 +160,3 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
     answer = study.answer
     assert answer is not None, "the study is done"
     return answer
-
-
-def _is_ready(plan: Plan) -> bool:
-    """Whether the rest of the study can be simulated without compiling first, which would slow it down."""
-    from bestarm.policies import find_policy
-    from bestarm.simulation.engine import Job
-
-    return Job.of(plan, find_policy(plan.policy), seed=0, max_tests=1).is_ready

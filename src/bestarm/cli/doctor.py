@@ -19,6 +19,7 @@ import typer
 import bestarm
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
+from bestarm.cli.shared.opening import read_token
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
 
 Health = Literal["ok", "absent", "broken"]
@@ -239,12 +240,14 @@ def _card() -> Finding:
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
     from bestarm.storage.errors import NoStudiesYet, StorageError
-    from bestarm.storage.opening import default_url, is_missing_file, open_storage, shown_url
+    from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
     from bestarm.study.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
     remedy = "see the message; --db or BESTARM_DB name another"
+    if is_service(url):
+        return _service(url)
     try:
         if is_missing_file(url):
             folder = Path(url).absolute().parent
@@ -277,26 +280,38 @@ def _database(db: str | None) -> Finding:
     return Finding("database", "ok", holds)
 
 
-def _kernels() -> Finding:
-    """Where compiled kernels are kept. Without such a folder nothing can be compiled at all."""
-    import tempfile
+def _service(url: str) -> Finding:
+    """Whether the service that commands use in place of a database can be reached, with the token at hand."""
+    from bestarm.client import Client
+    from bestarm.storage.errors import StorageError
+    from bestarm.validation import InvalidInput
 
+    try:
+        with Client(url, read_token(None)) as client:
+            there = len(client.studies(archived=True))
+    except (InvalidInput, StorageError) as error:
+        return Finding("service", "broken", str(error), "check the address in BESTARM_DB, and BESTARM_TOKEN")
+    return Finding("service", "ok", f"{url} can be reached and has {'1 study' if there == 1 else f'{there:,} studies'}")
+
+
+def _kernels() -> Finding:
+    """Where compiled kernels are kept. Without such a folder, every process compiles them anew."""
     remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
     try:
         from bestarm.kernel.compile import cache_folder
         from bestarm.simulation.engine import simulate_runs
 
         folder = cache_folder(simulate_runs)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except Exception as error:  # numba raises RuntimeError; a full or read-only disk OSError
-        return Finding("compiled kernels", "broken", f"cannot be kept: {_first_line(error)}", remedy)
+    except Exception as error:  # llvmlite cannot be loaded
+        return Finding("compiled kernels", "broken", f"cannot be made: {_first_line(error)}", "install bestarm anew")
+    if folder is None:
+        detail = "no folder can be written to keep them, so every process compiles them anew"
+        return Finding("compiled kernels", "broken", detail, remedy)
     if open_to_others := _writable_by_others(folder):
         # Whoever can write there can make us run their code.
         detail = f"{folder}: other users of this machine can write to {open_to_others}, and what is there is run"
         return Finding("compiled kernels", "broken", detail, f"chmod go-w {shlex.quote(str(open_to_others))}")
-    kept = [path for path in folder.rglob("*.nb?") if path.is_file()]
+    kept = [path for path in folder.rglob("*.native") if path.is_file()]
     size = sum(path.stat().st_size for path in kept) / 1e6
     return Finding("compiled kernels", "ok", f"{folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, StudyName, Worker
+from bestarm.cli.shared.arguments import Database, StudyName, Token, Worker
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
 from bestarm.cli.shared.show import plain_console, shown
@@ -20,10 +20,11 @@ def extend(
         float | None, typer.Option(metavar="C", help="Tests of so much more cost.", show_default=False)
     ] = None,
     worker: Worker = None,
+    token: Token = None,
     db: Database = None,
 ) -> None:
     """Allow more tests: the study goes on where its budget ended, with the same guarantee."""
-    study = open_study(name, db, worker)
+    study = open_study(name, db, worker, token)
     now = study.extend(tests, cost)
     allowed = [f"{now.tests:,.0f} tests"] if now.tests is not None else []
     allowed += [f"a cost of {now.cost:,.10g}"] if now.cost is not None else []

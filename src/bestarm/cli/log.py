@@ -9,7 +9,7 @@ import typer
 
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import open_study
+from bestarm.cli.shared.opening import open_local_study
 from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, shown
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def log(
     """What happened in a study."""
     from bestarm.storage.errors import making_sense
 
-    study = open_study(name, db)
+    study = open_local_study(name, db)
     events = study.log(last)
     with making_sense(study.storage.url):
         _print_events(study, events, as_json)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, StudyName, Worker
+from bestarm.cli.shared.arguments import Database, StudyName, Token, Worker
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
 from bestarm.cli.shared.show import plain_console, shown
@@ -22,6 +22,7 @@ def release(
         str | None, typer.Option("--held-by", metavar="NAME", help="All tests that NAME holds.", show_default=False)
     ] = None,
     worker: Worker = None,
+    token: Token = None,
     db: Database = None,
 ) -> None:
     """Free tests whose results will not come, whoever holds them: they are handed out again."""
@@ -31,7 +32,7 @@ def release(
     if bool(tests) == (held_by is not None):
         raise InvalidInput("release: give the numbers of tests, or --held-by NAME")
     numbers = [read_test(test) for test in tests or ()]
-    study = open_study(name, db, worker)
+    study = open_study(name, db, worker, token)
     pending = {row.id: row for _, row in study.pending()}
     if held_by is not None:
         numbers = study.release_held_by(held_by)

@@ -11,7 +11,7 @@ import typer
 from bestarm.cli.shared.arguments import Database, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import written_whole
-from bestarm.cli.shared.opening import open_study
+from bestarm.cli.shared.opening import open_local_study
 from bestarm.cli.shared.show import plain_console, shown
 
 
@@ -27,7 +27,7 @@ def report(
     """Write a report: one HTML file to read, print and keep."""
     from bestarm.analysis.report import study_report
 
-    study = open_study(name, db)
+    study = open_local_study(name, db)
     file = out or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")
     page = study_report(study, forecast=forecast)
     with written_whole(file) as stream:

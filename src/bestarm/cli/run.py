@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bestarm.cli.shared.arguments import AsJson, Database, StudyName
+from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import check_text
+from bestarm.cli.shared.opening import open_as
 from bestarm.cli.shared.show import plain_console, print_json, shown
 
 
@@ -51,6 +51,7 @@ def run(
     shell: Annotated[
         bool, typer.Option("--shell", help="Run the command in a shell, which gets names as variables.")
     ] = False,
+    token: Token = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +62,6 @@ def run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from bestarm.study import Study
     from bestarm.study.command import Command
     from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
     from bestarm.study.watching import Display
@@ -71,7 +71,7 @@ def run(
     if not 1 <= workers <= 10_000:
         raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
     # Each run is a holder of its own, so that several runs of one user keep their tests apart.
-    study = Study.open(check_text("study", name), storage=db)
+    study = open_as(name, db, None, token)
     items = study.plan.items
     program = Command(command, name, timeout=timeout, shell=shell, items=items is not None)
     named = items if isinstance(items, tuple) else ()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
 from bestarm.cli.shared.arguments import Database
 from bestarm.cli.shared.command import LIVE_STUDIES, command
+from bestarm.cli.shared.opening import read_token
 
 
 @command(place=250, panel=LIVE_STUDIES)
@@ -20,11 +20,14 @@ def serve(
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT",
-            help="What clients must present; better in BESTARM_TOKEN, where ps does not see it.",
+            metavar="TEXT|@FILE",
+            help="What clients must present; better in a file or BESTARM_TOKEN, where ps does not see it.",
             hide_input=True,
         ),
     ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Clients must present a token made with `bestarm token create`.")
+    ] = False,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,6 +43,14 @@ def serve(
         ),
     ] = None,
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
+    access_log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write who asked for what, a line of JSON each; - is standard error.",
+            show_default=False,
+        ),
+    ] = None,
     db: Database = None,
 ) -> None:
     """Serve studies over HTTP, with a dashboard."""
@@ -55,8 +66,10 @@ def serve(
         default_url() if db is None else db,
         host=host,
         port=port,
-        token=token or os.environ.get("BESTARM_TOKEN") or None,
+        token=read_token(token),
+        tokens=tokens,
         allowed_hosts=allow_host or (),
         proxies=proxy or (),
+        access_log=access_log,
         limits=Limits(rate=rate, burst=2 * rate),
     )

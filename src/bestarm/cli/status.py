@@ -10,16 +10,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from bestarm.cli.shared.arguments import AsJson, Database, StudyName
+from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
 from bestarm.cli.shared.show import counted, figures, new_table, plain_console, print_json, shown, state_words
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing import MetricStanding
+    from bestarm.cli.shared.opening import AnyStudy
     from bestarm.plan import Plan
     from bestarm.problem import Constraint, Objective
-    from bestarm.study import Status, Study
+    from bestarm.study import Status
     from bestarm.study.continuations import Outlook
 
 MOST_ARMS = 50
@@ -37,11 +38,12 @@ def status(
     name: StudyName,
     forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
+    token: Token = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Where a study stands: every arm and metric, the leader, what is pending."""
-    study = open_study(name, db)
+    study = open_study(name, db, token=token)
     now = study.status()
     left = study.forecast() if forecast else None
     if as_json:
@@ -58,11 +60,11 @@ def status(
     _print_arms(console, study.plan, now, show_all)
 
 
-def _headlines(study: Study, now: Status, left: Outlook | None) -> Iterable[str]:
+def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
     from bestarm.analysis.progress_words import progress_lines
 
     answer = study.answer
-    archived = "" if study.record.archived is None else " (archived)"
+    archived = "" if _archived(study) is None else " (archived)"
     if answer is not None:
         yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
     else:
@@ -80,6 +82,12 @@ def _headlines(study: Study, now: Status, left: Outlook | None) -> Iterable[str]
         yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
     if now.tests:
         yield from f"health: {now.health}".splitlines()
+
+
+def _archived(study: AnyStudy) -> float | None:
+    from bestarm.study import Study
+
+    return study.record.archived if isinstance(study, Study) else study.archived
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:

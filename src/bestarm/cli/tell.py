@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Worker
+from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Token, Worker
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_key
@@ -46,9 +46,11 @@ def tell(
     reason: Reason = "",
     key: Key = None,
     worker: Worker = None,
+    token: Token = None,
     db: Database = None,
 ) -> None:
     """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
+    from bestarm.study import Study
     from bestarm.study.csv_reader import read_test
     from bestarm.study.exchange import tell_results
     from bestarm.validation import UNSTATED, InvalidInput
@@ -79,13 +81,17 @@ def tell(
         raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --csv; a test's number is key enough")
     check_text("reason", reason)
     if table is not None:
-        study = open_study(name, db, worker)
+        study = open_study(name, db, worker, token)
         with results_file(table) as (file, called), repeatable_with_key():
             # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
-            said = recorded_words(study, tell_results(study, file, called, once=table != "-", key=key))
+            if isinstance(study, Study):
+                recorded = tell_results(study, file, called, once=table != "-", key=key)
+            else:
+                recorded = study.tell_csv(file.read(), key=key)
+        said = recorded_words(study, recorded)
     elif arm is not None:
         result = _result(words)
-        study = open_study(name, db, worker)
+        study = open_study(name, db, worker, token)
         if metric is not None:
             given: tuple[Any, ...] = check_text("arm", arm), check_text("metric", metric), result
         else:
@@ -96,7 +102,7 @@ def tell(
         said = f"Recorded as test {number}: {what}."
     else:
         number, result = read_test(words[0].strip()), _result(words[1:])
-        study = open_study(name, db, worker)
+        study = open_study(name, db, worker, token)
         if correct:
             study.correct(number, result, reason)
         else:

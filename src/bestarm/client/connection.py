@@ -22,6 +22,12 @@ from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 
 _MOST_IDLE = 64
 
+MOST_ATTEMPTS = 6
+"""How often a request is sent whose connection breaks. It counts once all the same."""
+
+_FIRST_PAUSE = 0.05
+"""Seconds before the third attempt, and twice as long before each later one. The second is made at once."""
+
 
 class _Broken(Exception):
     """The connection ended, or nothing came, before an answer did; `may_retry` if there is time to ask again."""
@@ -44,9 +50,10 @@ class Connection:
             port = parts.port
         except ValueError:
             port = -1
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or parts.query or parts.username:
+        # A password with a # in it would look like another part of the address.
+        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or set(url) & set("@?#"):
             # A password or a token that somebody has put there is not repeated.
-            said = UNSTATED if set(url) & set("@?=") else url
+            said = UNSTATED if set(url) & set("@?#=") else url
             raise InvalidInput(
                 "url", said, "must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
             )
@@ -86,17 +93,24 @@ class Connection:
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
         return self._request("POST", path, data, headers)
 
+    def post_csv(self, path: str, data: bytes, *, key: str) -> Any:
+        """The same for a CSV file."""
+        return self._request("POST", path, data, {"Content-Type": "text/csv", "Idempotency-Key": key})
+
     def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         give_up = time.monotonic() + self._timeout
         broken: _Broken | None = None
+        attempts = 0
         while True:
+            attempts += 1
             try:
                 status, wait, data = self._send(method, path, body, headers)
             except (_Broken, StorageError) as error:
                 # Even if the service is not to be reached now: it may have done what it was told before.
                 first = broken or (error if isinstance(error, _Broken) else None)
-                if broken is None and isinstance(error, _Broken) and error.may_retry:
-                    broken = error
+                if attempts < MOST_ATTEMPTS and isinstance(error, _Broken) and error.may_retry:
+                    broken = first
+                    time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
                 if first is None:
                     raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-import numbers
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.notebook import html_view
@@ -26,24 +27,22 @@ from bestarm.client.answers import (
     read_test,
 )
 from bestarm.client.connection import Connection, Unanswered
+from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, plain_result
 from bestarm.items import ItemOrder
 from bestarm.plan import Budget, Plan
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
 from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, fields_of
+from bestarm.study.adding import GivenResult
 from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.continuations import Outlook
+from bestarm.study.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, Test, number_of, numbers_of
+from bestarm.study.names import HolderName, Numbering, Test, numbers_of
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue, Result
-from bestarm.texts import quoted
-from bestarm.validation import UNSTATED, InvalidInput, is_boolean
-
-MOST_AT_ONCE = 10_000
-"""Tests or results that the service takes in one request."""
+from bestarm.study.values import Result
+from bestarm.validation import InvalidInput
 
 
 class RemoteStudy:
@@ -90,8 +89,14 @@ class RemoteStudy:
     def _post(self, what: str, body: dict[str, Any], *, key: str | None = None) -> Any:
         """Have the service do something that is the same however often it is said."""
         path = f"/api/studies/{self.id}/{what}"
-        try:
+        with self._advising(key):
             return self._connection.post(path, body | {"holder": self.holder}, key=key)
+
+    @contextlib.contextmanager
+    def _advising(self, key: str | None) -> Iterator[None]:
+        """If it is not known whether something was done, say how to repeat it."""
+        try:
+            yield
         except Unanswered as error:
             if key is None:
                 raise error.advised("to repeat it is safe: it counts once") from error
@@ -146,9 +151,9 @@ class RemoteStudy:
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none; at most 10,000."""
-        rows = [_named(test) | {"value": _numbers(value)} for test, value in results]
+        rows = [named_test(test) | {"value": plain_result(value)} for test, value in results]
         try:
-            self._post("tell", {"results": _few(rows)})
+            self._post("tell", {"results": few(rows)})
         except AlreadyTold:
             self._holds.discard(row["test"] for row in rows[:1] if len(rows) == 1)
             raise
@@ -167,17 +172,26 @@ class RemoteStudy:
         A test of several metrics is given as (arm, {metric: value, …}). In a study with items the item comes last.
         Under the same `key` the same results are recorded once, as in `Study.add`.
         """
-        rows = [_given(result) for result in results]
-        body = {"results": _few(rows), "source": source, "ends": sorted(ends)}
+        rows = [given_result(result) for result in results]
+        body = {"results": few(rows), "source": source, "ends": sorted(ends)}
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
+
+    def tell_csv(self, data: bytes, *, key: str | None = None) -> Recorded:
+        """Record the results of a CSV file, all or none, as `bestarm tell --csv` does; the same file counts once."""
+        query = urlencode({"holder": self.holder})
+        path = f"/api/studies/{self.id}/csv?{query}"
+        key = new_key() if key is None else check_key(key)
+        with self._advising(key):
+            told = self._connection.post_csv(path, data, key=key)
+        return Recorded(told["told"], skipped=told.get("skipped", 0), known=told.get("known", 0))
 
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
         """Replace a result that was told wrongly; the old one stays in the log.
 
         Of a test of several metrics, values that are not given stay as they are.
         """
-        self._post("correct", _named(test) | {"value": _numbers(value), "reason": reason})
+        self._post("correct", named_test(test) | {"value": plain_result(value), "reason": reason})
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
@@ -193,14 +207,14 @@ class RemoteStudy:
         self._end("abandon", test, reason)
 
     def _end(self, how: str, test: Test | int, reason: str, *, key: str | None = None, **more: str) -> None:
-        named = _named(test)
+        named = named_test(test)
         self._post(how, named | {"reason": reason[:2000], **more}, key=key)
         self._holds.discard([named["test"]])
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
         """Free tests unmeasured, whoever holds them, for anybody to be asked again at once."""
         numbers = numbers_of(tests)
-        for part in _parts(numbers):
+        for part in in_parts(numbers):
             self._post("release", {"tests": part}, key=new_key())
         self._holds.discard(numbers)
 
@@ -213,7 +227,7 @@ class RemoteStudy:
     def renew(self, tests: Iterable[Test | int], lease: float = LEASE) -> None:
         """A heartbeat of your own: hold tests for `lease` seconds from now, if you hold them."""
         check_lease(lease)
-        for part in _parts(numbers_of(tests)):
+        for part in in_parts(numbers_of(tests)):
             self._post("renew", {"tests": part, "lease": lease})
 
     def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
@@ -260,6 +274,12 @@ class RemoteStudy:
     def answer(self) -> Answer | None:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         return read_answer(self._status())
+
+    @property
+    def archived(self) -> float | None:
+        """When the study was put away, in seconds since 1970; None if it is not."""
+        when: float | None = self._status()["archived"]
+        return when
 
     @property
     def confidence(self) -> float:
@@ -311,6 +331,11 @@ class RemoteStudy:
         found = self._get("forecast", {"runs": runs, "seed": seed})
         return None if found is None else read_forecast(found)
 
+    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
+        """For those who watch it: what the service has at hand, which is cheap and may be some seconds old."""
+        found = self._get("forecast")
+        return None if found is None else read_forecast(found)
+
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in some hundred points."""
         return Progress(**self._get("history", {"points": 5000}))
@@ -357,50 +382,3 @@ class RemoteStudy:
     def _items(self) -> ItemOrder | None:
         plan = self.plan
         return None if plan.items is None else ItemOrder(plan.items, plan.repeats, self._status()["seed"])
-
-
-def _named(test: Test | int) -> dict[str, Any]:
-    """A test as requests name it. With its arm, metric and item, the service checks that it is the one meant."""
-    if isinstance(test, Test):
-        item = {} if test.item is None else {"item": test.item}
-        return {"test": test.id, "arm": test.arm, "metric": test.metric} | item
-    return {"test": number_of(test)}
-
-
-def _given(result: GivenResult) -> dict[str, Any]:
-    """A result measured without asking, as the service takes it."""
-    arm, metric, values, item = fields_of(result)
-    given = {"values" if metric is None else "value": _numbers(values)}
-    named = {} if metric is None else {"metric": metric}
-    return {"arm": arm} | named | given | ({} if item is None else {"item": item})
-
-
-def _numbers(result: object) -> float | bool | dict[str, float | bool]:
-    """What a test yields, as JSON can carry it."""
-    if isinstance(result, Mapping):
-        for metric in result:
-            if not isinstance(metric, str):
-                raise RefusedValue("value", dict(result), "must have the names of metrics", shown=quoted(dict(result)))
-        return {metric: _number(value) for metric, value in result.items()}
-    return _number(result)
-
-
-def _number(value: object) -> float | bool:
-    """A value as JSON can carry it. Whether the metric can take it is for the service to say."""
-    if is_boolean(value):
-        return bool(value)
-    if not isinstance(value, numbers.Real):
-        raise RefusedValue("value", value, "must be a number", shown=quoted(value))
-    if not math.isfinite(value):
-        raise RefusedValue("value", value, "must be a finite number", shown=quoted(value))
-    return float(value)
-
-
-def _few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    if len(rows) > MOST_AT_ONCE:
-        raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
-    return rows
-
-
-def _parts(ids: Sequence[int]) -> list[Sequence[int]]:
-    return [ids[start : start + MOST_AT_ONCE] for start in range(0, len(ids), MOST_AT_ONCE)]

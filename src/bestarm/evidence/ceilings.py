@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 
+from bestarm.evidence.pairs import product_ceiling
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, stream_of
+from bestarm.noises.base import ABOVE, stream_of
 from bestarm.noises.dispatch import ceiling
 from bestarm.noises.mixture import ROUNDING
 
@@ -67,7 +68,7 @@ def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> f
     c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
     # Only a c inside both ranges can lie between the means.
     c = min(max(c, ahead.low + setting.tolerance), behind.high)
-    return ceiling(ahead, ABOVE, c - setting.tolerance) + ceiling(behind, BELOW, c)
+    return product_ceiling(ahead, behind, c - setting.tolerance, c)
 
 
 @kernel
@@ -75,5 +76,4 @@ def rival_ceiling(setting: Setting, infeasible: float, worse: float) -> float:
     """A ceiling of `rival_evidence`, from ceilings of its parts. What is `apart` is at most what is `infeasible`."""
     if setting.threshold.shape[0] == 1:
         return worse
-    either = add_logs_ceiling(setting.log_infeasible + infeasible, setting.log_worse + worse)
-    return add_logs_ceiling(either, setting.log_both + infeasible + worse)
+    return worse + add_logs_ceiling(setting.log_worse, setting.log_both + infeasible)

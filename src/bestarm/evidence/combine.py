@@ -1,10 +1,11 @@
 """Evidence about arms, put together from evidence about streams.
 
 Against "arm j is feasible": A_j, the weighted mean over its constraints of the evidence that each is violated.
-Against "j is feasible and at least as good as i": the weighted mean of A_j, of the evidence P that i is better than
-j, and of their product, which lets half a proof of one and half a proof of the other add up to a whole one. Results of
-one test may depend on each other in any way, so their evidence is added and never multiplied: constraints measured
-together with the objective are left out of the product.
+Against "j is feasible and at least as good as i": the weighted mean of the evidence P that i is better than j, and of
+A_j P, which lets half a proof of one and half a proof of the other add up to a whole one. (That j is infeasible rejects
+it, whatever i is; for that A_j need not be a part of this.) Results of one test may depend on each other in any way, so
+their evidence is added and never multiplied: constraints measured together with the objective are left out of the
+product.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_above
 
-WEIGHTS = (0.45, 0.45, 0.1)
-"""Of the evidence that an arm is infeasible, that it is worse, and of their product."""
-JOINT_WEIGHTS = (0.0, 1.0, 0.0)
-"""Where every constraint is measured together with the objective, or on items: there is nothing to multiply. And
-nothing is gained by adding, since half of each suffices only if the whole of one does, and an infeasible arm is
-rejected anyway."""
+WEIGHTS = (0.9, 0.1)
+"""Of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
+JOINT_WEIGHTS = (1.0, 0.0)
+"""Where every constraint is measured together with the objective, or on items, there is nothing to multiply."""
 
 
 @large
@@ -72,10 +71,9 @@ def apart_evidence(setting: Setting, streams: Streams, arm: int, infeasible: flo
 
 
 @kernel
-def rival_evidence(setting: Setting, infeasible: float, apart: float, worse: float) -> float:
-    """Log-evidence that a rival is infeasible or worse, from the evidence for each. Of the evidence that it is
-    infeasible, `apart` does not rest on the tests of its performance."""
+def rival_evidence(setting: Setting, apart: float, worse: float) -> float:
+    """Log-evidence that a rival is not both feasible and better, from the evidence that it is worse; `apart` is that it
+    is infeasible, as far as it does not rest on the tests of its performance."""
     if setting.threshold.shape[0] == 1:
         return worse
-    both = setting.log_both + apart + worse
-    return add_logs(add_logs(setting.log_infeasible + infeasible, setting.log_worse + worse), both)
+    return worse + add_logs(setting.log_worse, setting.log_both + apart)

@@ -40,11 +40,48 @@ def _between(high: Stream, low: Stream, margin: float, factor: float) -> float:
 
 
 @kernel
-def _product(high: Stream, low: Stream, margin: float, factor: float, c: float) -> tuple[float, float]:
-    """The logarithm of the product of the two evidences at c, and its derivative."""
-    above, fall = evidence_and_slope(high, ABOVE, c - margin)
-    below, rise = evidence_and_slope(low, BELOW, c / factor)
-    return above + below, fall + rise / factor
+def plain_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    above, fall = evidence_and_slope(high, ABOVE, c)
+    below, rise = evidence_and_slope(low, BELOW, d)
+    return above + below, fall, rise
+
+
+@kernel
+def steep_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    """Of evidence that is not convex, or jumps: nobody asks for its derivatives."""
+    return evidence(high, ABOVE, c) + evidence(low, BELOW, d), 0.0, 0.0
+
+
+@kernel
+def plain_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    return ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
+
+
+_every_product, _product_of = by_kind(
+    lambda kernels: kernels.product or (steep_product if kernels.evidence_and_slope is None else plain_product)
+)
+_every_ceiling, _ceiling_of = by_kind(lambda kernels: kernels.product_ceiling or plain_ceiling)
+
+
+@one_of("high.kind", _every_product)
+def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    """Log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in c and d."""
+    found: tuple[float, float, float] = _product_of(high.kind)(high, low, c, d)
+    return found
+
+
+@one_of("high.kind", _every_ceiling)
+def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    """A cheap upper bound of `product`."""
+    found: float = _ceiling_of(high.kind)(high, low, c, d)
+    return found
+
+
+@kernel
+def _at(high: Stream, low: Stream, margin: float, factor: float, c: float) -> tuple[float, float]:
+    """The log-evidence at c, and its derivative."""
+    found, fall, rise = product(high, low, c - margin, c / factor)
+    return found, fall + rise / factor
 
 
 @kernel
@@ -52,7 +89,8 @@ def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
     first, last = common_range(high, low, margin)
     c = min(max(_between(high, low, margin, 1.0), first), last)
-    return evidence(high, ABOVE, c - margin) + evidence(low, BELOW, c)
+    found: float = product(high, low, c - margin, c)[0]
+    return found
 
 
 @kernel
@@ -75,24 +113,24 @@ def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) 
     first, last = scaled_range(high, low, margin, factor)
     step = right - left
     left, right = max(left, first), min(right, last)
-    value_left, slope_left = _product(high, low, margin, factor, left)
+    value_left, slope_left = _at(high, low, margin, factor, left)
     while slope_left >= 0.0 and left > first:
         left = max(left - step, first)
         step *= 2.0
-        value_left, slope_left = _product(high, low, margin, factor, left)
+        value_left, slope_left = _at(high, low, margin, factor, left)
     if slope_left >= 0.0:
         return value_left
-    value_right, slope_right = _product(high, low, margin, factor, right)
+    value_right, slope_right = _at(high, low, margin, factor, right)
     while slope_right <= 0.0 and right < last:
         right = min(right + step, last)
         step *= 2.0
-        value_right, slope_right = _product(high, low, margin, factor, right)
+        value_right, slope_right = _at(high, low, margin, factor, right)
     if slope_right <= 0.0:
         return value_right
     c = min(max(_between(high, low, margin, factor), left), right)
     bound = -math.inf
     for _ in range(60):
-        value, slope = _product(high, low, margin, factor, c)
+        value, slope = _at(high, low, margin, factor, c)
         if slope < 0.0:
             left, value_left, slope_left = c, value, slope
         else:
@@ -135,7 +173,7 @@ def scaled_pair_ceiling(high: Stream, low: Stream, margin: float, factor: float)
         return -math.inf
     first, last = scaled_range(high, low, margin, factor)
     c = min(max(min(_between(high, low, margin, factor), mean_high), first), last)
-    return ceiling(high, ABOVE, c - margin) + ceiling(low, BELOW, c / factor)
+    return product_ceiling(high, low, c - margin, c / factor)
 
 
 _every_pair, _pair_of = by_kind(lambda kernels: kernels.pair or by_tangents)

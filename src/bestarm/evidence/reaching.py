@@ -64,4 +64,4 @@ def rival_reaches(
         return False
     apart = apart_evidence(setting, streams, arm, infeasible)
     worse = pair_evidence(ahead, behind, setting.tolerance)
-    return suffices(rival_evidence(setting, infeasible, apart, worse), level)
+    return suffices(rival_evidence(setting, apart, worse), level)

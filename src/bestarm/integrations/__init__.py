@@ -1,6 +1,8 @@
-"""Hand-over from tuners: their best candidates become the arms of a problem, and the verdict goes back to them."""
+"""Work with other packages: tuners, evaluations of language models, trackers."""
 
 from bestarm.integrations.ax import ax_params, from_ax, to_ax
+from bestarm.integrations.inspect_ai import from_inspect, identify_with_inspect
+from bestarm.integrations.mlflow import to_mlflow
 from bestarm.integrations.optuna import from_optuna, optuna_params, to_optuna
 from bestarm.integrations.shortlist import Candidate, Shortlist
 
@@ -9,8 +11,11 @@ __all__ = [
     "Shortlist",
     "ax_params",
     "from_ax",
+    "from_inspect",
     "from_optuna",
+    "identify_with_inspect",
     "optuna_params",
     "to_ax",
+    "to_mlflow",
     "to_optuna",
 ]

@@ -65,11 +65,14 @@ class Setting(NamedTuple):
     numbers: Floats
     """The noise of each metric, as a `bestarm.noises.base.Stream` has it; `numbers` is [metric, k]."""
     level: Floats
-    """By arm: the log of what evidence must reach, which is 1 / (delta times the arm's prior weight)."""
-    log_infeasible: float
+    """By arm: the log of what the evidence must reach that a constraint of it holds, or that it is better than
+    another."""
+    rejecting: Floats
+    """By arm: the log of what the evidence must reach that it is infeasible."""
     log_worse: float
     log_both: float
-    """The logs of the weights of the three ways to show that an arm is not the answer; they add up to 1."""
+    """The logs of the weights of two ways to show that an arm is not better: that it is worse, and that together with
+    evidence that it is infeasible; the weights add up to 1."""
     is_joint: int
     """Whether any constraint is measured together with the objective."""
     tolerance: float

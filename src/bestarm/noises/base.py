@@ -89,6 +89,10 @@ class Law(NamedTuple):
     numbers: tuple[float, ...] = ()
 
 
+TUNING = 3
+"""The place in a stream's numbers from which on those stand by which its evidence is tuned."""
+
+
 class Nature(NamedTuple):
     """The simulated world: true distributions in normal form, relative to the setting's `reference`.
 
@@ -165,6 +169,12 @@ class NoiseKernels(NamedTuple):
     pair: Callable[[Stream, Stream, float], float] | None = None
     """(high, low, margin): a lower bound of the least product, over all c, of the evidence that the mean of `high`
     plus `margin` lies above c and the mean of `low` below c."""
+    product: Callable[[Stream, Stream, float, float], tuple[float, float, float]] | None = None
+    """(high, low, c, d): the log-evidence that the mean of `high` lies above c and that of `low` below d, convex in
+    (c, d), and its derivatives in c and in d. With None, it is the product of the two evidences."""
+    product_ceiling: Callable[[Stream, Stream, float, float], float] | None = None
+    """(high, low, c, d): a cheap upper bound of `product`. With None, the sum of two ceilings; a noise with a `product`
+    of its own has to say."""
     end: Callable[[Stream, int, float], float] | None = None
     """(s, side, level): the last c, or one before it, up to which the evidence that the mean lies on this side of c
     is `level` or more; coming from outside, toward the mean."""
@@ -373,6 +383,11 @@ class NoiseModel(abc.ABC):
         width = high - low if math.isfinite(high - low) else self.scale
         bottom = low - reference
         return Law(bottom, bottom + width if math.isfinite(high - low) else high - reference, width)
+
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        """Numbers by which the evidence is tuned: for a constraint with this threshold, or for the objective. Streams
+        have them from the place `TUNING` on. They are fixed before the first result."""
+        return ()
 
     def nature(self, means: Floats, sign: float, reference: float) -> tuple[Floats, float, float]:
         """`Nature`'s mean (by arm), shift and gain for a metric with these true means, in the user's terms."""

@@ -13,41 +13,12 @@ import math
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.compile import kernel, large, specialized
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, Stream
-from bestarm.noises.bets import BETS, LEAST_VARIANCE, LOG_WEIGHT, STAKE, TILT, inside
+from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.bets import BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
 from bestarm.validation import is_boolean, value
-
-
-@large
-@kernel
-def rate_evidence_and_slope(n: int, total: float, c: float) -> tuple[float, float]:
-    """Log-evidence that the rate is above c, from `total` ones among n observations, and its derivative in c, which
-    is negative and increasing."""
-    largest = -math.inf
-    weight = 0.0
-    slope = 0.0
-    for k in range(BETS):
-        growth = 1.0 + c * STAKE[k]
-        term = LOG_WEIGHT[k] + TILT[k] * total - n * math.log(growth)
-        if term > largest:
-            shrink = math.exp(largest - term)
-            largest = term
-            weight *= shrink
-            slope *= shrink
-        share = math.exp(term - largest)
-        weight += share
-        slope -= share * n * STAKE[k] / growth
-    return largest + math.log(weight), slope / weight
-
-
-@large
-@kernel
-def rate_evidence(n: int, total: float, c: float) -> float:
-    """Log-evidence that the rate is above c."""
-    return rate_evidence_and_slope(n, total, c)[0]
 
 
 @kernel
@@ -63,35 +34,92 @@ def rate_divergence(p: float, q: float) -> float:
     return divergence
 
 
+@kernel
+def divergence_ceiling(p: float, q: float) -> float:
+    """An upper bound of the divergence, without logarithms where it is close.
+
+    The divergence is the integral of (p - t) / (t (1 - t)) from q to p. 1 / (t (1 - t)) is convex, so it lies below its
+    chord.
+    """
+    at_p, at_q = p * (1.0 - p), q * (1.0 - q)
+    if not 1e-30 < 0.25 * at_p < at_q < 4.0 * at_p:
+        return rate_divergence(p, q)
+    gap = p - q
+    return gap * gap * (2.0 * at_p + at_q) / (6.0 * at_p * at_q)
+
+
+@kernel
+def _best_tilt(n: int, total: float, c: float) -> float:
+    """A little more than the most that a tilt can gain: n kl(m, c) if the mean m lies above c, else nothing."""
+    mean = total / n
+    return n * divergence_ceiling(mean, c) if mean > c else 0.0
+
+
+@large
+@kernel
+def rate_evidence_and_slope(n: int, total: float, c: float, numbers: Floats, metric: int) -> tuple[float, float]:
+    """Log-evidence that the rate is above c, from `total` ones among n observations, and its derivative in c, which
+    is negative and increasing. The logs of the tilts' weights are in `numbers[metric]`, from `TUNING` on."""
+    largest = -math.inf
+    weight = 0.0
+    slope = 0.0
+    for k in range(BETS):
+        growth = 1.0 + c * STAKE[k]
+        term = numbers[metric, TUNING + k] + TILT[k] * total - n * math.log(growth)
+        if term > largest:
+            shrink = math.exp(largest - term)
+            largest = term
+            weight *= shrink
+            slope *= shrink
+        share = math.exp(term - largest)
+        weight += share
+        slope -= share * n * STAKE[k] / growth
+    return largest + math.log(weight), slope / weight
+
+
+@large
+@kernel
+def rate_evidence(n: int, total: float, c: float, numbers: Floats, metric: int) -> float:
+    """Log-evidence that the rate is above c."""
+    return rate_evidence_and_slope(n, total, c, numbers, metric)[0]
+
+
+def numbers_of_rates(threshold: float | None) -> Floats:
+    """What streams of rates have as `numbers`, for one metric."""
+    return np.array([[0.0] * TUNING + list(log_weights(threshold))])
+
+
 # Per observation: a tilt's term is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself.
 _ROUNDING = 2e-14
+
+
+@kernel
+def _least_cost(divergence: float) -> float:
+    """What a mixture of the tilts costs at least."""
+    return min(0.17 * divergence, 1.0)
 
 
 @large
 @kernel
 def rate_ceiling(n: int, total: float, c: float) -> float:
-    """A cheap upper bound of the log-evidence: it takes two logarithms and no tilt.
+    """A cheap upper bound of the log-evidence, without a tilt, and mostly without a logarithm.
 
     With m the observed mean and p_k the rate c under tilt k, the term of tilt k is n (kl(m, c) - kl(m, p_k)).
     So the log-evidence falls short of D = n kl(m, c) by
 
         cost = -log(sum over k of w_k exp(-D r_k)),   r_k = kl(m, p_k) / kl(m, c) >= 0.
 
-    As a function of D this is concave and starts at 0: if it is at least 1 at D = 1 / 0.28, it is at least 0.28 D
+    As a function of D this is concave and starts at 0: if it is at least 1 at D = 1 / 0.17, it is at least 0.17 D
     before and at least 1 after.
 
     It is: let L be the tilt that turns c into m, and B(t) = p (1 - p) at tilt t, so that kl(m, p_k) is the integral of
     |t - tilt k| B(t) between tilt k and L, and kl(m, c) that of t B(t) from 0 to L. B falls no faster than e^-t, so
     exp(t) B(t) rises, and every r_k is at least what it would be with exp(-t) in place of B. That is the limit c -> 1,
-    where only L is free. The least cost over L, at D = 1 / 0.28, is 1.032, at L = 5.0
-    (`tests/evidence/test_ceilings.py`).
+    where only L is free. The least cost over L, at D = 1 / 0.17, is 1.017 with the weights for the rarest events,
+    1.149 with those for rates in the middle and 1.212 in pairs (`tests/evidence/test_ceilings.py`).
     """
-    rounding = _ROUNDING * n
-    mean = total / n
-    if mean <= c:
-        return rounding
-    divergence = n * rate_divergence(mean, c)
-    return max(0.72 * divergence, divergence - 1.0) + rounding
+    divergence = _best_tilt(n, total, c)
+    return divergence - _least_cost(divergence) + _ROUNDING * n
 
 
 @kernel
@@ -112,13 +140,13 @@ def _in_unit(s: Stream, side: int, c: float) -> tuple[float, float]:
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
     total, position = _in_unit(s, side, c)
-    return rate_evidence(s.n, total, position)
+    return rate_evidence(s.n, total, position, s.numbers, s.metric)
 
 
 @kernel
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
     total, position = _in_unit(s, side, c)
-    log_evidence, slope = rate_evidence_and_slope(s.n, total, position)
+    log_evidence, slope = rate_evidence_and_slope(s.n, total, position, s.numbers, s.metric)
     slope = slope / s.width
     return log_evidence, -slope if side == BELOW else slope
 
@@ -127,6 +155,26 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 def ceiling(s: Stream, side: int, c: float) -> float:
     total, position = _in_unit(s, side, c)
     return rate_ceiling(s.n, total, position)
+
+
+@kernel
+def gain(s: Stream, side: int, k: int) -> float:
+    bottom = _bottom(s, side)
+    total = (side * s.total - s.n * bottom) / s.width
+    return TILT[k] * total
+
+
+product = specialized(paired_bets, "rates", gain=gain)
+
+
+@kernel
+def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    """Each of the two mixtures that are left if the best tilt of the other stream were known costs as much as
+    `rate_ceiling` says, or more: the larger cost is a bound for both together."""
+    total_above, above = _in_unit(high, ABOVE, c)
+    total_below, below = _in_unit(low, BELOW, d)
+    one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
+    return one + other - _least_cost(max(one, other)) + _ROUNDING * (high.n + low.n)
 
 
 @kernel
@@ -173,7 +221,9 @@ class Bernoulli(NoiseModel):
     label = "yes or no (0 or 1)"
     about = "Each result is 0 or 1; the mean is a rate."
     place = 30
-    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
+    kernels = NoiseKernels(
+        *(evidence, evidence_and_slope, scatter, draw, ceiling, guess), product=product, product_ceiling=product_ceiling
+    )
     is_whole = True
     takes_spread = False
     is_quadratic = False
@@ -185,6 +235,9 @@ class Bernoulli(NoiseModel):
     @property
     def range(self) -> tuple[float, float]:
         return (0.0, 1.0)
+
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        return log_weights(threshold)
 
     def sentence(self) -> str:
         return "each measurement is 0 or 1"

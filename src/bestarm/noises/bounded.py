@@ -12,11 +12,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.compile import kernel, large, specialized
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import BELOW, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
-from bestarm.noises.bets import BETS, LOG_WEIGHT, STAKE, inside
+from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
+from bestarm.noises.bets import (
+    BETS,
+    EVEN_LOG_WEIGHTS,
+    EVEN_ROOT_WEIGHT,
+    STAKE,
+    inside,
+    log_bet,
+    paired_bets,
+    position_of,
+)
 from bestarm.noises.kl_infimum import kl_infimum, nodes_of
 from bestarm.validation import LEAST, Number, exact, value
 
@@ -42,20 +51,34 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
     streams.kept[arm, metric, _SQUARES] += away * away * n / (n + 1.0)
 
 
+@kernel
+def gain(s: Stream, side: int, k: int) -> float:
+    gained: float = s.kept[s.arm, s.metric, BETS + k if side == BELOW else k]
+    return gained
+
+
+_log_bet = specialized(log_bet, "in_a_range", gain=gain)
+
+
+@kernel
+def root_weight(k: int) -> float:
+    weight: float = EVEN_ROOT_WEIGHT[k]
+    return weight
+
+
+product = specialized(paired_bets, "in_a_range", gain=gain, root_weight=root_weight)
+
+
 @large
 @kernel
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
-    first = 0
-    position = inside((c - s.low) / s.width)
-    if side == BELOW:
-        first = BETS
-        position = 1.0 - position
+    position = position_of(s, side, c)
     largest = -math.inf
     weight = 0.0
     slope = 0.0
     for k in range(BETS):
         growth = 1.0 + position * STAKE[k]
-        term = LOG_WEIGHT[k] + s.kept[s.arm, s.metric, first + k] - s.n * math.log(growth)
+        term = s.numbers[s.metric, TUNING + k] + gain(s, side, k) - s.n * math.log(growth)
         if term > largest:
             shrink = math.exp(largest - term)
             largest = term
@@ -72,13 +95,6 @@ def evidence(s: Stream, side: int, c: float) -> float:
     return evidence_and_slope(s, side, c)[0]
 
 
-@kernel
-def _term(s: Stream, first: int, position: float, k: int) -> float:
-    """The logarithm of what the bet k alone has gained."""
-    gained: float = s.kept[s.arm, s.metric, first + k] - s.n * math.log(1.0 + position * STAKE[k])
-    return gained
-
-
 @large
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
@@ -87,20 +103,22 @@ def ceiling(s: Stream, side: int, c: float) -> float:
     A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so the
     gains rise along the bets up to the best one and then fall.
     """
-    first = 0
-    position = inside((c - s.low) / s.width)
-    if side == BELOW:
-        first = BETS
-        position = 1.0 - position
+    position = position_of(s, side, c)
     left = 0
     right = BETS - 1
     while left < right:
         middle = (left + right) // 2
-        if _term(s, first, position, middle) < _term(s, first, position, middle + 1):
+        if _log_bet(s, side, position, middle) < _log_bet(s, side, position, middle + 1):
             left = middle + 1
         else:
             right = middle
-    return max(_term(s, first, position, left), 0.0) + _ROUNDING * s.n
+    return max(_log_bet(s, side, position, left), 0.0) + _ROUNDING * s.n
+
+
+@kernel
+def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    """The gains of the best bets on both."""
+    return ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
 
 
 @kernel
@@ -149,7 +167,11 @@ class Bounded(NoiseModel):
     about = "Results lie between two limits, such as scores, or times with a timeout; nothing else is known of them."
     place = 20
     stated: ClassVar = {"low": StatedNumber("least value", default=0.0), "high": StatedNumber("largest value")}
-    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess, keep)
+    kernels = NoiseKernels(
+        *(evidence, evidence_and_slope, scatter, draw, ceiling, guess, keep),
+        product=product,
+        product_ceiling=product_ceiling,
+    )
     kept = 2 * BETS + 1
     learns_scatter = True
     is_quadratic = False
@@ -173,6 +195,9 @@ class Bounded(NoiseModel):
     @property
     def range(self) -> tuple[float, float]:
         return (self.low, self.high)
+
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        return EVEN_LOG_WEIGHTS
 
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
         nodes = nodes_of(mean, spread, self.range)

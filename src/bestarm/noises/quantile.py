@@ -53,6 +53,9 @@ class Quantile(NoiseModel):
     def value_range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
 
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        return Bernoulli().tuning(threshold)
+
     def sentence(self) -> str:
         return f"of each measurement counts whether it lies beyond the threshold (quantile {exact(self.q)})"
 

@@ -445,14 +445,23 @@ class KernelPolicy(Policy):
     def is_compiled(self) -> bool:
         return self._advance is not None
 
-    def compile(self) -> None:
-        """Run compiled from now on: the same decisions, faster. This takes a second; the first time ever, several."""
-        if is_kernel(self.kernels.update) and is_kernel(self.kernels.propose):
-            label = self.name.replace("-", "_")
-            known = known_for(self.setting.kind)
-            self._advance = compiled(
-                advance, label, known=known, update=self.kernels.update, propose=self.kernels.propose
-            )
+    def compile(self, *, wait: bool = True) -> None:
+        """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
+        ever; without `wait`, another thread makes it, and this does nothing until it is there."""
+        if not (is_kernel(self.kernels.update) and is_kernel(self.kernels.propose)):
+            return
+        fast = self._compiled()
+        given = (self.setting, self.streams, self.memory, self._batch, _NO_TESTS, _NO_VALUES, _NO_ENDS, _NO_COUNT)
+        if wait or fast.is_made_for(*given):
+            self._advance = fast
+        else:
+            fast.make_soon(*given)
+
+    def _compiled(self) -> Any:
+        """The kernel `advance` for this policy."""
+        label, kernels = self.name.replace("-", "_"), self.kernels
+        known = known_for(self.setting.kind)
+        return compiled(advance, label, known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if self._advance is None or not len(values):
@@ -480,3 +489,4 @@ def new_batch(arms: int, metrics: int) -> Any:
 
 
 _NO_TESTS, _NO_VALUES, _NO_ENDS = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0, np.int8)
+_NO_COUNT = np.zeros(1, np.int64)

@@ -23,7 +23,7 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, evidence_below, scatter
 from bestarm.noises.exact import CERTAIN
-from bestarm.policies.confidence import Intervals, interval_end
+from bestarm.policies.confidence import Intervals, interval_end, lower_level
 from bestarm.problem import Problem
 
 _tuple: Any = namedtuple
@@ -246,10 +246,9 @@ def refresh_intervals(setting: Any, streams: Any, intervals: Intervals) -> None:
             if intervals.counts[arm, metric] != n or intervals.sums[arm, metric] != total:
                 intervals.counts[arm, metric] = n
                 intervals.sums[arm, metric] = total
-                level = setting.level[arm]
-                above = level - setting.log_weight[metric]
+                above = lower_level(setting, arm, metric)
                 intervals.low[arm, metric] = end_of(setting, streams, arm, metric, ABOVE, above)
-                intervals.high[arm, metric] = end_of(setting, streams, arm, metric, BELOW, level)
+                intervals.high[arm, metric] = end_of(setting, streams, arm, metric, BELOW, setting.level[arm])
 
 
 @kernel

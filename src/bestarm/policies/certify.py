@@ -10,7 +10,6 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bestarm.answer import odds
 from bestarm.evidence.reaching import below_reaches, infeasibility_reaches, infeasibility_up_to, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, normal, seed_generator
@@ -43,12 +42,14 @@ from bestarm.policies.confidence import (
     for_size,
     looks_fine,
     lower_end_of,
+    lower_level,
     new_intervals,
     pair_level,
     upper_end_of,
     weigh,
 )
 from bestarm.policies.findings import Findings, judged
+from bestarm.policies.levels import levels_in_words
 from bestarm.policies.limits import differences_from, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
@@ -176,7 +177,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
 @kernel
 def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
     """Whether the evidence rejects `arm` or shows it beaten by the leader. If so, that is noted and stays noted."""
-    level = setting.level[arm]
+    level = setting.rejecting[arm]
     infeasibility = infeasibility_up_to(setting, streams, arm, level)
     if infeasibility_reaches(infeasibility, level):
         memory.rejected[arm] = 1
@@ -368,7 +369,7 @@ class Certify(KernelPolicy):
     >>> import bestarm as ba
     >>> result = ba.simulate(ba.instance("exp1-a"), policy="certify", runs=20, seed=1)
     >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
-    {'arm 5': 20} 1,506
+    {'arm 5': 20} 1,543
 
     Reference: `docs/certify.md` has the proofs. The evidence is a mixture as in S. R. Howard, A. Ramdas, J. McAuliffe
     and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49 (2021).
@@ -421,8 +422,7 @@ class Certify(KernelPolicy):
         )
         if brief:
             return f"{note}. Decisions may come sooner, from several arms or metrics taken together."
-        level = math.log(len(plan.arms)) - math.log(plan.delta)
-        return f"{note}, {odds(level)} if all arms have the same weight."
+        return f"{note}: {levels_in_words(plan, plan.delta)}."
 
     def findings(self) -> Findings:
         """What is certified.
@@ -487,8 +487,7 @@ class Certify(KernelPolicy):
         return by_evidence(self.setting, self.streams, *closed, leading, type(self).weighing)
 
     def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
-        level = float(self.setting.level[arm])
-        return level - float(self.setting.log_weight[metric]), level
+        return float(lower_level(self.setting, arm, metric)), float(self.setting.level[arm])
 
     def lower(self, arm: int, metric: int) -> float:
         """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""

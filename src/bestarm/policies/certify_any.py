@@ -77,12 +77,12 @@ def certifying(setting: Setting, streams: Streams, memory: Memory, arm: int) -> 
 
 
 @kernel
-def rejecting(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Prospect:
+def rejection_of(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Prospect:
     """To show that some constraint of an arm is violated: the one for which that takes least, by its chances."""
     found = Prospect(math.inf, 0.0, 1)
     for metric in range(1, streams.counts.shape[1]):
         if memory.certified[arm, metric] == 0:
-            level = setting.level[arm] - setting.log_weight[metric]
+            level = setting.rejecting[arm] - setting.log_weight[metric]
             excess = excess_of(setting, streams, arm, metric)
             shown = shown_at(excess, streams.counts[arm, metric], level)
             cost = shown.cost / setting.inverse_cost[metric]
@@ -98,8 +98,8 @@ def reject_arms(setting: Setting, streams: Streams, memory: Memory) -> int:
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
         if memory.rejected[arm] == 0:
-            infeasibility = infeasibility_up_to(setting, streams, arm, setting.level[arm])
-            if infeasibility_reaches(infeasibility, setting.level[arm]):
+            infeasibility = infeasibility_up_to(setting, streams, arm, setting.rejecting[arm])
+            if infeasibility_reaches(infeasibility, setting.rejecting[arm]):
                 memory.rejected[arm] = 1
                 enter(memory.candidates, arm, -math.inf)
             else:
@@ -144,13 +144,13 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
             add_test(batch, 0, arm, prospect.metric)
     rejecting_all = 0.0
     for place in range(open_count):
-        rejecting_all += rejecting(setting, streams, memory, whole(memory.open_arms[place])).cost
+        rejecting_all += rejection_of(setting, streams, memory, whole(memory.open_arms[place])).cost
     if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
         return 1
     # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        add_test(batch, place, arm, rejecting(setting, streams, memory, arm).metric)
+        add_test(batch, place, arm, rejection_of(setting, streams, memory, arm).metric)
     return open_count
 
 

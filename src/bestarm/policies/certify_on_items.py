@@ -154,12 +154,10 @@ class CertifyOnItems(Certify):
             if self.streams.counts[arm, metric] < self._places:
                 self.tell(arm, metric, value)
 
-    def compile(self) -> None:
+    def _compiled(self) -> Any:
         kernels = type(self).kernels
         known = known_for(*self.kinds(self.setting))
-        self._advance = compiled(
-            advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose
-        )
+        return compiled(advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
         if not len(values):

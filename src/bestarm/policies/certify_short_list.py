@@ -84,7 +84,7 @@ def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, d
         if memory.certified[arm, metric] == 0:
             excess = drawn_excess(setting, streams, memory, arm, metric, 1.0)
             if excess > 0.0:
-                tests = 2.0 * setting.level[arm] / (excess * excess) - streams.counts[arm, metric]
+                tests = 2.0 * setting.rejecting[arm] / (excess * excess) - streams.counts[arm, metric]
                 least = min(least, max(tests, 1.0) / setting.inverse_cost[metric])
     if leader == NOBODY:
         return least

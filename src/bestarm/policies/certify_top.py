@@ -74,8 +74,8 @@ def close_others(setting: Any, streams: Streams, memory: Any, is_full: bool) -> 
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
         if memory.rejected[arm] == 0 and memory.listed[arm] == 0 and not (is_full and memory.settled[arm] != 0):
-            infeasibility = infeasibility_up_to(setting, streams, arm, setting.level[arm])
-            if infeasibility_reaches(infeasibility, setting.level[arm]):
+            infeasibility = infeasibility_up_to(setting, streams, arm, setting.rejecting[arm])
+            if infeasibility_reaches(infeasibility, setting.rejecting[arm]):
                 memory.rejected[arm] = 1
                 enter(memory.candidates, arm, -math.inf)
             elif is_full and is_beaten_by_all(setting, streams, memory, arm, infeasibility):
@@ -164,7 +164,7 @@ def weigh_list(setting: Any, streams: Streams, memory: Any) -> float:
         is_closed = memory.rejected[arm] != 0 or (is_full and memory.settled[arm] != 0)
         if memory.listed[arm] == 0 and not is_closed and least > 0.0:
             infeasible = violation(setting, streams, arm)
-            case = infeasible - (setting.level[arm] + log_delta)
+            case = infeasible - (setting.rejecting[arm] + log_delta)
             if not suffices(case, least):
                 beaten = math.inf if is_full else -math.inf
                 for member in range(arms):

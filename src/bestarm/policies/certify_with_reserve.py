@@ -63,7 +63,7 @@ def new_reserved_setting(plan: Problem, delta: float, bound: str, reference: Flo
         again = 0.25 * reserve * share / (1.0 - reserve)
         alone = np.where(came == 0, np.minimum(share, again), alone)
     return ReservedSetting(
-        *setting._replace(level=-np.log(delta * alone)),
+        *setting._replace(level=-np.log(delta * alone), rejecting=-np.log(delta * alone)),
         came=came,
         is_retired=plan.is_retired.astype(np.int8),
         rarity=-np.log(share),
@@ -170,10 +170,10 @@ class CertifyWithReserve(Certify):
     def is_untested(self) -> Bools:
         return super().is_untested & ~self.is_retired[:, np.newaxis]
 
-    def compile(self) -> None:
+    def _compiled(self) -> Any:
         kernels = type(self).kernels
         known = known_for(self.setting.kind)
-        self._advance = compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
+        return compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def findings(self) -> Findings:
         """What is certified. Of a retired arm, nothing is said."""

@@ -21,7 +21,9 @@ from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evide
 from bestarm.noises.registry import known_for
 
 COMPILE_STREAMS = 100
-"""With this many streams or more, loading compiled code (a second, once) costs less than interpreting."""
+"""With this many streams or more, kernels are interpreted only until compiled code is there."""
+WAIT_STREAMS = 2000
+"""With this many, waiting for compiled code (a few seconds, the first time ever) costs less than interpreting."""
 
 PRECISION = 1e-7
 """How far outside, in units of the noise's width, the end of an interval may lie."""
@@ -53,15 +55,17 @@ def none_closed(arms: int, metrics: int) -> Closed:
 
 
 def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
-    """The kernel as it is for few streams, compiled for many."""
+    """The kernel as it is for few streams, compiled for many, and for some compiled as soon as it can be."""
+    # Like compiled code, it is silent about overflow and NaN.
+    plain = np.errstate(over="ignore", invalid="ignore")(root)
     if streams.counts.size < COMPILE_STREAMS:
-        # Like compiled code, it is silent about overflow and NaN.
-        return np.errstate(over="ignore", invalid="ignore")(root)
+        return plain
     # Arms that are compared on items have streams of differences, with a noise of their own.
     between = getattr(setting, "differences", None)
     known = known_for(setting.kind) if between is None else known_for(setting.kind, between.kind)
-    fast: Callable[..., Any] = compiled(root, known=known)
-    return fast
+    fast = compiled(root, known=known)
+    chosen: Callable[..., Any] = fast if streams.counts.size >= WAIT_STREAMS else fast.or_meanwhile(plain)
+    return chosen
 
 
 @kernel
@@ -138,7 +142,7 @@ def worse_evidence(setting: Setting, streams: Streams, leader: int, arm: int) ->
 def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
     """Log-evidence that the arm is infeasible or worse than the leader; `infeasible` is that for the first alone."""
     worse = worse_evidence(setting, streams, leader, arm)
-    return rival_evidence(setting, infeasible, apart_evidence(setting, streams, arm, infeasible), worse)
+    return rival_evidence(setting, apart_evidence(setting, streams, arm, infeasible), worse)
 
 
 @kernel
@@ -156,13 +160,13 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     A number of 0 or less means that it is certified at no alpha below 1; infinity means that no certificate is open.
     """
     arms, metrics = streams.counts.shape
-    # log(1 / weight) of each arm is what its certificates must reach beyond log(1 / alpha).
+    # What certificates must reach beyond log(1 / alpha) follows from the shares of delta.
     log_delta = math.log(setting.delta)
     least = math.inf
     if leader == NOBODY:
         for arm in range(arms):
             if closed.rejected[arm] == 0 and least > 0.0:
-                least = lesser(least, violation(setting, streams, arm) - (setting.level[arm] + log_delta))
+                least = lesser(least, violation(setting, streams, arm) - (setting.rejecting[arm] + log_delta))
         return least
     handicap = setting.level[leader] + log_delta
     for metric in range(1, metrics):
@@ -172,7 +176,7 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
         is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
         if arm != leader and not is_closed and least > 0.0:
             infeasible = violation(setting, streams, arm)
-            case = infeasible - (setting.level[arm] + log_delta)
+            case = infeasible - (setting.rejecting[arm] + log_delta)
             if not suffices(case, least):
                 beaten = rival_case(setting, streams, leader, arm, infeasible)
                 beaten -= pair_level(setting, leader, arm) + log_delta
@@ -254,11 +258,16 @@ def interval_end(s: Stream, side: int, level: float) -> float:
 
 
 @kernel
+def lower_level(setting: Setting, arm: int, metric: int) -> float:
+    """What the evidence must reach that a mean lies above something: of a constraint, to reject the arm."""
+    level: float = setting.rejecting[arm] - setting.log_weight[metric] if metric > 0 else setting.level[arm]
+    return level
+
+
+@kernel
 def lower_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """Where the evidence that a constraint is violated, by its weight, would suffice to reject the arm."""
-    return interval_end(
-        stream_of(setting, streams, arm, metric), ABOVE, setting.level[arm] - setting.log_weight[metric]
-    )
+    return interval_end(stream_of(setting, streams, arm, metric), ABOVE, lower_level(setting, arm, metric))
 
 
 @kernel

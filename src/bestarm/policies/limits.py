@@ -21,27 +21,21 @@ from bestarm.policies.leads import end_of_lead, largest_lead
 
 @kernel
 def needed_from_performance(setting: Setting, streams: Streams, arm: int, level: float) -> float:
-    """The evidence that an arm is worse for which that it is infeasible or worse reaches `level`; minus infinity if
-    the evidence that it is infeasible suffices."""
+    """The evidence that an arm is worse for which that it is infeasible or worse reaches `level`."""
     if setting.threshold.shape[0] == 1:
         return level
     infeasible = violation(setting, streams, arm)
     # Infinity is no evidence, and neither is NaN.
     if not infeasible < math.inf:
         return level - setting.log_worse
-    case = setting.log_infeasible + infeasible
-    if case >= level:
-        return -math.inf
     apart = apart_evidence(setting, streams, arm, infeasible)
-    return level + math.log1p(-math.exp(case - level)) - add_logs(setting.log_worse, setting.log_both + apart)
+    return level - add_logs(setting.log_worse, setting.log_both + apart)
 
 
 @kernel
 def regret_against(setting: Setting, streams: Streams, leader: int, arm: int, limit: float) -> float:
     """How far, at most, the leader is below `arm` if that is feasible; `limit` if it is no more than that."""
     needed = needed_from_performance(setting, streams, arm, pair_level(setting, leader, arm))
-    if needed == -math.inf:
-        return limit
     return max(limit, -largest_lead(setting, streams, leader, arm, needed, -limit))
 
 
@@ -104,7 +98,9 @@ def differences_from(
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:
     """The levels that make the differences of all ordered pairs hold at once: delta v_i v_j / (1 - v_i) for (i, j),
     where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j."""
-    log_weight = -setting.level - math.log(setting.delta)
+    # Whatever share of delta is theirs, levels differ by the weights.
+    weight = np.exp(setting.level.min() - setting.level)
+    log_weight = np.log(weight / weight.sum())
     with np.errstate(divide="ignore"):
         log_rest = np.log(-np.expm1(log_weight))
     share = log_weight[arm] + log_weight

@@ -64,7 +64,7 @@ def tests_below(setting: Setting, streams: Streams, arm: int, metric: int) -> fl
 @kernel
 def tests_above(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """About how many more tests it takes to reject an arm by one of its constraints."""
-    level = setting.level[arm] - setting.log_weight[metric]
+    level = setting.rejecting[arm] - setting.log_weight[metric]
     needed = tests_in_all(level, excess_of(setting, streams, arm, metric), 1.0)
     more: float = max(needed - streams.counts[arm, metric], 1.0)
     return more
@@ -145,7 +145,7 @@ def weigh_against(
         made = 0.0
         if metric > 0:
             made = streams.counts[arm, metric]
-            share = share_of(infeasible, setting.level[arm], overhead(made) - setting.log_weight[metric])
+            share = share_of(infeasible, setting.rejecting[arm], overhead(made) - setting.log_weight[metric])
         if leader != NOBODY:
             beaten = rival_case(setting, streams, leader, arm, infeasible)
             level = pair_level(setting, leader, arm)

@@ -17,7 +17,7 @@ class Reasons(NamedTuple):
     """What the evidence says about each arm that is out, by arm."""
 
     worst: Ints
-    """The constraint that an arm certified infeasible most clearly violates."""
+    """The constraint that a rejected arm most clearly violates."""
     evidence: Floats
     """Log-evidence that it is infeasible; for an arm that is beaten without a `lead`, infeasible or worse."""
     lead: Floats
@@ -59,6 +59,5 @@ def survey(
             else:
                 infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan
-                reasons.evidence[arm] = rival_evidence(
-                    setting, infeasible, apart_evidence(setting, streams, arm, infeasible), worse
-                )
+                apart = apart_evidence(setting, streams, arm, infeasible)
+                reasons.evidence[arm] = rival_evidence(setting, apart, worse)

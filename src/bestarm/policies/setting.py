@@ -13,9 +13,10 @@ from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
 from bestarm.items import count_of
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noises.base import BELOW, Law, NoiseModel
+from bestarm.noises.base import BELOW, TUNING, Law, NoiseModel
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
+from bestarm.policies.levels import levels_of
 from bestarm.problem import Constraint, Problem
 
 
@@ -75,9 +76,16 @@ def laws(problem: Problem, reference: Floats, noises: Sequence[NoiseModel] | Non
         noises_of(problem) if noises is None else noises,
         problem.normal_form().sign.tolist(),
         reference.tolist(),
+        [part.limit if isinstance(part, Constraint) else None for part in problem.parts],
         strict=True,
     )
-    return [noise.law(sign, relative_to) for noise, sign, relative_to in rows]
+    found = []
+    for noise, sign, relative_to, limit in rows:
+        law, tuning = noise.law(sign, relative_to), noise.tuning(limit)
+        if tuning:
+            law = law._replace(numbers=(*law.numbers, *[0.0] * (TUNING - len(law.numbers)), *tuning))
+        found.append(law)
+    return found
 
 
 def _following(problem: Problem) -> Ints:
@@ -102,9 +110,10 @@ def new_setting(
 ) -> Setting:
     """The setting in which `problem` is decided.
 
-    Confidence radii share delta equally among the streams, as in the paper; levels of evidence share it among the arms
-    by their weights. Live studies and simulations keep values relative to `references(…)`. Without a reference, a value
-    in normal form is just the user's value times the metric's sign, which is handier for telling a policy by hand.
+    Confidence radii share delta equally among the streams, as in the paper; levels of evidence share it as
+    `bestarm.policies.levels` says. Live studies and simulations keep values relative to `references(…)`. Without a
+    reference, a value in normal form is just the user's value times the metric's sign, which is handier for telling a
+    policy by hand.
     """
     form = problem.normal_form()
     reference = np.zeros(len(form.sign)) if reference is None else reference.copy()
@@ -115,7 +124,7 @@ def new_setting(
     deciding = noises_of(problem, ties)
     noises = laws(problem, reference, deciding)
     most_numbers = max(len(law.numbers) for law in noises)
-    arm_weights = np.array([arm.weight for arm in problem.arms])
+    levels = levels_of(problem, delta)
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
     leads = np.array(problem.leads)
@@ -123,7 +132,7 @@ def new_setting(
     # On items, streams of different tests depend on each other, too.
     ways = JOINT_WEIGHTS if joint.all() or problem.items is not None else WEIGHTS
     with np.errstate(divide="ignore"):
-        log_infeasible, log_worse, log_both = np.log(ways).tolist()
+        log_worse, log_both = np.log(ways).tolist()
     return Setting(
         reference=reference,
         threshold=threshold,
@@ -141,8 +150,8 @@ def new_setting(
         high=np.array([law.high for law in noises]),
         width=np.array([law.width for law in noises]),
         numbers=np.array([(*law.numbers, *[0.0] * (most_numbers - len(law.numbers))) for law in noises]),
-        level=-np.log(delta * arm_weights / arm_weights.sum()),
-        log_infeasible=log_infeasible,
+        level=levels.certifying,
+        rejecting=levels.rejecting,
         log_worse=log_worse,
         log_both=log_both,
         is_joint=int(joint.any()),

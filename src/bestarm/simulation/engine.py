@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import compiled, is_kept, is_kernel, kernel
+from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
@@ -226,16 +226,6 @@ class Job:
         return issubclass(self.policy, KernelPolicy) and all(
             is_kernel(function) for function in (self.policy.kernels.update, self.policy.kernels.propose)
         )
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether runs can start at once: nothing has to be compiled. Of runs on items that is not known."""
-        if not self.is_compiled or self.problem.items is not None:
-            return False
-        try:
-            return is_kept(simulate_runs, **self._form)
-        except RuntimeError:  # no folder for machine code can be written
-            return False
 
     @property
     def _form(self) -> dict[str, Any]:

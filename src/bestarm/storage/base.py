@@ -25,6 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.storage.columns import Given
+from bestarm.storage.copies import Copies
+from bestarm.storage.tokens import TokenKeeper
 from bestarm.validation import InvalidInput
 
 Telling = tuple[int, float] | tuple[int, float, *tuple[float, ...]]
@@ -213,7 +215,7 @@ MakeAmendment = Callable[[StudyRecord], Amendment]
 repeat. If it raises, nothing is changed."""
 
 
-class Storage(abc.ABC):
+class Storage(TokenKeeper, Copies, abc.ABC):
     """Keeps studies. Many threads can use it at once, and many processes can use one database."""
 
     url: str
@@ -243,6 +245,12 @@ class Storage(abc.ABC):
     def study(self, key: int) -> StudyRecord | None:
         """The study with that key."""
         return next((record for record in self.studies() if record.key == key), None)
+
+    def count_studies(self) -> tuple[int, int]:
+        """How many studies there are that are not archived, and that are."""
+        there = self.studies()
+        archived = sum(record.archived is not None for record in there)
+        return len(there) - archived, archived
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""

@@ -30,6 +30,12 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         # Do not repeat any part of a URL: it may hold a password.
         said = UNSTATED if isinstance(url, str) and ("://" in url or "@" in url or "=" in url) else url
         raise InvalidInput("storage", said, "must be a path or a URL such as postgresql://user@host/database")
+    if is_service(url):
+        reason = (
+            "is the address of a service, and this needs the database itself; over HTTP there are run, ask, tell, "
+            "status, fail, release, abandon, extend and arms"
+        )
+        raise InvalidInput("storage", UNSTATED, reason)
     scheme = url.split("://")[0] if "://" in url else "sqlite"
     if (make := load_plugin("bestarm.storages", scheme)) is not None:
         made: Storage = make(url, create=create)
@@ -38,6 +44,11 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
     from bestarm.storage.sql import SQLStorage
 
     return SQLStorage(url, create=create)
+
+
+def is_service(url: str) -> bool:
+    """Whether this is the address of a service, and not of a database."""
+    return url.partition("://")[0].lower() in ("http", "https")
 
 
 def is_missing_file(url: str) -> bool:

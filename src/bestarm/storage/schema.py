@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-VERSION = 3
+VERSION = 4
 """Of the tables below. A database of an older version is brought up to date when it is opened."""
 
 APPLICATION_ID = 0x6241726D
@@ -170,6 +170,17 @@ by_request = sa.Index(
 # Who held a test before it was handed to somebody else.
 former = _table("former_holders", _key(), _test(), sa.Column("holder", sa.Text, primary_key=True))
 
+# Who may use the service: digests of their tokens. A token that is revoked keeps its line, and its name.
+tokens = _table(
+    "tokens",
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False, unique=True),
+    sa.Column("created", sa.Double, nullable=False),
+    sa.Column("expires", sa.Double),
+    sa.Column("revoked", sa.Double),
+)
+
 Step = Callable[[sa.Connection], None]
 
 
@@ -200,7 +211,12 @@ def _from_2(connection: sa.Connection) -> None:
         _add_column(connection, column)
 
 
-STEPS: dict[int, Step] = {1: _from_1, 2: _from_2}
+def _from_3(connection: sa.Connection) -> None:
+    """Tokens."""
+    tokens.create(connection)
+
+
+STEPS: dict[int, Step] = {1: _from_1, 2: _from_2, 3: _from_3}
 """STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from bestarm.storage.amending import amend
 from bestarm.storage.base import Aside, GivePlaces, Issued, MakeAmendment, Outcome, PlanRounds, StudyRecord, Telling
 from bestarm.storage.columns import Columns, Given
+from bestarm.storage.copies import Part
 from bestarm.storage.errors import ConnectionLost, NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.storage.handing_out import HandingOut, Wish
 from bestarm.storage.leases import FREED, Plans, free_tests, issue_given, not_lost, note, of_tests, text
@@ -20,7 +21,10 @@ from bestarm.storage.outcomes import Outcomes, no_such_test, outcome_row, why_re
 from bestarm.storage.queries import has_outcome, issued_test, present_outcomes
 from bestarm.storage.requests import Done, digest_of, find_done, new_key, note_done
 from bestarm.storage.schema import arrivals, outcomes, queue, sources, studies
+from bestarm.storage.sql_copies import SQLCopies
 from bestarm.storage.sql_reading import SQLReader
+from bestarm.storage.sql_tokens import SQLTokens
+from bestarm.storage.tokens import Token
 from bestarm.validation import InvalidInput
 
 T = TypeVar("T")
@@ -41,6 +45,8 @@ class SQLStorage(SQLReader):
         super().__init__(url, create=create)
         self._outcomes = Outcomes(self._database)
         self._plans = Plans(is_sqlite=self._database.is_sqlite)
+        self._tokens = SQLTokens(self._database)
+        self._copies = SQLCopies(self._database)
 
     # ----------------------------------------------------------------------------------------------- studies
 
@@ -348,3 +354,25 @@ class SQLStorage(SQLReader):
                     connection.execute(held.values(expires=locked.now + lease, lease=lease, silent=None))
 
         self._safely(renew)
+
+    # ------------------------------------------------------------------------------------------------ tokens
+
+    def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
+        return self._tokens.make(name, role, days)
+
+    def tokens(self) -> list[Token]:
+        return self._tokens.all()
+
+    def find_token(self, digest: str) -> tuple[Token, float] | None:
+        return self._tokens.find(digest)
+
+    def revoke_token(self, name: str) -> Token:
+        return self._safely(lambda: self._tokens.revoke(name))
+
+    # ------------------------------------------------------------------------------------------------ copies
+
+    def dump(self, key: int) -> Iterator[Part]:
+        return self._copies.dump(key)
+
+    def restore(self, parts: Iterable[Part]) -> int:
+        return self._copies.restore(parts)

@@ -45,6 +45,8 @@ _TOLD = sa.select(sa.func.count()).where(
 )
 _BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
 
+_COUNTED = sa.select(sa.func.count(), sa.func.count(studies.c.archived))
+
 
 def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
     columns: list[Any] = [studies.c["study" if name == "key" else name] for name in StudyRecord._fields]
@@ -105,6 +107,11 @@ class SQLReader(Storage):
     def read_study(self, connection: sa.Connection, key: int) -> StudyRecord:
         """The study with that key, which is there, as a transaction sees it."""
         return _record(connection.execute(self._studies.where(studies.c.study == key)).one())
+
+    def count_studies(self) -> tuple[int, int]:
+        with self._database.connect() as connection:
+            there, archived = connection.execute(_COUNTED).one()
+        return there - archived, archived
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""

@@ -5,23 +5,40 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from bestarm.plan import Plan
+from bestarm.storage.base import Pending
 from bestarm.study.csv_reader import COLUMNS, DUE, ITEM, STUDY
-from bestarm.study.study import Study, Test
+from bestarm.study.names import Test
 from bestarm.texts import cell
+
+
+class Asked(Protocol):
+    """A study, here or on a server, that was asked for tests."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def holder(self) -> str: ...
+
+    def pending(self) -> list[tuple[Test, Pending]]: ...
+
 
 NOT_YIELDED = "n/a"
 """What stands in the column of a metric that a test does not yield."""
 
 
-def write_blank_sheet(study: Study, tests: Sequence[Test], out: TextIO, delimiter: str = ",") -> None:
+def write_blank_sheet(study: Asked, tests: Sequence[Test], out: TextIO, delimiter: str = ",") -> None:
     """Write a line for each test, with an empty cell for each value.
 
     If a test of the study yields several metrics, each metric has a column; otherwise all values stand in one.
     """
-    due = {row.id: row.due for row in study.storage.pending(study.record.key)}
+    due = {row.id: row.due for _, row in study.pending()}
     rows = [_header(study.plan, tests), *_rows(study, tests, due)]
     if not all(text.isascii() for row in rows for text in row):
         # Without it, spreadsheets take letters such as µ for those of another alphabet.
@@ -50,7 +67,7 @@ def _header(plan: Plan, tests: Sequence[Test]) -> list[str]:
     return ["test", "arm", *metric, *item, *map(cell, columns_to_fill(plan, tests)), "who", DUE, STUDY]
 
 
-def _rows(study: Study, tests: Sequence[Test], due: dict[int, float | None]) -> Iterator[list[str]]:
+def _rows(study: Asked, tests: Sequence[Test], due: dict[int, float | None]) -> Iterator[list[str]]:
     metrics, is_wide = _metrics(tests), _has_columns(study.plan)
     for test in tests:
         item = [] if study.plan.items is None else [cell(test.item or "")]

@@ -20,7 +20,8 @@ _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
 _PLACE_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
 _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
-_SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
+SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
+"""Variables that commands do not get."""
 
 
 class Command:
@@ -38,12 +39,7 @@ class Command:
         self._place = _PLACE_OR_ITEM if items else _PLACE
         if timeout is not None and not timeout > 0:
             raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
-        try:
-            words = shlex.split(template)
-        except ValueError as error:
-            raise InvalidInput("command", template, f"cannot be split into words: {error}") from None
-        if not words:
-            raise InvalidInput("command", template, "must not be empty")
+        words = words_in(template)
         if shell and (place := _quoted_place(self._place, template)):
             raise InvalidInput(
                 "command",
@@ -85,7 +81,7 @@ class Command:
             command = self._place.sub(lambda place: _variable(place[1]), self._template)
         else:
             command = [self._place.sub(lambda place: names[place[1]], word) for word in self._words]
-        environment = {name: value for name, value in os.environ.items() if name not in _SECRET}
+        environment = {name: value for name, value in os.environ.items() if name not in SECRET}
         variables = names | {"metrics": "\n".join(test.metrics)}
         environment |= {f"BESTARM_{key.upper()}": name for key, name in variables.items()}
         output, errors, status = self._run(command, environment)
@@ -139,6 +135,17 @@ class Command:
             running = list(self._running)
         for process in running:
             end_process(process)
+
+
+def words_in(command: str) -> list[str]:
+    """A command as the program and its arguments, without a shell."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput("command", command, f"cannot be split into words: {error}") from None
+    if not words:
+        raise InvalidInput("command", command, "must not be empty")
+    return words
 
 
 def _variable(place: str) -> str:

@@ -16,15 +16,15 @@ from bestarm.kernel.state import Floats, Ints
 from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.base import KernelPolicy, Policy, Stop
-from bestarm.policies.confidence import COMPILE_STREAMS
+from bestarm.policies.confidence import COMPILE_STREAMS, WAIT_STREAMS
 from bestarm.policies.setting import references, to_normal
 from bestarm.storage.base import Entries
 from bestarm.validation import InvalidInput
 
 COMPILE_BACKLOG = 2000
 COMPILE_RESULTS = 20_000
-"""With this many results at once, or in all, or on large problems, compiled code pays off. Loading it takes a second,
-and compiling it the first time takes several: too long a pause for a study that a person is watching."""
+"""With this many results at once, or in all, compiled code pays off, and is waited for. On large problems it pays off,
+too, but where a person is watching they go on interpreted until it is there."""
 
 
 class Decider:
@@ -57,8 +57,9 @@ class Decider:
             return
         self._count += len(entries.ids)
         is_long = len(entries.ids) >= COMPILE_BACKLOG or self._count >= COMPILE_RESULTS
-        if is_long or self.policy.streams.counts.size >= COMPILE_STREAMS:
-            self._compile()
+        streams = self.policy.streams.counts.size
+        if is_long or streams >= COMPILE_STREAMS:
+            self._compile(wait=is_long or streams >= WAIT_STREAMS)
         self._check(entries)
         columns = (entries.arms, entries.metrics)
         tests = np.column_stack(columns if self._plan.items is None else (*columns, entries.items))
@@ -93,9 +94,9 @@ class Decider:
         normal: Floats = to_normal(self._plan, setting, metrics, values)
         return normal
 
-    def _compile(self) -> None:
+    def _compile(self, *, wait: bool) -> None:
         if isinstance(self.policy, KernelPolicy) and not self.policy.is_compiled:
-            self.policy.compile()
+            self.policy.compile(wait=wait)
 
     def _take(self, decision: list[tuple[int, int]] | Stop | None) -> None:
         if isinstance(decision, Stop):

@@ -215,6 +215,22 @@ class Follower:
         """The item at a place of the study's order, from 0, as the log and the record have it."""
         return None if place is None or self._places is None else self._places.order.name(place)
 
+    def items_left(self, arm: str) -> list[str]:
+        """The items that some test of the arm has no result for yet, in the study's order. None without items, or if
+        items are drawn again and again."""
+        number = Numbering(self.plan).arm(arm)
+        with self._lock:
+            self._sync()
+            if self._places is None or self._places.order.places is None:
+                return []
+            order, tests = self._places.order, [(number, lead) for lead in self.plan.yields]
+            taken = self._places.taken([], self._recorded_late(), tests)
+            return [
+                order.name(place)
+                for place in range(order.count)
+                if not all(test in taken and place in taken[test] for test in tests)
+            ]
+
     def _placing(self) -> Placing:
         """Where results may be put in the order of items."""
         with self._lock:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from bestarm.storage.errors import StorageError
 from bestarm.study.continuations import NotWanted, Outlook
-from bestarm.study.study import Study
 
 _EVERY = 15.0
 _LOOK_EVERY = 0.5
 
 
+class Foreseeable(Protocol):
+    """A study, here or on a server, of which the rest can be simulated."""
+
+    def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None: ...
+
+
 class Foreseer:
     """Simulates the rest of a study again and again. `outlook` is the latest forecast, None before the first."""
 
-    def __init__(self, study: Study, *, pays: Callable[[], bool] = lambda: True, every: float = _EVERY) -> None:
-        """`pays` says whether the first forecast is worth it by now: compiling what it needs may take a minute."""
+    def __init__(self, study: Foreseeable, *, pays: Callable[[], bool] = lambda: True, every: float = _EVERY) -> None:
+        """`pays` says whether the first forecast is worth it by now: compiling what it needs takes seconds."""
         self.outlook: Outlook | None = None
         self._study = study
         self._pays = pays

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import re
 import socket
 from collections.abc import Collection, Iterable, Sequence
 
@@ -139,3 +140,17 @@ class HolderName:
             self._name = f"{before}{socket.gethostname()}/{os.getpid()}-{next(_serial)}"
             self._process = os.getpid()
         return self._name
+
+
+def is_gone(holder: str) -> bool:
+    """Whether a holder was named by `HolderName` for a process of this machine that is no more."""
+    found = re.search(r"(?:^|@)([^@/]+)/([0-9]+)-[0-9]+$", holder)
+    if found is None or found[1] != socket.gethostname():
+        return False
+    try:
+        os.kill(int(found[2]), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # somebody else's
+    return False

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bestarm.analysis.progress_words import compact_line, progress_lines
 from bestarm.analysis.status_view import lines_html, status_html
-from bestarm.study.foreseeing import Foreseer
-from bestarm.study.study import Study
+from bestarm.storage.errors import StorageError
+from bestarm.study.foreseeing import Foreseeable, Foreseer
 from bestarm.texts import shown
 
 if TYPE_CHECKING:
@@ -118,10 +118,19 @@ def _screen(console: Console | None) -> Screen:
     return Terminal(console) if console.is_terminal else Printed(console)
 
 
+class Watchable(Foreseeable, Protocol):
+    """A study, here or on a server, that can be looked at."""
+
+    @property
+    def holder(self) -> str: ...
+
+    def status(self) -> Status: ...
+
+
 class Display:
     """Shows how `drive` gets on; call it now and then."""
 
-    def __init__(self, study: Study, console: Console | None = None, *, shows_end: bool = False) -> None:
+    def __init__(self, study: Watchable, console: Console | None = None, *, shows_end: bool = False) -> None:
         """With `shows_end`, the last state stays to be seen; otherwise whoever called says how it ended."""
         self._study = study
         self._console = console
@@ -144,13 +153,17 @@ class Display:
             self._look(self._study, 0)
         self._screen.close()
 
-    def __call__(self, study: Study, running: int) -> None:
+    def __call__(self, study: Watchable, running: int) -> None:
         if time.monotonic() - self._shown >= self._screen.every:
             self._look(study, running)
 
-    def _look(self, study: Study, running: int) -> None:
+    def _look(self, study: Watchable, running: int) -> None:
         self._shown = now = time.monotonic()
-        status = study.status()
+        try:
+            status = study.status()
+        except StorageError:
+            # Out of reach for now. Whoever makes the tests is patient, and says so in the end.
+            return
         self._history.append((now, status.tests))
         while now - self._history[0][0] > _RATE_SECONDS:
             self._history.popleft()

@@ -135,7 +135,7 @@ def identify(
     if problem.items is not None:
         _check_takes_items(function)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
-    study = _create_or_open(Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget), kept, seed)
+    study = create_or_open(Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget), kept, seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
     # If executors retried on their own, what is recorded would depend on its value.
@@ -181,7 +181,8 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
         raise InvalidInput("function", called, reason, shown=called) from None
 
 
-def _create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
+def create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
+    """A new study of this plan, or the one of its name that is there already, if it has the same plan."""
     if storage.find_study(plan.name) is None:
         # Somebody may be quicker. Then we join their study.
         with contextlib.suppress(NameTaken):
@@ -222,7 +223,7 @@ def drive(
     notice = Notice()
     stopped: MeasurementFailed | None = None
     try:
-        _settle_failures(study, declared)
+        settle_failures(study, declared)
         while True:
             if stopped is not None and not running:
                 raise stopped
@@ -254,12 +255,12 @@ def drive(
             # If the database is out of reach, they come free on their own once our heartbeat is missed.
             with contextlib.suppress(StorageError, StudyArchived):
                 study.release(held.values())
-    answer = study.answer
+    answer: Answer | None = _patiently(lambda: study.answer)
     assert answer is not None, "the study is done"
     return answer
 
 
-def _settle_failures(study: LiveStudy, declared: Declared) -> None:
+def settle_failures(study: LiveStudy, declared: Declared) -> None:
     """Apply what is declared now to earlier failures. Raise an error for those that nothing is declared for."""
     for test, row in _patiently(study.pending):
         if row.aside is None:

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from bestarm.evidence.pairs import pair_evidence, scaled_pair_ceiling, scaled_pair_evidence, scaled_range
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel
-from bestarm.noises.dispatch import evidence
+from bestarm.evidence.pairs import pair_evidence, product, scaled_pair_ceiling, scaled_pair_evidence, scaled_range
+from bestarm.noises.base import NoiseModel
 from bestarm.testing.noises import drawn, stream_of_values
 
 
@@ -28,7 +27,7 @@ def check_comparisons_with_a_multiple(noise: NoiseModel, mean: float) -> None:
                     assert found == pair_evidence(ahead, behind, margin), "once another mean is the other mean"
                 reach = 8.0 * noise.scale
                 points = np.linspace(max(first, factor * mean - reach), min(last, factor * mean + margin + reach), 401)
-                products = [evidence(ahead, ABOVE, c - margin) + evidence(behind, BELOW, c / factor) for c in points]
+                products = [product(ahead, behind, c - margin, c / factor)[0] for c in points]
                 least = min(products, default=math.inf)
                 at = f"after {n} and {others} results, margin {margin}, factor {factor}"
                 assert found <= least + 1e-9 * (1.0 + abs(least)), at

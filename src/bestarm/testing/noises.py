@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.evidence.pairs import common_range, pair_evidence
+from bestarm.evidence.pairs import common_range, pair_evidence, product
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
@@ -235,7 +235,7 @@ def check_comparisons(noise: NoiseModel, mean: float) -> None:
                 continue
             reach = 8.0 * noise.scale
             points = np.linspace(max(first, mean - reach), min(last, mean + margin + reach), 401)
-            products = [evidence(ahead, ABOVE, c - margin) + evidence(behind, BELOW, c) for c in points.tolist()]
+            products = [product(ahead, behind, c - margin, c)[0] for c in points.tolist()]
             least = min(products, default=math.inf)
             assert found <= least + 1e-9 * (1.0 + abs(least)), f"after {n} and {others} results, margin {margin}"
             if found > 1.0:

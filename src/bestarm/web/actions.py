@@ -15,10 +15,12 @@ from bestarm.study.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
 from bestarm.study.study import Test
 from bestarm.web import inputs, models
+from bestarm.web.access import caller_of
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
 from bestarm.web.errors import Refusal, json_response
 from bestarm.web.events import LiveUpdates
 from bestarm.web.limits import Limits
+from bestarm.web.metrics import Metrics
 from bestarm.web.shared import SharedStudy
 from bestarm.web.studies import ServedStudies
 
@@ -27,10 +29,12 @@ Route = TypeVar("Route", bound=Callable[..., Any])
 
 _CSV = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
 
-Holder = Annotated[str | None, Query(max_length=200, description="In whose name; else the client's address.")]
+Holder = Annotated[
+    str | None, Query(max_length=200, description="In whose name; else the token's and the client's address.")
+]
 
 
-def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits) -> None:
+def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits, metrics: Metrics) -> None:
     """Put the routes into the router."""
 
     async def change(
@@ -42,10 +46,10 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
     ) -> T:
         """Do something to a study in the name of whoever asks for it."""
         address = request.client.host if request.client else "nowhere"
-        repeated = idempotency_key(request)
+        repeated, caller = idempotency_key(request), caller_of(request.scope)
 
         def in_name(study: SharedStudy) -> T:
-            with study.on_behalf_of(holder or f"somebody@{address}", repeated):
+            with study.on_behalf_of(holder or f"{caller.name or 'somebody'}@{address}", repeated):
                 return act(study)
 
         result = await how(key, in_name)
@@ -98,6 +102,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
                 one.tell_many(results)
 
         await change(study, request, body.holder, act)
+        metrics.told(len(body.results))
         return json_response({"told": len(body.results)})
 
     @action("add", models.Added, keyed=True)
@@ -107,6 +112,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         ids = await change(
             study, request, body.holder, lambda one: one.add(results, source=body.source, ends=body.ends)
         )
+        metrics.told(len(ids))
         return json_response({"ids": ids})
 
     @action("csv", models.Told, body=_CSV, keyed=True)
@@ -123,6 +129,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         recorded = await change(
             study, request, holder, lambda one: tell_results(one, data, "the file"), served.do_slowly
         )
+        metrics.told(recorded.results)
         further = {"known": recorded.known, "skipped": recorded.skipped}
         return json_response({"told": recorded.results, **{key: count for key, count in further.items() if count}})
 

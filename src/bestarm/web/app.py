@@ -12,12 +12,18 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from bestarm import __version__
+from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
+from bestarm.storage.tokens import Token
+from bestarm.validation import InvalidInput
+from bestarm.web.access import Access
+from bestarm.web.accounts import AccessLog, Accounts
 from bestarm.web.description import describe
-from bestarm.web.errors import Refusal, handle_errors
+from bestarm.web.errors import Refusal, handle_errors, refused
 from bestarm.web.events import LiveUpdates
 from bestarm.web.guard import Guard
 from bestarm.web.limits import Limits
+from bestarm.web.metrics import Metrics, metrics_router
 from bestarm.web.routes import make_router
 from bestarm.web.studies import ServedStudies
 
@@ -29,22 +35,41 @@ _ABOUT = (
 
 
 def create_app(
-    storage_url: str, *, token: str | None = None, allowed_hosts: Sequence[str] = (), limits: Limits | None = None
+    storage_url: str,
+    *,
+    token: str | None = None,
+    tokens: bool = False,
+    allowed_hosts: Sequence[str] = (),
+    limits: Limits | None = None,
+    access_log: str | None = None,
 ) -> FastAPI:
     """The application over the studies at `storage_url`, which is made if it is not there.
 
-    With a `token`, every request for data must carry it. Without one, requests are answered only if they name this
-    machine, or one of `allowed_hosts`, as their host and come from no other site.
+    With a `token`, every request for data must carry it, or a token of the database (`bestarm token`); if `tokens`,
+    such a one. Otherwise, requests are answered only if they name this machine, or one of `allowed_hosts`, as their
+    host and come from no other site. `access_log` is a file for a line about each request for data, or "-".
     """
     limits = (limits or Limits()).within_descriptors()
+    metrics = Metrics()
+    log = None if access_log is None else AccessLog(access_log)
     served = ServedStudies(open_storage(storage_url, create=True))
     live = LiveUpdates(served, limits.streams)
+
+    async def find(digest: str) -> tuple[Token, float] | None:
+        try:
+            return await served.do(lambda: served.storage.find_token(digest))
+        except (InvalidInput, StorageError) as error:
+            raise refused(error, served.storage.url) from None
+
+    access = Access(token, named=tokens, find=find)
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         yield
         live.close()
         served.close()
+        if log is not None:
+            log.close()
 
     app = FastAPI(
         title="bestarm",
@@ -58,9 +83,11 @@ def create_app(
     app.state.live = live
     app.state.limits = limits
     handle_errors(app, served.storage.url)
-    app.include_router(make_router(served, live, limits, needs_token=token is not None))
+    app.include_router(make_router(served, live, limits, access, metrics))
+    app.include_router(metrics_router(metrics, served, live))
     _add_pages(app)
-    app.add_middleware(Guard, token=token, allowed_hosts=allowed_hosts, limits=limits)
+    app.add_middleware(Guard, access=access, allowed_hosts=allowed_hosts, limits=limits)
+    app.add_middleware(Accounts, readers=[metrics] if log is None else [metrics, log])
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 
@@ -81,6 +108,14 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/new", include_in_schema=False)
     async def new() -> Response:
         return page("new.html", "index.html")
+
+    @app.get("/reference", include_in_schema=False)
+    async def reference() -> Response:
+        return page("index.html")
+
+    @app.get("/compare", include_in_schema=False)
+    async def compare() -> Response:
+        return page("compare.html", "index.html")
 
     @app.get("/studies/{study}", include_in_schema=False)
     async def study(study: int) -> Response:

@@ -15,7 +15,9 @@ from bestarm.parsing import Malformed, read_json
 from bestarm.storage.requests import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
+from bestarm.web.access import caller_of
 from bestarm.web.errors import Refusal
+from bestarm.web.roles import ANYBODY, needed
 
 
 def _digits(text: Any) -> Any:
@@ -32,8 +34,9 @@ Key = Annotated[int, DIGITS, Path(ge=1, le=2**31 - 1, description="The study's n
 
 _REASONS = {
     400: "The body is not valid JSON.",
-    401: "The token is missing or wrong.",
-    403: "Without a token: the Host is not this machine, or the request comes from another site.",
+    401: "The token is missing or wrong, has been revoked, or has expired.",
+    403: "The token's role does not allow it. Without tokens: the Host is not this machine, or the request comes from "
+    "another site.",
     404: "There is no such study or test.",
     408: "The body took too long.",
     409: "The test has another outcome, or the name is taken.",
@@ -57,12 +60,18 @@ CHANGE = errors(*ALWAYS, 400, 404, 408, 409, 413, 415, 422, 504)
 
 
 class StrictRoute(APIRoute):
-    """A route whose JSON bodies give no field twice, where the last would silently win, and cannot upset the reader."""
+    """A route for callers with the role that it needs.
+
+    Its JSON bodies give no field twice, where the last would silently win, and cannot upset the reader.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        needs = needed(self.methods or (), self.path)
 
         async def strict(request: Request) -> Response:
+            if needs != ANYBODY:
+                caller_of(request.scope).check(needs)
             _check_type(request)
             if request.method == "POST" and _wanted_type(request) == _JSON and (body := await request.body()):
                 try:

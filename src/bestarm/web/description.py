@@ -12,7 +12,12 @@ from pydantic import TypeAdapter
 from bestarm.noises import noise_schema
 from bestarm.plan import Plan
 from bestarm.validation import LONGEST_NAME
+from bestarm.web.roles import ANYBODY, needed
 
+_TOKENS = (
+    "A token of the service. Each operation lists the role that it needs: read, work or manage, each of which allows "
+    "what those before it do."
+)
 _NAME = {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}
 _NAMED = ("name", "metric", "policy", "bound")
 _LIMITS = {
@@ -54,10 +59,12 @@ def describe(app: FastAPI) -> dict[str, Any]:
         schemas["NewStudy"]["properties"]["plan"] = {"$ref": "#/components/schemas/Plan"}
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
-        whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        # Either: a service on loopback may be without a token.
-        whole["security"] = [{"token": []}, {}]
-        whole["paths"]["/api/health"]["get"]["security"] = []
+        whole["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": _TOKENS}}
+        for path, operations in whole["paths"].items():
+            for method, operation in operations.items():
+                role = needed([method.upper()], path)
+                # Either: a service on loopback may be without tokens.
+                operation["security"] = [] if role == ANYBODY else [{"token": [role]}, {}]
         app.openapi_schema = whole
     return app.openapi_schema
 

@@ -104,14 +104,14 @@ class Watch:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._nudge.wait(), pause - EVERY)
 
-    async def stream(self) -> AsyncIterator[bytes]:
-        """Events: the present state at once, then every change."""
+    async def stream(self, may_listen: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
+        """Events: the present state at once, then every change, as long as whoever listens may."""
         self.listeners += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
         sent = None
         try:
-            while not self._live.closing:
+            while not self._live.closing and await may_listen():
                 news = self._news
                 if self._latest is not None and self._latest.version != sent:
                     sent = self._latest.version
@@ -145,6 +145,11 @@ class LiveUpdates:
         """Looks at the database that all pollers make in one round."""
         return sum(watch.looks for watch in self._watches.values())
 
+    @property
+    def streams(self) -> int:
+        """How many are open."""
+        return self._streams
+
     async def mark(self) -> object | None:
         """What changes whenever there may be news: the database's change mark, read for all pollers together."""
         now = time.monotonic()
@@ -170,12 +175,12 @@ class LiveUpdates:
             if watched == key or isinstance(watched, ListPage):
                 watch.nudge()
 
-    def open_stream(self, key: int | ListPage) -> Response:
-        """The events of a study, or of all of them."""
+    def open_stream(self, key: int | ListPage, may_listen: Callable[[], Awaitable[bool]]) -> Response:
+        """The events of a study, or of all of them, until they may not be listened to any more."""
         if self._streams >= self._most_streams:
             raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
         self._streams += 1
-        return _Stream(self._watch(key), self._one_less)
+        return _Stream(self._watch(key), may_listen, self._one_less)
 
     def _one_less(self) -> None:
         self._streams -= 1
@@ -212,8 +217,8 @@ class LiveUpdates:
 class _Stream(StreamingResponse):
     """Counted from when it is promised to when it ends, whether or not its client is still there at the beginning."""
 
-    def __init__(self, watch: Watch, when_over: Callable[[], None]) -> None:
-        super().__init__(watch.stream(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    def __init__(self, watch: Watch, may_listen: Callable[[], Awaitable[bool]], when_over: Callable[[], None]) -> None:
+        super().__init__(watch.stream(may_listen), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
         self._when_over = when_over
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

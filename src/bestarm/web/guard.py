@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import ipaddress
 import math
 import time
@@ -15,8 +13,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from bestarm.web.access import Access, set_caller
 from bestarm.web.errors import Refusal, error_response, unforeseen
 from bestarm.web.limits import Limits
+from bestarm.web.roles import ANYBODY, is_data, likely_needed
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -63,9 +63,9 @@ class RateLimit:
 class Guard:
     """ASGI middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, allowed_hosts: Sequence[str], limits: Limits) -> None:
+    def __init__(self, app: ASGIApp, *, access: Access, allowed_hosts: Sequence[str], limits: Limits) -> None:
         self._app = app
-        self._token = None if token is None else _digest(token.encode())
+        self._access = access
         self._hosts = {host.casefold() for host in allowed_hosts}
         self._limits = limits
         self._rate = RateLimit(limits.rate, limits.burst)
@@ -85,7 +85,7 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                if _is_data(scope["path"]):
+                if is_data(scope["path"]):
                     headers["Cache-Control"] = "no-store"
                 if has_rest:
                     headers["Connection"] = "close"
@@ -102,7 +102,7 @@ class Guard:
             headers = Headers(scope=scope)
             self._check_rate(scope)
             self._check_origin(scope, headers)
-            self._check_token(scope, headers)
+            await self._check_caller(scope, headers)
             if scope["method"] == "POST" and _takes_body(scope["path"]):
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
@@ -133,28 +133,23 @@ class Guard:
         host = headers.get("host", "")
         name = _host_name(host)
         if self._hosts:
-            if name not in self._hosts and not (self._token is None and is_loopback(name)):
+            if name not in self._hosts and not (self._access.is_open and is_loopback(name)):
                 raise Refusal(403, "this service does not answer under that host name", "Host")
-        elif self._token is None and not is_loopback(name):
+        elif self._access.is_open and not is_loopback(name):
             raise Refusal(403, "without a token this service answers under loopback names only", "Host")
-        if self._token is None and _is_data(scope["path"]):
+        if self._access.is_open and is_data(scope["path"]):
             origin = headers.get("origin")
             is_other = origin is not None and _site(origin) != host.casefold()
             if is_other or headers.get("sec-fetch-site") == "cross-site":
                 raise Refusal(403, "requests from other sites are refused", "Origin")
 
-    def _check_token(self, scope: Scope, headers: Headers) -> None:
-        path = scope["path"]
-        if self._token is None or not _is_data(path) or path == _PUBLIC:
+    async def _check_caller(self, scope: Scope, headers: Headers) -> None:
+        needed = likely_needed(scope["method"], scope["path"])
+        if not is_data(scope["path"]) or needed == ANYBODY:
             return
-        given = headers.getlist("authorization")
-        kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
-        # Compared in constant time, and by digest so that not even the length shows.
-        if not hmac.compare_digest(_digest(token.strip().encode("latin-1", "replace")), self._token) or (
-            kind.casefold() != "bearer"
-        ):
-            reason = "this request needs the header Authorization: Bearer TOKEN, with the token of this service"
-            raise Refusal(401, reason, "Authorization", WWW_Authenticate="Bearer")
+        caller = await self._access.identify(headers)
+        set_caller(scope, caller)
+        caller.check(needed)
 
     # -------------------------------------------------------------------------------------------------- the body
 
@@ -202,14 +197,6 @@ class Guard:
             return whole.pop() if whole else await receive()
 
         return replay
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
-
-
-def _is_data(path: str) -> bool:
-    return path == "/openapi.json" or path == "/api" or path.startswith("/api/")
 
 
 def _takes_body(path: str) -> bool:

@@ -15,6 +15,7 @@ from bestarm.plan import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import inputs, models
+from bestarm.web.access import Access, caller_of
 from bestarm.web.actions import add_actions
 from bestarm.web.choices import Choices, all_choices
 from bestarm.web.common import (
@@ -27,32 +28,37 @@ from bestarm.web.common import (
     idempotency_key,
     takes_key,
 )
+from bestarm.web.comparing import add_comparison
 from bestarm.web.downloads import add_downloads
 from bestarm.web.errors import json_response, refused
 from bestarm.web.events import ListPage, LiveUpdates
 from bestarm.web.limits import Limits
+from bestarm.web.metrics import Metrics
 from bestarm.web.shared import SharedStudy
 from bestarm.web.studies import ServedStudies
 
 _EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
-def make_router(served: ServedStudies, live: LiveUpdates, limits: Limits, *, needs_token: bool) -> APIRouter:
+def make_router(
+    served: ServedStudies, live: LiveUpdates, limits: Limits, access: Access, metrics: Metrics
+) -> APIRouter:
     """All routes under /api."""
     router = APIRouter(prefix="/api", route_class=StrictRoute)
     # Routes are tried in order: those that are used most come first.
-    add_actions(router, served, live, limits)
-    _add_reading(router, served, live)
-    _add_service(router, served, live, needs_token)
+    add_actions(router, served, live, limits, metrics)
+    _add_reading(router, served, live, access)
+    _add_service(router, served, live, access)
     add_downloads(router, served)
+    add_comparison(router, served)
     return router
 
 
-def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, needs_token: bool) -> None:
+def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, access: Access) -> None:
     @router.get("/health", responses=errors(403, 429, 500), tags=["service"])
     async def health() -> models.Health:
         """That the service is there; needs no token."""
-        return models.Health(version=__version__, token=needs_token)
+        return models.Health(version=__version__, token=not access.is_open)
 
     @router.get("/choices", response_model=Choices, responses=errors(*ALWAYS), tags=["service"])
     async def choices() -> Response:
@@ -67,12 +73,14 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ne
         tags=["service"],
     )
     async def all_events(
+        request: Request,
         before: Annotated[
             int | None, DIGITS, Query(ge=1, lt=2**63, description="Of older studies than this one.")
         ] = None,
     ) -> Response:
         """Server-sent events: `studies` whenever one of the hundred newest studies is made or changes."""
-        return live.open_stream(ListPage(before))
+        caller = caller_of(request.scope)
+        return live.open_stream(ListPage(before), lambda: access.is_still_allowed(caller))
 
     @router.get("/studies", response_model=list[models.StudyRow], responses=errors(*ALWAYS, 422), tags=["studies"])
     async def studies(
@@ -114,7 +122,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ne
         return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})
 
 
-def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) -> None:
+def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, access: Access) -> None:
     @router.get(
         "/studies/{study}",
         response_model=models.StudyStatus,
@@ -211,10 +219,11 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates) ->
         response_class=StreamingResponse,
         tags=["studies"],
     )
-    async def events(study: Key) -> Response:
+    async def events(study: Key, request: Request) -> Response:
         """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
         await served.study(study)
-        return live.open_stream(study)
+        caller = caller_of(request.scope)
+        return live.open_stream(study, lambda: access.is_still_allowed(caller))
 
 
 def _spread(count: int, points: int) -> list[int]:

@@ -26,10 +26,19 @@ _QUEUE = 2048
 """Connections that wait to be accepted."""
 
 
-def check_access(host: str, token: str | None, allowed_hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> None:
+def check_access(
+    host: str,
+    token: str | None,
+    allowed_hosts: Sequence[str] = (),
+    proxies: Sequence[str] = (),
+    *,
+    tokens: bool = False,
+) -> None:
     """Refuse to serve other machines, directly or through a proxy, without a token."""
     if token is None:
-        needs = "so it needs a token: give --token, or set BESTARM_TOKEN"
+        if tokens:
+            return
+        needs = "so it needs a token: give --token, set BESTARM_TOKEN, or give --tokens and make some"
         if not is_loopback(host):
             raise InvalidInput("host", host, f"other machines could reach this address, {needs}")
         for name in allowed_hosts:
@@ -110,11 +119,15 @@ def running(
     *,
     port: int = 0,
     token: str | None = None,
+    tokens: bool = False,
     allowed_hosts: Sequence[str] = (),
     limits: Limits | None = None,
+    access_log: str | None = None,
 ) -> Iterator[str]:
     """A service inside this process, for notebooks and tests; yields its address. Port 0 is any that is free."""
-    app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+    app = create_app(
+        storage_url, token=token, tokens=tokens, allowed_hosts=allowed_hosts, limits=limits, access_log=access_log
+    )
     server = new_server(app)
     with listen("127.0.0.1", port) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
@@ -133,17 +146,21 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     token: str | None = None,
+    tokens: bool = False,
     allowed_hosts: Sequence[str] = (),
     proxies: Sequence[str] = (),
     limits: Limits | None = None,
+    access_log: str | None = None,
 ) -> None:
     """Serve the studies at `storage_url` until interrupted."""
-    check_access(host, token, allowed_hosts, proxies)
+    check_access(host, token, allowed_hosts, proxies, tokens=tokens)
     # Computing threads let the others have the processor after so many seconds. A request is passed on between threads
     # many times, and would wait as long each time.
     sys.setswitchinterval(0.0005)
     with listen(host, port) as listener:
-        app = create_app(storage_url, token=token, allowed_hosts=allowed_hosts, limits=limits)
+        app = create_app(
+            storage_url, token=token, tokens=tokens, allowed_hosts=allowed_hosts, limits=limits, access_log=access_log
+        )
         shown = f"[{host}]" if ":" in host else host
         # Standard error, where a program that starts us finds the port it was given.
         print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}/", file=sys.stderr, flush=True)

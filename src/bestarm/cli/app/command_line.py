@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
+
+from bestarm.cli.shared.command import PAIR
 
 
 def number_kind(option: Any) -> str:
@@ -18,6 +20,23 @@ def number_kind(option: Any) -> str:
     return "integer" if words & {"integer", "int"} else "float" if "float" in words else ""
 
 
+def pairs_joined(args: Sequence[str], names: Collection[str]) -> list[str]:
+    """The words, with the two after such an option made one.
+
+    >>> pairs_joined(["-L", "level", "1,9", "-L", "a=b", "x"], {"-L"})
+    ['-L', 'level=1,9', '-L', 'a=b', 'x']
+    """
+    joined: list[str] = []
+    left = list(reversed(args))
+    while left:
+        joined.append(left.pop())
+        if joined[-1] == "--":
+            break
+        if joined[-1] in names and len(left) > 1 and "=" not in left[-1] and not left[-2].startswith("-"):
+            joined.append(f"{left.pop()}={left.pop()}")
+    return [*joined, *reversed(left)]
+
+
 class OnceCommand(TyperCommand):
     """A command that refuses an option given twice. Otherwise the last would silently win.
 
@@ -26,8 +45,14 @@ class OnceCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = pairs_joined(args, self._pair_names(ctx))
         self._refuse_repeats(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _pair_names(self, ctx: Any) -> set[str]:
+        """The options that take a name and a value, by their metavar: Typer knows no option of pairs that repeats."""
+        params: list[Any] = self.get_params(ctx)
+        return {name for one in params if one.param_type_name == "option" and one.metavar == PAIR for name in one.opts}
 
     def _refuse_repeats(self, ctx: Any, args: Sequence[str]) -> None:
         options: list[Any] = [param for param in self.get_params(ctx) if param.param_type_name == "option"]

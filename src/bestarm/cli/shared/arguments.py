@@ -35,6 +35,16 @@ Key = Annotated[
 Worker = Annotated[
     str | None, typer.Option(metavar="NAME", help="In whose name; user@machine by default.", show_default=False)
 ]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT|@FILE",
+        help="What the service asks for, or the file with it; else $BESTARM_TOKEN.",
+        hide_input=True,
+        show_default=False,
+    ),
+]
 Database = Annotated[
     str | None,
     typer.Option(

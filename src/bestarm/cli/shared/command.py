@@ -9,6 +9,9 @@ from typing import Generic, ParamSpec
 LIVE_STUDIES = "Live studies"
 _LAST = 1000
 
+PAIR = "NAME VALUE"
+"""The metavar of an option that is followed by two words, or by NAME=VALUE, and may be repeated."""
+
 P = ParamSpec("P")
 
 

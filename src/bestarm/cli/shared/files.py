@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 from bestarm.cli.shared.show import counted
 
 if TYPE_CHECKING:
-    from bestarm.study import Study
+    from bestarm.cli.shared.opening import AnyStudy
     from bestarm.study.exchange import Recorded
 
 
@@ -33,7 +33,7 @@ def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
         yield file, path
 
 
-def recorded_words(study: Study, recorded: Recorded) -> str:
+def recorded_words(study: AnyStudy, recorded: Recorded) -> str:
     """What a file brought, in words."""
     left_out = f"; {counted(recorded.skipped, 'test')} without a result left out" if recorded.skipped else ""
     if not recorded.results:

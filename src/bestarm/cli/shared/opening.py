@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bestarm.client import RemoteStudy
     from bestarm.plan import Plan
     from bestarm.study import Study
+
+    AnyStudy = Study | RemoteStudy
 
 
 def load_plan(source: str) -> Plan:
@@ -28,11 +32,61 @@ def load_plan(source: str) -> Plan:
     return Plan.load(source)
 
 
-def open_study(name: str, db: str | None, worker: str | None = None) -> Study:
-    """The study of that name. Tests are held in the name of `worker`, so that a later command can give them back."""
+def open_study(name: str, db: str | None, worker: str | None = None, token: str | None = None) -> AnyStudy:
+    """The study of that name, in a database or, if `db` is http://…, on a server that may want a `token`.
+
+    Tests are held in the name of `worker`, so that a later command can give them back.
+    """
+    return open_as(name, db, check_text("worker", worker or whoami()), token)
+
+
+def open_as(name: str, db: str | None, holder: str | None, token: str | None = None) -> AnyStudy:
+    """The same for who holds tests in another name: that of a process of its own, if it is None."""
+    from bestarm.storage.opening import default_url, is_service
+    from bestarm.validation import UNSTATED, InvalidInput
+
+    check_text("study", name)
+    url = default_url() if db is None else db
+    if is_service(url):
+        return _open_remote(name, url, holder, token)
+    if token is not None:
+        raise InvalidInput("--token", UNSTATED, "goes with --db http://…")
+    return open_local_study(name, db, holder)
+
+
+def open_local_study(name: str, db: str | None, holder: str | None = None) -> Study:
+    """The study of that name, in a database."""
     from bestarm.study import Study
 
-    return Study.open(check_text("study", name), storage=db, holder=check_text("worker", worker or whoami()))
+    return Study.open(check_text("study", name), storage=db, holder=holder)
+
+
+def _open_remote(name: str, url: str, holder: str | None, token: str | None) -> RemoteStudy:
+    from bestarm.client import Client
+    from bestarm.validation import UNSTATED, InvalidInput
+
+    try:
+        return Client(url, read_token(token)).open(name, holder=holder)
+    except InvalidInput as error:
+        if error.field != "Authorization":
+            raise
+        raise InvalidInput(
+            "token", UNSTATED, f"{error}; give --token @FILE, or set BESTARM_TOKEN (`bestarm token create` makes one)"
+        ) from None
+
+
+def read_token(given: str | None) -> str | None:
+    """A token as it is given: itself, or @ and the file that holds it. By default that of the environment."""
+    from bestarm.validation import InvalidInput
+
+    text = given or os.environ.get("BESTARM_TOKEN") or None
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InvalidInput("token", text, f"cannot be read: {reason}") from None
 
 
 def whoami() -> str:

@@ -163,5 +163,8 @@ class BoundedSet(SetNoise):
     def range(self) -> tuple[float, float]:
         return (self.low, self.high)
 
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        return Bounded(self.low, self.high).tuning(threshold)
+
     def sentence(self) -> str:
         return f"each of the {self.items:,} items has a value between {exact(self.low)} and {exact(self.high)}"

@@ -25,8 +25,8 @@ from bestarm.web.server import running
 LIMITS = "?answer_timeout=2&connect_timeout=20"
 """Seconds to wait for a silent server: few, so that there is time for many trials."""
 
-REMOTE = tuple(deed for deed in DEEDS if deed.name != "import")
-"""Files are sent to a service in another way, which nothing repeats."""
+REMOTE = tuple(deed for deed in DEEDS if deed.name not in ("import", "copy"))
+"""Files are sent to a service in another way, or not at all."""
 
 _TYPICAL = 0.02
 """Seconds that a call takes, plus a little."""

@@ -6,6 +6,8 @@ A deed is marked by a number of its own. The number is in the name of whoever do
 from __future__ import annotations
 
 import dataclasses
+import functools
+import io
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -13,6 +15,7 @@ from typing import Any, Protocol
 import bestarm as ba
 from bestarm.plan import Plan
 from bestarm.storage.errors import NameTaken, SourceTaken
+from bestarm.study.backup import restore_backup, write_backup
 from bestarm.study.exchange import import_results
 from bestarm.testing.torture.seen import Seen
 
@@ -163,6 +166,28 @@ def _import(place: Place, facts: Facts) -> object:
         return None
 
 
+@functools.cache
+def _backup() -> str:
+    """A study of some hundred rows, as a file."""
+    study = ba.Study.create(plan("copied", "certify", "issue"), storage=":memory:")
+    study.add([(arm, metric, 0.0) for arm in PROBLEM.arm_names for metric in PROBLEM.metrics for _ in range(25)])
+    out = io.StringIO()
+    write_backup(study.storage, study.record, out)
+    return out.getvalue()
+
+
+def _prepare_copy(place: Place, rng: random.Random, mark: int) -> Facts:
+    return {"name": f"copy {mark}"}
+
+
+def _copy(place: Place, facts: Facts) -> object:
+    try:
+        return restore_backup(place.study.storage, io.BytesIO(_backup().encode()), "a file", name=facts["name"]).rows
+    except NameTaken:
+        # All of it is there, or it would not be.
+        return None
+
+
 def _prepare_correct(place: Place, rng: random.Random, mark: int) -> Facts:
     [test] = _asked(place, 1)
     place.study.tell(test, value(mark, 1))
@@ -258,6 +283,7 @@ DEEDS = (
     Deed("tell many", _prepare_many, _tell_many, _found_many),
     Deed("add", _prepare_add, _add, _found_added),
     Deed("import", _prepare_import, _import, _found_added),
+    Deed("copy", _prepare_copy, _copy, lambda seen, facts: seen.names.count(facts["name"])),
     Deed("correct", _prepare_correct, _correct, _found_told),
     Deed("abandon", _prepare_one, _abandon, lambda seen, facts: seen.outcomes(facts["test"]).count(None)),
     Deed("set aside", _prepare_one, _set_aside, _noted("set aside"), has_own_key=True),

@@ -65,7 +65,7 @@ async function start() {
   });
   const path = location.pathname.replace(/\/+$/, "") || "/";
   const study = /^\/studies\/(\d+)$/.exec(path);
-  const page = study ? "study" : path === "/new" ? "new" : "list";
+  const page = study ? "study" : { "/new": "new", "/compare": "compare", "/reference": "reference" }[path] ?? "list";
   const current = document.querySelector(`nav a[data-page="${page}"]`);
   current?.setAttribute("aria-current", "page");
   try {

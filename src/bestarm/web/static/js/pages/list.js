@@ -4,6 +4,7 @@ import { get, listen } from "../library/api.js";
 import { connectionBar } from "../panels/connection.js";
 import { h, keepingFocus, named, replace } from "../library/dom.js";
 import { confidenceBar } from "../library/bars.js";
+import { address } from "./compare.js";
 import { count, dateTime, headline, number, percent, plural, promised, STATES } from "../library/words.js";
 
 const AT_ONCE = 100;
@@ -19,7 +20,14 @@ function faultyCard(study) {
       h("div", {}, h("dt", {}, "Created"), h("dd", {}, dateTime(study.created)))));
 }
 
-function card(study) {
+/** Who leads, or has won, by name. */
+function leaderFact(study) {
+  if (study.state === "certified") return ["Answer", study.answered?.length > 1 ? plural(study.answered.length, "arm") : named(study.answer ?? study.leader)];
+  if (study.state === "no_feasible_arm") return ["Answer", "none is feasible"];
+  return ["Leader", study.leader === null || !study.tests ? "–" : named(study.leader)];
+}
+
+function card(study, chosen, choose) {
   if (study.error) return faultyCard(study);
   const { first, second } = headline(study, study.delta);
   const decided = study.state === "certified" || study.state === "no_feasible_arm";
@@ -37,11 +45,15 @@ function card(study) {
       study.tests ? [sure, confidenceBar(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
         h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
     h("dl", { class: "facts" },
+      fact(...leaderFact(study)),
       fact("Tests", count(study.tests)),
       fact("Cost", number(study.cost)),
       fact("In flight", count(study.pending)),
       fact("Size", `${plural(study.arms, "arm")} × ${plural(study.metrics, "metric")}`),
-      fact("Created", dateTime(study.created))));
+      fact("Created", dateTime(study.created))),
+    h("label", { class: "choose" },
+      h("input", { type: "checkbox", checked: chosen.has(study.id), "data-key": `choose-${study.id}`, onchange: (event) => choose(study.id, event.target.checked) }),
+      "Compare", h("span", { class: "sr" }, " ", named(study.name))));
 }
 
 export async function show(main) {
@@ -57,10 +69,20 @@ export async function show(main) {
   const box = h("input", { id: "archived", type: "checkbox" });
   const list = h("ul", { class: "cards", id: "studies" });
   const more = h("button", { hidden: true, onclick: () => { pages += 1; load(true).catch(console.warn); } }, "Show more");
+  const chosen = new Set();
+  const compare = h("a", { class: "button", hidden: true });
   const note = h("p", { class: "muted", role: "status" });
 
+  function choose(id, is) {
+    if (is) chosen.add(id);
+    else chosen.delete(id);
+    compare.hidden = chosen.size < 2;
+    compare.href = address([...chosen]);
+    compare.textContent = `Compare ${plural(chosen.size, "study", "studies")}`;
+  }
+
   function draw() {
-    keepingFocus(list, () => replace(list, studies.map(card)));
+    keepingFocus(list, () => replace(list, studies.map((study) => card(study, chosen, choose))));
     more.hidden = !hasMore;
     if (studies.length === 0 && text) {
       replace(note, "No study has this in its name.");
@@ -122,7 +144,7 @@ export async function show(main) {
     h("div", { class: "toolbar" },
       h("label", { for: "search", class: "sr" }, "Find a study by name"), search,
       h("label", { class: "check" }, box, " Archived"),
-      note),
+      compare, note),
     list, more);
 
   const bar = connectionBar(() => stream.retry());

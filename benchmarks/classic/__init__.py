@@ -1,0 +1,1 @@
+"""The classical fixed-confidence algorithms as policies of the simulator, for comparison."""

@@ -1,0 +1,186 @@
+"""`bestarm race` beside hyperfine: runs, minutes and wrong answers on commands that are a known amount of work apart.
+
+`python benchmarks/race.py` prints the table of pairs, and `--compressors FILE` that of compressors. hyperfine must be
+on the path, or be named with `--hyperfine`. `--simulated 20` draws the times, and takes no hyperfine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COMPRESSORS = ("gzip -6 -c {file}", "zstd -3 -c {file}", "xz -1 -c {file}")
+
+
+@dataclass
+class Tally:
+    """What one program came to on pairs of one kind."""
+
+    pairs: int = 0
+    right: int = 0
+    wrong: int = 0
+    """The slower command is named, or a difference where there is none."""
+    undecided: int = 0
+    runs: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, named: str | None, truth: str | None, runs: int, seconds: float) -> None:
+        self.pairs += 1
+        self.right += named is not None and named == truth
+        self.wrong += named is not None and named != truth
+        self.undecided += named is None
+        self.runs.append(runs)
+        self.seconds.append(seconds)
+
+    def cells(self) -> list[str]:
+        mean = f"{statistics.fmean(self.runs):,.0f}", f"{statistics.fmean(self.seconds) / 60:.2f}"
+        return [*mean, *(f"{count} of {self.pairs}" for count in (self.right, self.wrong, self.undecided))]
+
+
+def spin(turns: int) -> str:
+    """A command that does a known amount of work."""
+    return f"{sys.executable} -I -S -c 'for _ in range({turns}): pass'"
+
+
+def hyperfine(program: str, commands: list[str], more: list[str]) -> tuple[dict[str, list[float]], float]:
+    """Times by command, and the seconds that it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        began = time.monotonic()
+        words = [program, "--style", "none", "--export-json", str(out), "--warmup", "1", *more, *commands]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        took = time.monotonic() - began
+        return {result["command"]: result["times"] for result in json.loads(out.read_text())["results"]}, took
+
+
+def race(commands: list[str], minutes: float, more: list[str]) -> tuple[dict[str, object], int, float]:
+    """What `bestarm race` says, its runs, and the seconds that it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        began = time.monotonic()
+        words = [sys.executable, "-m", "bestarm", "race", *commands, "--minutes", str(minutes), *more]
+        subprocess.run([*words, "--export-json", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        took = time.monotonic() - began
+        data = json.loads(out.read_text())
+        return data, data["bestarm"]["runs"], took
+
+
+def by_welch(times: dict[str, list[float]]) -> str | None:
+    """The command with the smaller mean, if Welch's t-test finds a difference at 5 %, as hyperfine's script does."""
+    from scipy.stats import ttest_ind
+
+    (one, first), (other, second) = times.items()
+    if not ttest_ind(first, second, equal_var=False).pvalue < 0.05:
+        return None
+    return one if statistics.fmean(first) < statistics.fmean(second) else other
+
+
+def compare(program: str, turns: int, percents: list[float], pairs: int, minutes: float) -> None:
+    rows = []
+    for percent in percents:
+        ours, means, welch = Tally(), Tally(), Tally()
+        for pair in range(pairs):
+            quick, slow = spin(turns), spin(math.ceil(turns * (1 + percent / 100)))
+            if quick == slow:
+                slow += " "  # the same work under another name
+            truth = quick if percent else None
+            # Neither program may profit from which command comes first.
+            commands = [quick, slow] if pair % 2 else [slow, quick]
+            times, took = hyperfine(program, commands, [])
+            count = sum(map(len, times.values()))
+            means.add(min(times, key=lambda command: statistics.fmean(times[command])), truth, count, took)
+            welch.add(by_welch(times), truth, count, took)
+            data, runs, took = race(commands, minutes, ["--seed", str(pair), "--name", "a", "--name", "b"])
+            about: dict[str, str | None] = data["bestarm"]  # type: ignore[assignment]
+            answer = {"a": commands[0], "b": commands[1], None: None}[about["answer"]]
+            ours.add(answer, truth, runs, took)
+            print(f"{percent:g} %, pair {pair + 1}: {runs} runs, {about['state']}", file=sys.stderr)
+        for name, tally in (("hyperfine, smaller mean", means), ("hyperfine, t-test", welch), ("bestarm race", ours)):
+            rows.append([f"{percent:g} %" if percent else "equal", name, *tally.cells()])
+    print("| apart | program | mean runs | mean minutes | right | wrong | undecided |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for row in rows:
+        print(f"| {' | '.join(row)} |")
+
+
+def simulated(races: int, scatter: float) -> None:
+    """Runs that a race takes, by what is assumed: times are drawn, skewed, around 1 s, with a timeout of 3 s."""
+    from bestarm.race.contestants import contestants_of
+    from bestarm.race.plans import ASSUMED, Question
+    from bestarm.race.race import Conditions, Race
+    from bestarm.race.runs import Run, Runner
+
+    class Drawn(Runner):
+        def __init__(self, seed: int, means: dict[str, float]) -> None:
+            super().__init__()
+            self._lots = random.Random(seed)
+            self._means = means
+
+        def run(self, words: list[str], timeout: float | None) -> Run:
+            drawn = self._means[words[-1]] + self._lots.expovariate(1 / scatter) - scatter
+            return Run(drawn, 0.0, 0.0, 0.0, 0, 0, False, "")
+
+    print("| apart | assumed | races | mean runs | right | wrong | undecided |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    for percent, assumed in itertools.product((0.0, 1.0, 3.0, 10.0), ASSUMED):
+        tally = Tally()
+        for seed in range(races):
+            question = Question(assumed=assumed, runs=None if percent else 300)
+            runner = Drawn(seed, {"a": 1.0, "b": 1 + percent / 100})
+            outcome = Race(
+                contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60), runner=runner
+            ).go()
+            tally.add(outcome.status.answer, "a" if percent else None, outcome.status.tests, 0.0)
+        runs, _, *counts = tally.cells()
+        apart = f"{percent:g} %" if percent else "equal, at most 300 runs"
+        print(f"| {apart} | {assumed} | {races} | {runs} | {' | '.join(counts)} |", flush=True)
+
+
+def compressors(program: str, file: str) -> None:
+    commands = [command.format(file=file) for command in COMPRESSORS]
+    times, took = hyperfine(program, commands, [])
+    data, runs, ours = race(commands, 5.0, ["--at-most", "memory=500MB", "--at-most", "failures=10%"])
+    results: list[dict[str, float]] = data["results"]  # type: ignore[assignment]
+    print("| command | hyperfine, mean | runs | `bestarm race`, mean | runs | verdict |")
+    print("| --- | ---: | ---: | ---: | ---: | --- |")
+    for command, result in zip(commands, results, strict=True):
+        cells = [f"{1e3 * statistics.fmean(times[command]):.1f} ms", f"{len(times[command])}"]
+        cells += [f"{1e3 * result['mean']:.1f} ms", f"{len(result['times'])}", f"{result['verdict']}"]  # type: ignore[arg-type]
+        print(f"| `{command.replace(file, 'FILE')}` | {' | '.join(cells)} |")
+    about: dict[str, str] = data["bestarm"]  # type: ignore[assignment]
+    print(f"\n{about['verdict']} hyperfine took {took:.0f} s, `bestarm race` {ours:.0f} s for {runs} runs.")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hyperfine", default="hyperfine", help="the program")
+    parser.add_argument("--turns", type=int, default=1_500_000, help="of the loop that a command makes")
+    parser.add_argument(
+        "--percent", type=float, nargs="+", default=[0.0, 1.0, 3.0, 10.0], help="how far commands are apart"
+    )
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=1.0, help="the budget of a race")
+    parser.add_argument("--compressors", metavar="FILE", help="race compressors on this file instead")
+    parser.add_argument("--simulated", metavar="RACES", type=int, help="draw the times of so many races of each kind")
+    parser.add_argument("--scatter", type=float, default=0.02, help="of drawn times, relative to their mean")
+    told = parser.parse_args()
+    if told.simulated:
+        simulated(told.simulated, told.scatter)
+    elif told.compressors:
+        compressors(told.hyperfine, told.compressors)
+    else:
+        compare(told.hyperfine, told.turns, told.percent, told.pairs, told.minutes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""Evaluations of language models with inspect_ai: which model, prompt or solver is best, by its scorers' values.
+
+Arms are tasks, items are their samples, and one sample run to its end yields the values of all scorers.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import importlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bestarm.answer import Answer
+from bestarm.integrations.matching import Matching
+from bestarm.items import ItemOrder
+from bestarm.measurements import measurement
+from bestarm.plan import Budget, Plan
+from bestarm.problem import Arm, Constraint, Objective, Problem
+from bestarm.storage.base import Storage
+from bestarm.storage.opening import open_storage
+from bestarm.study.failures import Counted, Declared, MeasurementFailed, MeasurementRefused, NotStarted
+from bestarm.study.study import Study
+from bestarm.study.workers import create_or_open, drive, settle_failures
+from bestarm.texts import quoted
+from bestarm.validation import UNSTATED, InvalidInput
+
+if TYPE_CHECKING:
+    import inspect_ai
+
+OURS = (
+    *("tasks", "task_args", "limit", "sample_id", "sample_shuffle", "epochs", "fail_on_error", "continue_on_fail"),
+    *("retry_on_error", "max_samples", "max_tasks", "log_samples", "run_samples", "score", "score_on_error", "trace"),
+)
+"""Options of inspect_ai's `eval` that users cannot set: which samples run, and when, is for the study to say."""
+
+CANCELLED = ("CancelledError(", "Cancelled(")
+"""How errors begin that mean that the evaluation was cancelled, for example by Ctrl-C: those of asyncio and of trio."""
+
+LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Correct, partially correct, incorrect, no answer: as inspect_ai counts them."""
+
+
+def _package() -> Any:
+    try:
+        return importlib.import_module("inspect_ai")
+    except ImportError:
+        raise InvalidInput("evaluations with inspect_ai need it: pip install 'bestarm[inspect]'") from None
+
+
+def from_inspect(
+    tasks: Mapping[str, inspect_ai.Task],
+    objective: Objective,
+    constraints: Iterable[Constraint] = (),
+    *,
+    cost: float = 1.0,
+) -> Problem:
+    """A problem: which of these tasks has the best mean score, within limits of other scores?
+
+    Each task is an arm: the same samples with another model, prompt or solver. Metrics are called as their scorers are;
+    a value of a scorer that gives several is called "scorer/key". One sample yields all of them, at the cost `cost`.
+    """
+    limits = tuple(constraints)
+    parts: tuple[Objective | Constraint, ...] = (objective, *limits)
+    metrics = dict.fromkeys(metric for part in parts for metric in part.measures)
+    return Problem(
+        arms=tuple(Arm(name) for name in tasks),
+        objective=objective,
+        constraints=limits,
+        measurements=(measurement(*metrics, cost=cost),),
+        items=_samples(tasks),
+    )
+
+
+def identify_with_inspect(
+    problem: Problem,
+    tasks: Mapping[str, inspect_ai.Task],
+    *,
+    delta: float | None = None,
+    budget: float | Budget | None = None,
+    name: str | None = None,
+    storage: str | os.PathLike[str] | Storage | None = None,
+    workers: int = 10,
+    failed_as: Counted = None,
+    retries: int = 0,
+    seed: int = 0,
+    **options: Any,
+) -> Answer:
+    """Find the best feasible arm of `problem` by evaluating `tasks`, one for each arm, with inspect_ai.
+
+    The study decides which task runs which sample next. An evaluation stops early when its arm is decided, and all of
+    them when the study is done. `workers` samples run at the same time. Other arguments are as those of `identify`;
+    `options` go to inspect_ai's `eval`, such as `model`, `log_dir` or `display`.
+
+    A sample that fails stops the work with `MeasurementFailed`, unless `failed_as` says what that counts as, or
+    `retries=N` that failures have nothing to do with scores; then it is run again, up to N times.
+    """
+    evaluate = _package().eval
+    _check_options(options, workers)
+    plan = Plan.of(problem, delta=delta, name=name, budget=budget)
+    _check_problem(plan, tasks)
+    kept = open_storage(":memory:" if storage is None else storage, create=True)
+    study = create_or_open(plan, kept, seed)
+    assert study.plan.items is not None
+    order = ItemOrder(study.plan.items, False, study.record.seed)
+    matching = Matching(workers, functools.cache(order.place))
+    driver = _Driver(study, matching, workers, Declared.of(study.plan, failed_as, None, retries))
+    driver.start()
+    try:
+        while driver.is_alive():
+            left = {arm: study.items_left(arm) for arm in tasks if arm not in driver.decided}
+            open_tasks = [_prepared(study, arm, tasks[arm], items, matching) for arm, items in left.items() if items]
+            if not open_tasks:
+                # What is still to be measured is somebody else's, or about to be told.
+                driver.join(0.2)
+                continue
+            matching.begin({arm: set(items) for arm, items in left.items()})
+            with _listening(matching):
+                logs = evaluate(
+                    open_tasks,
+                    max_samples=workers,
+                    max_tasks=len(open_tasks),
+                    fail_on_error=False,
+                    retry_on_error=retries,
+                    log_samples=True,
+                    **options,
+                )
+            _check_logs(logs)
+            for arm in left:
+                matching.end(arm, "the evaluation has ended without it")
+    finally:
+        matching.close("the evaluation has ended")
+        driver.join()
+    if driver.error is not None:
+        raise driver.error
+    assert driver.answer is not None
+    return driver.answer
+
+
+class _Driver(threading.Thread):
+    """Asks the study, has tests made by evaluations, and tells their results."""
+
+    def __init__(self, study: Study, matching: Matching, workers: int, declared: Declared) -> None:
+        super().__init__(name="bestarm study", daemon=True)
+        self._study = study
+        self._matching = matching
+        self._workers = workers
+        self._declared = declared
+        self._next_look = 0.0
+        self.decided: dict[str, str] = {}
+        self.answer: Answer | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            settle_failures(self._study, self._declared)
+            # Later failures have been tried again by inspect_ai.
+            final = dataclasses.replace(self._declared, retries=0)
+            self.answer = drive(self._study, self._matching.submit, self._workers, declared=final, watch=self._look)
+        except BaseException as error:
+            self.error = error
+        self._matching.close(str(self.answer or self.error))
+
+    def _look(self, study: Study, running: int) -> None:
+        """Which arms are decided by now? To look takes at most a tenth of the time."""
+        self._matching.check_open()
+        begun = time.monotonic()
+        if begun < self._next_look:
+            return
+        status = study.status()
+        decided = {arm.name: arm.reason for arm in status.arms if arm.name not in status.candidates}
+        if status.state == "running" and decided != self.decided:
+            self.decided = decided
+            self._matching.decide(decided)
+        now = time.monotonic()
+        self._next_look = now + 9 * (now - begun)
+
+
+class _Stopping:
+    """What inspect_ai asks before and after every sample of a task: its protocol `EarlyStopping`."""
+
+    def __init__(self, study: Study, arm: str, matching: Matching) -> None:
+        self._study = study
+        self._arm = arm
+        self._matching = matching
+        [self._metrics] = study.plan.yields.values()
+
+    async def start_task(self, task: Any, samples: list[Any], epochs: int) -> str:
+        _arm_of_task[task.eval_id] = (self._matching, self._arm)
+        return "bestarm"
+
+    async def schedule_sample(self, id: str | int, epoch: int) -> Any:  # noqa: A002 - inspect_ai's name
+        reason = await self._matching.admit(self._arm, str(id))
+        if reason is None:
+            return None
+        return _package().util.EarlyStop(id=id, epoch=epoch, reason=reason)
+
+    async def complete_sample(self, id: str | int, epoch: int, scores: Mapping[str, Any]) -> None:  # noqa: A002
+        try:
+            outcome: Mapping[str, float] | Exception = {metric: score_of(scores, metric) for metric in self._metrics}
+        except MeasurementRefused as error:
+            outcome = error
+        self._matching.finish(self._arm, str(id), outcome)
+
+    async def complete_task(self) -> dict[str, Any]:
+        self._matching.end(self._arm, "the evaluation has ended without it")
+        return {"study": self._study.name, "arm": self._arm}
+
+
+def score_of(scores: Mapping[str, Any], metric: str) -> float:
+    """The value of a metric among the scores of a sample."""
+    scorer, _, key = metric.partition("/")
+    if metric in scores:
+        found = scores[metric].score.value
+    elif scorer in scores and isinstance(scores[scorer].score.value, Mapping) and key in scores[scorer].score.value:
+        found = scores[scorer].score.value[key]
+    else:
+        raise MeasurementRefused(f"there is no score {metric!r}; the scorers gave {', '.join(_names(scores))}")
+    number = LETTERS.get(found) if isinstance(found, str) else found
+    if not isinstance(number, bool | int | float):
+        raise MeasurementRefused(f"the score {metric!r} is {quoted(found)}, which is not a number")
+    return float(number)
+
+
+def _names(scores: Mapping[str, Any]) -> list[str]:
+    names = []
+    for scorer, row in scores.items():
+        value = row.score.value
+        names += [f"'{scorer}/{key}'" for key in value] if isinstance(value, Mapping) else [repr(scorer)]
+    return names or ["none"]
+
+
+# ---------------------------------------------------------------------------------------------------- samples
+
+
+def _samples(tasks: Mapping[str, inspect_ai.Task]) -> tuple[str, ...]:
+    """The names of the samples, which are the same in all tasks."""
+    if not tasks:
+        raise InvalidInput("tasks", UNSTATED, "must have a task for each arm")
+    kind = _package().Task
+    found: dict[str, tuple[str, ...]] = {}
+    for arm, task in tasks.items():
+        if not isinstance(task, kind):
+            raise InvalidInput(f"tasks[{arm!r}]", task, "must be an inspect_ai.Task", shown=quoted(task))
+        if task.epochs not in (None, 1):
+            raise InvalidInput(f"tasks[{arm!r}].epochs", task.epochs, "must be 1: each sample is measured once")
+        if getattr(task, "sample_source", None) is not None:
+            raise InvalidInput(f"tasks[{arm!r}].dataset", UNSTATED, "must be a list of samples, not a source of them")
+        found[arm] = tuple(_sample_names(task))
+    first = next(iter(found))
+    for arm, names in found.items():
+        if set(names) != set(found[first]):
+            odd = sorted(set(names) ^ set(found[first]))[0]
+            raise InvalidInput(
+                f"tasks[{arm!r}].dataset",
+                UNSTATED,
+                f"must have the same samples as {first!r}, by id; {odd!r} is in one of them only",
+            )
+    return found[first]
+
+
+def _sample_names(task: inspect_ai.Task) -> list[str]:
+    """By id; samples without one are numbered from 1, as inspect_ai does it."""
+    return [str(number if sample.id is None else sample.id) for number, sample in enumerate(task.dataset, start=1)]
+
+
+def _prepared(
+    study: Study, arm: str, task: inspect_ai.Task, items: Sequence[str], matching: Matching
+) -> inspect_ai.Task:
+    """The task with these samples, in the study's order, and the study to say when each may run."""
+    by_name = dict(zip(_sample_names(task), task.dataset, strict=True))
+    samples = []
+    for item in items:
+        sample = by_name[item]
+        samples.append(sample if sample.id is not None else sample.model_copy(update={"id": int(item)}))
+    prepared = copy.copy(task)
+    prepared.dataset = _package().dataset.MemoryDataset(samples, name=task.dataset.name, location=task.dataset.location)
+    prepared.early_stopping = _Stopping(study, arm, matching)
+    prepared.metadata = {**(task.metadata or {}), "bestarm": {"study": study.name, "arm": arm}}
+    return prepared
+
+
+# ----------------------------------------------------------------------------------------------------- checks
+
+
+def _check_problem(plan: Plan, tasks: Mapping[str, inspect_ai.Task]) -> None:
+    if set(tasks) != set(plan.arm_names):
+        odd = sorted(set(tasks) ^ set(plan.arm_names))[0]
+        raise InvalidInput("tasks", UNSTATED, f"must have a task for each arm, and no others; see {odd!r}")
+    names = _samples(tasks)
+    if plan.items is None or plan.repeats:
+        raise InvalidInput("items", UNSTATED, "must be the tasks' samples, each once; from_inspect(...) states them")
+    order = ItemOrder(plan.items, False, 0)
+    if order.count != len(names):
+        raise InvalidInput("items", order.count, f"must be as many as there are samples: {len(names):,}")
+    for item in names:
+        order.number(item)
+    if len(plan.bundles) > 1:
+        raise InvalidInput(
+            "measurements", UNSTATED, "must have all metrics in one: a sample that is run yields all scores"
+        )
+
+
+def _check_options(options: Mapping[str, Any], workers: int) -> None:
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise InvalidInput("workers", workers, "must be a whole number, at least 1", shown=quoted(workers))
+    for option in OURS:
+        if option in options:
+            raise InvalidInput(option, options[option], "cannot be stated: it is for the study to say what runs when")
+    if options.get("display") == "conversation":
+        raise InvalidInput("display", "conversation", "shows one sample at a time, and the study needs several")
+
+
+def _check_logs(logs: Sequence[Any]) -> None:
+    for log in logs:
+        if log.status == "cancelled":
+            raise KeyboardInterrupt
+        if log.status == "error":
+            raise MeasurementFailed(f"the evaluation {log.eval.task!r} ended: {log.error.message}")
+
+
+# ----------------------------------------------------------------------------------------- samples that fail
+
+_arm_of_task: dict[str, tuple[Matching, str]] = {}
+"""By inspect_ai's number of an evaluation that is under way."""
+
+
+class _listening:  # noqa: N801 - used like a function
+    """While it is entered, samples that fail are noticed: the early-stopping hook is not told of them."""
+
+    def __init__(self, matching: Matching) -> None:
+        self._matching = matching
+
+    def __enter__(self) -> None:
+        _listener()
+
+    def __exit__(self, *error: object) -> None:
+        for number, (matching, _) in list(_arm_of_task.items()):
+            if matching is self._matching:
+                del _arm_of_task[number]
+
+
+def _failure(message: str) -> Exception:
+    """What became of a sample that ended with an error. One that was cancelled was not measured: it has not failed."""
+    if message.startswith(CANCELLED):
+        return NotStarted("the evaluation was cancelled")
+    return RuntimeError(message)
+
+
+@functools.cache
+def _listener() -> type:
+    hooks = importlib.import_module("inspect_ai.hooks")
+
+    class Listener(hooks.Hooks):  # type: ignore[misc, name-defined]
+        """Notices samples that fail."""
+
+        def enabled(self) -> bool:
+            return bool(_arm_of_task)
+
+        async def on_sample_end(self, data: Any) -> None:
+            if data.eval_id in _arm_of_task and data.sample.error is not None:
+                matching, arm = _arm_of_task[data.eval_id]
+                matching.finish(arm, str(data.sample.id), _failure(data.sample.error.message))
+
+    register: Callable[[type], type] = hooks.hooks(name="bestarm", description="Tells a study of samples that fail.")
+    return register(Listener)

@@ -1,0 +1,81 @@
+"""How delta is shared among the certificates of `certify`: what the evidence for each must reach.
+
+Let i* be the best truly feasible arm. An answer is wrong only if i* was rejected, or if another arm's certificates went
+wrong; that any other arm is rejected does no harm. So rejections need no union over arms: all of them have one share of
+delta, `REJECTING`, and the certificates of each arm have its share of the rest. `docs/certify.md` has the proof.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bestarm.answer import odds
+from bestarm.kernel.state import Floats
+from bestarm.problem import Problem
+
+REJECTING = 0.25
+"""The share of delta for the rejection of an arm, or the least weight of an arm if that is more."""
+
+
+class Levels(NamedTuple):
+    """By arm, the logs of what evidence must reach."""
+
+    certifying: Floats
+    """That a constraint of the arm holds, or that the arm is better than another."""
+    rejecting: Floats
+    """That the arm is infeasible."""
+
+
+def weights_of(problem: Problem) -> Floats:
+    """The prior weights of the arms, which add up to 1."""
+    weights = np.array([arm.weight for arm in problem.arms])
+    share: Floats = weights / weights.sum()
+    return share
+
+
+def levels_of(problem: Problem, delta: float) -> Levels:
+    """The levels for what the problem asks."""
+    return separate_levels(problem, delta) if problem.goal == "top" else shared_levels(problem, delta)
+
+
+def shared_levels(problem: Problem, delta: float) -> Levels:
+    """Levels for one answer: the best arm, any feasible arm, or a list with the best arm on it."""
+    weights = weights_of(problem)
+    # At worst i* is the arm with the least weight: all others can be answered wrongly.
+    others = 1.0 - weights.min()
+    if not problem.constraints:
+        # No arm is infeasible, and "none" is never the answer.
+        certifying = weights / others if others > 0.0 else weights
+        return Levels(-np.log(delta * certifying), np.full(len(weights), -np.log(delta)))
+    rejecting = max(REJECTING, weights.min())
+    rest = min((1.0 - rejecting) / others, 1.0) if others > 0.0 else 1.0
+    return Levels(-np.log(delta * rest * weights), np.full(len(weights), -np.log(delta * rejecting)))
+
+
+def separate_levels(problem: Problem, delta: float) -> Levels:
+    """Levels where the rejection of any of several arms would be wrong: each arm has its share for everything."""
+    level = -np.log(delta * weights_of(problem))
+    return Levels(level, level)
+
+
+def levels_in_words(problem: Problem, delta: float) -> str:
+    """What the evidence in one stream must reach, as odds.
+
+    >>> import bestarm as ba
+    >>> levels_in_words(ba.instance("exp2-k64"), 0.1)
+    '1 : 840, and 1 : 200 that a constraint is violated'
+    """
+    certifying, rejecting = levels_of(problem, delta)
+    words = _range_of_odds(certifying, "the arm's weight")
+    if not problem.constraints:
+        return words
+    weights = np.array([constraint.weight for constraint in problem.constraints])
+    violated = np.subtract.outer(rejecting, np.log(weights / weights.sum()))
+    return f"{words}, and {_range_of_odds(violated, 'the weight')} that a constraint is violated"
+
+
+def _range_of_odds(levels: Floats, reason: str) -> str:
+    least, most = odds(float(levels.min())), odds(float(levels.max()))
+    return least if least == most else f"{least} to {most} by {reason}"

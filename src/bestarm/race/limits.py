@@ -1,0 +1,107 @@
+"""What is asked of a race, as it is written on the command line: `--minimize time`, `--at-most p99(time)=2s`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+
+from bestarm.race.units import read_multiple, read_share, read_size, read_time, size_words, time_words
+from bestarm.validation import InvalidInput
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """One thing that a run yields: how a limit of it is read, and how it is shown."""
+
+    read: Callable[[str, str], float]
+    words: Callable[[float], str]
+    meaning: str
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+METRICS = {
+    "time": Metric(read_time, time_words, "time on the clock"),
+    "user": Metric(read_time, time_words, "time of the processor in the program"),
+    "system": Metric(read_time, time_words, "time of the processor in the system"),
+    "memory": Metric(read_size, size_words, "peak memory"),
+    "output": Metric(read_size, size_words, "size of what is written to standard output"),
+    "failures": Metric(read_share, _percent, "share of runs that fail"),
+}
+"""What one run yields, all at once."""
+
+OBJECTIVES = tuple(name for name in METRICS if name != "failures")
+
+_QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]+)?)\(([^()]*)\)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """What must stay below what: a mean, or the quantile of that order; in units of the metric, or of the baseline."""
+
+    metric: str
+    value: float
+    quantile: float | None = None
+    is_relative: bool = False
+
+    @property
+    def words(self) -> str:
+        """As a table shows it."""
+        subject = self.metric if self.quantile is None else f"p{100 * self.quantile:g}({self.metric})"
+        value = f"{self.value:g}x the baseline" if self.is_relative else METRICS[self.metric].words(self.value)
+        return f"{subject} at most {value}"
+
+
+def read_objective(text: str) -> str:
+    """The metric to make small."""
+    name = text.strip()
+    if name == "failures":
+        raise InvalidInput("--minimize", text, "failures can only be limited: --at-most failures=1%", OBJECTIVES)
+    if name not in OBJECTIVES:
+        raise InvalidInput("--minimize", text, f"must be one of {', '.join(OBJECTIVES)}", OBJECTIVES)
+    return name
+
+
+def read_limit(text: str) -> Limit:
+    """A limit such as `memory=500MB`, `p99(time)=2s`, `failures=1%` or, of the baseline, `time=1.02x`.
+
+    >>> read_limit("p99(time)=2s")
+    Limit(metric='time', value=2.0, quantile=0.99, is_relative=False)
+    >>> read_limit("memory=1.1x").words
+    'memory at most 1.1x the baseline'
+    """
+    field = "--at-most"
+    subject, equals, amount = (part.strip() for part in text.partition("="))
+    if not equals or not amount:
+        raise InvalidInput(field, text, "must be METRIC=LIMIT, such as time=2s, p99(time)=2s or memory=500MB")
+    quantile = None
+    if found := _QUANTILE.fullmatch(subject):
+        quantile, subject = round(float(found[1]) / 100, 12), found[2].strip()
+        if not quantile > 0.0:
+            raise InvalidInput(field, text, "a quantile lies between p1 and p99.99, such as p99(time)")
+    if subject not in METRICS:
+        reason = f"{subject!r} is no metric; the metrics are {', '.join(METRICS)}, and quantiles such as p99(time)"
+        raise InvalidInput(field, text, reason, tuple(METRICS))
+    if quantile is not None and subject == "failures":
+        raise InvalidInput(field, text, "failures are a share of runs already: --at-most failures=1%")
+    factor = read_multiple(amount)
+    if factor is not None and quantile is not None:
+        raise InvalidInput(field, text, "a quantile needs a limit of its own, not so many times the baseline")
+    if factor is not None and subject == "failures":
+        raise InvalidInput(field, text, "failures need a limit of their own, such as 1%")
+    if factor is not None:
+        return Limit(subject, factor, is_relative=True)
+    return Limit(subject, METRICS[subject].read(field, amount), quantile)
+
+
+def read_limits(texts: Sequence[str], baseline: str | None) -> list[Limit]:
+    """All limits. What is relative needs a baseline, and a baseline something that is relative to it."""
+    limits = [read_limit(text) for text in texts]
+    for text, limit in zip(texts, limits, strict=True):
+        if limit.is_relative and baseline is None:
+            reason = "is so many times the baseline; say which command that is with --baseline"
+            raise InvalidInput("--at-most", text, reason)
+    return limits

@@ -1,0 +1,146 @@
+"""A race as a study: commands are arms, one run is one test that yields every metric that counts.
+
+Which noise is true of what:
+
+- Commands are compared with each other, and with so many times the baseline, run by run: the difference of two runs of
+  the same place in the order. Of two commands whose times scatter in the same way, however skewed, that difference is
+  symmetric. So `Symmetric` is stated, which takes few runs and no range. Whoever does not want to assume it says
+  `range`, and pays for it in runs.
+- A mean below a limit of its own is one command's alone, and run times are skewed. So it is `Bounded`: times by the
+  timeout, everything else by so many times the limit, and larger values count as that.
+- A quantile needs nothing (`Quantile`), nor does a share of failures (`Bernoulli`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from bestarm.measurements import Measurement
+from bestarm.noises import Noise
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.bounded import Bounded
+from bestarm.noises.exact import Exact
+from bestarm.noises.quantile import Quantile
+from bestarm.noises.symmetric import Symmetric
+from bestarm.plan import Budget, Plan
+from bestarm.problem import Constraint, Objective
+from bestarm.race.limits import Limit
+from bestarm.race.units import time_words
+from bestarm.validation import InvalidInput
+
+Assumed = Literal["symmetry", "range"]
+ASSUMED: tuple[Assumed, ...] = ("symmetry", "range")
+
+CANDIDATE = "candidate"
+"""The metric of a gate: 1 for the candidate, 0 for the baseline. So the candidate is the answer if and only if it meets
+every limit, whichever of the two is quicker."""
+
+_TIMES_LIMIT = 4.0
+"""A value of more than so many times its limit counts as that."""
+_TIMES_SEEN = 10.0
+"""Without a limit, a value of more than so many times the largest of the first runs counts as that."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a race is about, apart from its commands."""
+
+    objective: str = "time"
+    limits: tuple[Limit, ...] = ()
+    baseline: str | None = None
+    tolerance: float = 0.0
+    assumed: Assumed = "symmetry"
+    delta: float = 0.05
+    runs: int | None = None
+    """The most runs there may be, of all commands together."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is recorded of a run, each once."""
+        return tuple(dict.fromkeys([self.objective, *(limit.metric for limit in self.limits)]))
+
+    @property
+    def compared(self) -> set[str]:
+        """The metrics by which commands are compared with each other or with the baseline."""
+        found = {limit.metric for limit in self.limits if limit.is_relative}
+        return found if self.objective == CANDIDATE else found | {self.objective}
+
+
+def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]) -> dict[str, float]:
+    """By metric: what larger values count as. `largest` has the largest value of the first runs."""
+    ceilings: dict[str, float] = {}
+    for limit in question.limits:
+        if limit.is_relative or limit.quantile is not None or limit.metric == "failures":
+            continue
+        ceilings[limit.metric] = max(ceilings.get(limit.metric, 0.0), _TIMES_LIMIT * limit.value)
+        if limit.metric == "time" and not limit.value < timeout:
+            shown = time_words(limit.value)
+            reason = f"must be longer than the limit, {shown}: a run that takes longer counts as the timeout"
+            raise InvalidInput("--timeout", time_words(timeout), reason)
+    if question.assumed == "range":
+        for metric in question.compared:
+            # Never 0: a range has two ends.
+            ceilings.setdefault(metric, max(_TIMES_SEEN * largest.get(metric, 0.0), 1e-3))
+    if "time" in ceilings:
+        ceilings["time"] = timeout
+    return ceilings
+
+
+def ceilings_in(plan: Plan) -> dict[str, float]:
+    """The same of a study that is there already."""
+    tops = ((part.metric, part.noise.value_range[1]) for part in plan.parts)
+    return {metric: top for metric, top in tops if math.isfinite(top)}
+
+
+def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mapping[str, float]) -> Plan:
+    """The study that decides a race."""
+
+    def comparing(metric: str) -> Noise:
+        return Symmetric() if question.assumed == "symmetry" else Bounded(0.0, ceilings[metric])
+
+    def noise_of(limit: Limit) -> Noise:
+        if limit.quantile is not None:
+            return Quantile(limit.quantile)
+        if limit.metric == "failures":
+            return Bernoulli()
+        return comparing(limit.metric) if limit.is_relative else Bounded(0.0, ceilings[limit.metric])
+
+    if question.objective == CANDIDATE:
+        objective = Objective(CANDIDATE, "maximize", Exact())
+    else:
+        objective = Objective(
+            question.objective, "minimize", comparing(question.objective), tolerance=question.tolerance
+        )
+    metrics = question.metrics
+    is_paired = question.assumed == "symmetry"
+    return Plan(
+        arms=arms,
+        objective=objective,
+        constraints=[
+            Constraint(limit.metric, noise_of(limit), limit.value, relative_to_baseline=limit.is_relative or None)
+            for limit in question.limits
+        ],
+        measurements=[Measurement(metrics)] if len(metrics) > 1 else (),
+        # A place in the order is what the runs of all commands have in common; there is nothing else to it.
+        items=1 if is_paired else None,
+        repeats=is_paired,
+        name=name,
+        delta=question.delta,
+        budget=None if question.runs is None else Budget(tests=question.runs),
+        baseline=question.baseline,
+    )
+
+
+def timeout_for(slowest: float, limits: Sequence[Limit]) -> float:
+    """The timeout if nobody states one: so long that only what hangs is stopped.
+
+    >>> timeout_for(0.012, []), timeout_for(0.37, [])
+    (1.0, 5.0)
+    """
+    stated = [_TIMES_LIMIT * limit.value for limit in limits if limit.metric == "time" and not limit.is_relative]
+    least = max(_TIMES_SEEN * slowest, 1.0, *stated)
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= least * (1.0 - 1e-9))

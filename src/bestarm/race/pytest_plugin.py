@@ -1,0 +1,91 @@
+"""A plug-in for pytest: with the fixture `bestarm_gate` a test passes only if a function is certainly quick enough.
+
+Every run of pytest loads this file, so nothing is imported here that takes long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STORE = "bestarm-baselines.json"
+_STORED_BATCHES = 30
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("bestarm", "certified benchmarks (bestarm)")
+    group.addoption("--bestarm-runs", type=int, default=1000, metavar="N", help="most measurements of one gate")
+    group.addoption("--bestarm-seconds", type=float, default=60.0, metavar="S", help="most seconds of one gate")
+    group.addoption(
+        "--bestarm-undecided",
+        choices=("skip", "fail", "pass"),
+        default="skip",
+        help="what a test is whose budget is spent before anything is certain",
+    )
+    group.addoption("--bestarm-save", action="store_true", help="measure stored baselines anew")
+    group.addoption("--bestarm-store", default=STORE, metavar="FILE", help=f"where baselines are stored ({STORE})")
+
+
+@pytest.fixture
+def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Call it as `bestarm_gate(new, baseline=old, at_most=1.05)`: the test passes if it is certain that a call of `new`
+    takes at most 1.05 times as long as one of `old`, fails if it is certain that it takes longer, and is skipped if the
+    budget is spent before either is certain.
+
+    With `stored="a name"` in place of `baseline`, the function is compared with what it took when the baseline of that
+    name was stored, on the same machine: the first time, or with `--bestarm-save`.
+    """
+
+    def measure(
+        candidate: Callable[[], Any],
+        baseline: Callable[[], Any] | None = None,
+        *,
+        at_most: float,
+        stored: str | None = None,
+        delta: float = 0.05,
+        runs: int | None = None,
+        seconds: float | None = None,
+    ) -> Any:
+        from bestarm.race.functions import gate
+
+        options = request.config.option
+        if (baseline is None) == (stored is None):
+            raise TypeError("bestarm_gate needs either baseline=FUNCTION or stored=NAME")
+        limit: Any = baseline
+        if stored is not None:
+            limit = _stored(Path(request.config.rootpath) / options.bestarm_store, stored, candidate, request)
+        found = gate(
+            candidate,
+            limit,
+            at_most=at_most,
+            delta=delta,
+            runs=options.bestarm_runs if runs is None else runs,
+            seconds=options.bestarm_seconds if seconds is None else seconds,
+        )
+        request.node.user_properties.append(("bestarm", f"{found.found}: {found.sentence}"))
+        if found.found == "refuted":
+            pytest.fail(found.sentence, pytrace=False)
+        if found.found == "undecided" and options.bestarm_undecided != "pass":
+            # Neither a pass nor a failure: nobody knows.
+            end = pytest.skip if options.bestarm_undecided == "skip" else pytest.fail
+            end(found.sentence)
+        return found
+
+    return measure
+
+
+def _stored(file: Path, name: str, candidate: Callable[[], Any], request: pytest.FixtureRequest) -> float:
+    """Seconds of a call as they were stored. If there are none, they are measured and stored, and the test ends."""
+    from bestarm.race.functions import Called
+
+    kept: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if name in kept and not request.config.option.bestarm_save:
+        return kept[name]
+    called = Called({name: candidate})
+    kept[name] = sum(called.run([name], None).time for _ in range(_STORED_BATCHES)) / _STORED_BATCHES
+    file.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    pytest.skip(f"the baseline {name!r} is stored: {kept[name]:.4g} s a call; there is nothing to compare it with yet")

@@ -1,0 +1,107 @@
+"""Named tokens, by which the service knows who asks. A storage keeps their digests, never the tokens themselves.
+
+A token is 256 random bits. Nobody can find it by trying, so that a plain digest hides it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from typing import Literal, NamedTuple, get_args
+
+from bestarm.validation import InvalidInput
+
+Role = Literal["read", "work", "manage"]
+"""What a token allows: to look; also to ask and tell; also to make, change and archive studies."""
+
+ROLES: tuple[Role, ...] = get_args(Role)
+"""Each allows all that those before it allow."""
+
+LONGEST_TOKEN_NAME = 100
+SERVICE_NAME = "service"
+"""What the token is called that a service is started with."""
+
+MOST_DAYS = 36_500.0
+DAY = 86_400.0
+
+
+class Token(NamedTuple):
+    """What is known of a token."""
+
+    name: str
+    role: Role
+    digest: str
+    created: float
+    expires: float | None = None
+    revoked: float | None = None
+
+    def fault(self, now: float) -> str:
+        """Why it is no longer accepted; empty if it is."""
+        if self.revoked is not None:
+            return "has been revoked"
+        return "has expired" if self.expires is not None and self.expires <= now else ""
+
+
+def allows(role: Role, needed: Role) -> bool:
+    """Whether who has a role may do what needs another.
+
+    >>> allows("work", "read"), allows("work", "manage")
+    (True, False)
+    """
+    return ROLES.index(role) >= ROLES.index(needed)
+
+
+def token_digest(token: str) -> str:
+    """What is kept of a token, and looked for."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def check_role(role: object) -> Role:
+    """A role as a user gives it."""
+    for known in ROLES:
+        if role == known:
+            return known
+    raise InvalidInput("role", role, f"must be one of {', '.join(ROLES)}", ROLES)
+
+
+def check_token_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
+        raise InvalidInput("name", name, f"must be text of 1 to {LONGEST_TOKEN_NAME} printable characters")
+    if name == SERVICE_NAME:
+        raise InvalidInput("name", name, "is what the token is called that a service is started with; choose another")
+    return name
+
+
+def check_days(days: float | None) -> float | None:
+    """How long a token is accepted, in days, as a user gives it; None is forever."""
+    if days is not None and not (math.isfinite(days) and 0.0 < days <= MOST_DAYS):
+        raise InvalidInput("days", days, f"must be a number above 0 and at most {MOST_DAYS:,.0f}")
+    return days
+
+
+def new_token() -> str:
+    """A token that nobody else has."""
+    return f"bestarm_{secrets.token_urlsafe(32)}"
+
+
+class TokenKeeper:
+    """The part of a storage that keeps tokens. By default it keeps none."""
+
+    url: str
+
+    def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
+        """A new token, which cannot be had again, and what is kept of it. It expires after so many `days`, if given."""
+        raise InvalidInput("storage", self.url, "keeps no tokens; use an SQLite file or a PostgreSQL database")
+
+    def tokens(self) -> list[Token]:
+        """All tokens there ever were, the oldest first."""
+        return []
+
+    def find_token(self, digest: str) -> tuple[Token, float] | None:
+        """The token with that digest, and what time it is by the storage's clock."""
+        return None
+
+    def revoke_token(self, name: str) -> Token:
+        """Have a token refused from now on. To do it again changes nothing."""
+        raise InvalidInput("name", name, f"no such token in {self.url!r}")

@@ -1,0 +1,125 @@
+"""Accounts of requests: who asked for what, and what became of it. For the access log and the metrics."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
+from typing import NamedTuple
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bestarm.validation import InvalidInput
+from bestarm.web.access import known_caller
+from bestarm.web.roles import is_data, route_name
+
+HUNG_UP = 499
+"""The status of a request whose client left before it was answered."""
+
+LONGEST_PATH = 300
+
+_log = logging.getLogger("bestarm.web")
+
+
+class Account(NamedTuple):
+    """One request for data. It has nothing of headers, of what follows a `?`, or of bodies, which may be secret."""
+
+    time: float
+    """When it came, in seconds since 1970."""
+    who: str | None
+    role: str | None
+    address: str
+    method: str
+    path: str
+    route: str
+    """As the description has it, or "other"."""
+    status: int
+    seconds: float
+    """Until the end of the answer; of a stream, until that ended."""
+
+
+class Accounts:
+    """ASGI middleware around everything: tells `readers` of every request for data."""
+
+    def __init__(self, app: ASGIApp, *, readers: Sequence[Callable[[Account], None]]) -> None:
+        self._app = app
+        self._readers = readers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not is_data(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        status, now, start = HUNG_UP, time.time(), time.perf_counter()
+
+        async def send_seen(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_seen)
+        finally:
+            caller = known_caller(scope)
+            account = Account(
+                now,
+                None if caller is None else caller.name,
+                None if caller is None else caller.role,
+                (scope.get("client") or ("",))[0],
+                scope["method"],
+                scope["path"],
+                route_name(scope["method"], scope["path"]),
+                status,
+                time.perf_counter() - start,
+            )
+            for read in self._readers:
+                read(account)
+
+
+class AccessLog:
+    """Writes accounts to a file, or to standard error if that is "-": a line of JSON each.
+
+    A file that is moved away is begun anew, so that other programs may rotate it.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._handler = _Stderr() if path == "-" else _File(path, encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput("access-log", path, f"cannot be written: {error.strerror}") from None
+
+    def __call__(self, account: Account) -> None:
+        line = {
+            "time": datetime.fromtimestamp(account.time, UTC).isoformat(timespec="milliseconds"),
+            "who": account.who,
+            "role": account.role,
+            "address": account.address,
+            "method": account.method,
+            "path": account.path[:LONGEST_PATH],
+            "status": account.status,
+            "seconds": round(account.seconds, 6),
+        }
+        # Control characters and other alphabets are escaped: no path can forge a line.
+        self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line), "levelno": logging.INFO}))
+
+    def close(self) -> None:
+        self._handler.close()
+
+
+class _Faults:
+    """What to do if a line cannot be written: the service goes on, and its log says so."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (as logging calls it)
+        _log.error("the access log cannot be written: %s", sys.exc_info()[1])
+
+
+class _File(_Faults, WatchedFileHandler):
+    """A file that may be moved away."""
+
+
+class _Stderr(_Faults, logging.StreamHandler):  # type: ignore[type-arg] # it has none at run time in every version
+    """Standard error."""

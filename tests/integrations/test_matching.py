@@ -1,0 +1,135 @@
+"""Tests that a study wants meet samples that wait, whichever comes first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from bestarm.integrations.matching import Matching
+from bestarm.study.failures import NotStarted
+from bestarm.study.names import Test
+
+ITEMS = {str(place): place for place in range(10)}
+
+
+def wanted(matching: Matching, arm: str, item: str) -> Any:
+    return matching.submit(Test(1, arm, "score", ("score",), item), 0)
+
+
+def matching_of(*arms: str, slots: int = 2) -> Matching:
+    matching = Matching(slots, ITEMS.__getitem__)
+    matching.begin({arm: set(ITEMS) for arm in arms})
+    return matching
+
+
+async def settled(act: Callable[[], object], *waiting: Awaitable[Any]) -> list[Any]:
+    """What those who wait are told, once all wait and then something happens in another thread."""
+    tasks = [asyncio.ensure_future(each) for each in waiting]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in tasks)
+    thread = threading.Thread(target=act)
+    thread.start()
+    told = [await task for task in tasks]
+    thread.join()
+    return told
+
+
+def test_a_sample_waits_until_it_is_wanted() -> None:
+    matching = matching_of("a")
+    assert asyncio.run(settled(lambda: wanted(matching, "a", "0"), matching.admit("a", "0"))) == [None]
+
+
+def test_a_test_waits_until_its_sample_comes() -> None:
+    matching = matching_of("a")
+    future = wanted(matching, "a", "0")
+    assert asyncio.run(matching.admit("a", "0")) is None
+    assert not future.done()
+    matching.finish("a", "0", {"score": 1.0})
+    assert future.result(0) == {"score": 1.0}
+    matching.finish("a", "0", {"score": 2.0})  # nobody waits for a second one
+
+
+def test_a_failure_is_passed_on() -> None:
+    matching = matching_of("a")
+    future = wanted(matching, "a", "0")
+    asyncio.run(matching.admit("a", "0"))
+    matching.finish("a", "0", ValueError("no reply"))
+    with pytest.raises(ValueError, match="no reply"):
+        future.result(0)
+
+
+def test_what_an_evaluation_leaves_unfinished_has_failed() -> None:
+    matching = matching_of("a")
+    future = wanted(matching, "a", "0")
+    asyncio.run(matching.admit("a", "0"))
+    matching.end("a", "it crashed")
+    with pytest.raises(RuntimeError, match="it crashed"):
+        future.result(0)
+
+
+def test_a_decided_arm_ends_and_the_others_go_on() -> None:
+    matching = matching_of("a", "b")
+    told = settled(lambda: matching.decide({"a": "worse"}), matching.admit("a", "0"))
+    assert asyncio.run(told) == ["worse"]
+    wanted(matching, "b", "0")
+    assert asyncio.run(matching.admit("b", "0")) is None
+
+
+def test_a_sample_that_has_passed_ends_the_round_and_is_there_in_the_next() -> None:
+    matching = matching_of("a", "b")
+    matching.decide({"a": "worse"})
+    assert asyncio.run(matching.admit("a", "0")) == "worse"
+    matching.decide({})
+    futures = []
+    [reason] = asyncio.run(settled(lambda: futures.append(wanted(matching, "a", "0")), matching.admit("b", "0")))
+    assert "another evaluation first" in reason
+    matching.begin({arm: set(ITEMS) for arm in "ab"})
+    assert asyncio.run(matching.admit("a", "0")) is None
+    assert not futures[0].done()
+
+
+@pytest.mark.parametrize(("waiting", "wish", "gone"), [(("0", "1"), "2", "0"), (("7", "8"), "2", "8")])
+def test_samples_that_nobody_wants_make_room(waiting: tuple[str, str], wish: str, gone: str) -> None:
+    matching = matching_of("a")
+
+    async def look() -> list[str]:
+        tasks = {item: asyncio.ensure_future(matching.admit("a", item)) for item in waiting}
+        await asyncio.sleep(0)
+        wanted(matching, "a", wish)
+        while not any(task.done() for task in tasks.values()):
+            await asyncio.sleep(0)
+        left = [item for item, task in tasks.items() if task.done() and task.result() is not None]
+        matching.close("done")
+        await asyncio.gather(*tasks.values())
+        return left
+
+    assert asyncio.run(look()) == [gone]
+
+
+def test_closing_gives_back_what_was_not_made_and_sends_everybody_away() -> None:
+    matching = matching_of("a")
+    future = wanted(matching, "a", "5")
+    assert asyncio.run(settled(lambda: matching.close("the end"), matching.admit("a", "0"))) == ["the end"]
+    for given_back in (future, wanted(matching, "a", "6")):
+        with pytest.raises(NotStarted, match="the end"):
+            given_back.result(0)
+
+
+def test_a_cancelled_sample_leaves_no_trace() -> None:
+    matching = matching_of("a")
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(matching.admit("a", "0"))
+        await asyncio.sleep(0)
+        future = wanted(matching, "a", "0")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(NotStarted):
+            future.result(0)
+
+    asyncio.run(cancel())

@@ -1,0 +1,154 @@
+"""What people write on the command line of a race: units, limits, parameters."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.lengths import examples
+
+from bestarm.race.contestants import contestants_of, with_baseline, words_of
+from bestarm.race.limits import METRICS, read_limit, read_limits, read_objective
+from bestarm.race.units import SIZES, TIMES, read_share, read_size, read_time, size_words, time_words
+from bestarm.validation import InvalidInput
+
+NUMBERS = st.floats(0.01, 1e5).map(lambda number: float(f"{number:.6g}"))
+
+
+@given(NUMBERS, st.sampled_from(sorted(TIMES)), st.sampled_from(["", " "]))
+def test_times_are_read_in_every_unit(number: float, unit: str, space: str) -> None:
+    assert math.isclose(read_time("--timeout", f"{number!r}{space}{unit}"), number * TIMES[unit])
+
+
+@given(NUMBERS, st.sampled_from(sorted(SIZES)))
+def test_sizes_are_read_in_every_unit(number: float, unit: str) -> None:
+    assert math.isclose(read_size("memory", f"{number!r}{unit}"), number * SIZES[unit])
+
+
+@given(st.floats(1e-6, 9e2))
+def test_what_is_shown_of_a_time_can_be_read_again(seconds: float) -> None:
+    assert math.isclose(read_time("time", time_words(seconds)), seconds, rel_tol=0.006)
+
+
+@given(st.floats(1.0, 9e14))
+def test_what_is_shown_of_a_size_can_be_read_again(size: float) -> None:
+    assert math.isclose(read_size("size", size_words(size)), size, rel_tol=0.006)
+
+
+@examples(50, 1000)
+@given(st.text(max_size=20))
+def test_no_text_makes_it_fail_otherwise(text: str) -> None:
+    for read in (
+        read_limit,
+        read_objective,
+        lambda words: read_time("--timeout", words),
+        lambda words: read_limit(f"time={words}"),
+        lambda words: read_limit(f"p{words}(time)=1s"),
+        lambda words: contestants_of(["a {x}"], lists=[f"x={words}"]),
+    ):
+        with contextlib.suppress(InvalidInput):
+            read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "value", "quantile", "is_relative"),
+    [
+        ("memory=500MB", "memory", 5e8, None, False),
+        (" time = 2s ", "time", 2.0, None, False),
+        ("p99(time)=2s", "time", 2.0, 0.99, False),
+        ("p99.9(memory)=1GiB", "memory", 2.0**30, 0.999, False),
+        ("failures=1%", "failures", 0.01, None, False),
+        ("time=1.02x", "time", 1.02, None, True),
+        ("output=1.5×", "output", 1.5, None, True),
+    ],
+)
+def test_limits(text: str, metric: str, value: float, quantile: float | None, is_relative: bool) -> None:
+    limit = read_limit(text)
+    assert (limit.metric, limit.value, limit.quantile, limit.is_relative) == (metric, value, quantile, is_relative)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("memory", "must be METRIC=LIMIT"),
+        ("speed=2", "'speed' is no metric"),
+        ("time=2MB", "unknown unit 'MB'; must be a time"),
+        ("memory=2s", "unknown unit 's'; must be a size"),
+        ("time=-1s", "must be a time"),
+        ("time=0x", "must be a time"),
+        ("failures=100%", "must be less than 100%"),
+        ("failures=2x", "failures need a limit of their own"),
+        ("p99(failures)=1%", "a share of runs already"),
+        ("p99(time)=1.1x", "a quantile needs a limit of its own"),
+        ("p0(time)=1s", "a quantile lies between"),
+        ("time=nan", "must be a time"),
+        ("time=1e99s", "too small or too large"),
+    ],
+)
+def test_mistakes_are_told_in_plain_words(text: str, complaint: str) -> None:
+    with pytest.raises(InvalidInput, match=r"^--at-most = ") as raised:
+        read_limit(text)
+    assert complaint in str(raised.value)
+
+
+def test_what_is_relative_needs_a_baseline() -> None:
+    with pytest.raises(InvalidInput, match="say which command that is with --baseline"):
+        read_limits(["time=1.02x"], None)
+    with pytest.raises(InvalidInput, match="failures can only be limited"):
+        read_objective("failures")
+    assert all(read_objective(name) == name for name in METRICS if name != "failures")
+    assert read_share("failures", "0.5") == 0.5
+
+
+def test_parameters_are_filled_in() -> None:
+    found = contestants_of(["zip -{level} {file}", "cat {file}"], lists=["level=1,9", "file=a,b"])
+    assert [one.command for one in found] == ["zip -1 a", "zip -1 b", "zip -9 a", "zip -9 b", "cat a", "cat b"]
+    assert found[1].parameters == {"level": "1", "file": "b"}
+    assert found[-1].parameters == {"file": "b"}
+
+
+@pytest.mark.parametrize(
+    ("commands", "names", "lists", "complaint"),
+    [
+        (["a", "a"], [], [], "is there twice"),
+        (["a", "b"], ["x"], [], "there are 2 commands"),
+        (["a", "b"], ["x", "x"], [], "is there twice"),
+        (["  "], ["x"], [], "must not be empty"),
+        (["a"], [], ["x=1,2"], "no command has {x} to fill in"),
+        (["a {x}"], [], ["x=1,,2"], "must not be empty"),
+        (["a {x}"], [], ["x"], "must be a name and its values"),
+        (["a {x}"], [], ["x=1", "x=2"], "a name of its own"),
+        (["a {x} {y}"], [], [f"x={','.join(map(str, range(100)))}", f"y={','.join(map(str, range(100)))}"], "at most"),
+    ],
+)
+def test_mistakes_in_commands(commands: list[str], names: list[str], lists: list[str], complaint: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        contestants_of(commands, names, lists)
+    assert complaint in str(raised.value)
+
+
+def test_a_baseline_is_one_of_the_commands_or_comes_first() -> None:
+    commands = contestants_of(["a", "b"], ["x", "y"])
+    assert with_baseline(commands, "y") == (commands, "y")
+    assert with_baseline(commands, "b") == (commands, "y")
+    more, name = with_baseline(commands, "old")
+    assert ([one.name for one in more], name) == (["old", "x", "y"], "old")
+
+
+def test_long_commands_have_short_names() -> None:
+    [one] = contestants_of(["echo " + "x" * 1000 + "\n  more"])
+    assert len(one.name) == 200
+    assert one.name.endswith("…")
+    assert one.command.endswith("\n  more")
+
+
+def test_with_and_without_a_shell() -> None:
+    assert words_of("echo 'a b' | wc", "default") == ["/bin/sh", "-c", "echo 'a b' | wc"]
+    assert words_of("echo a", "bash -e") == ["bash", "-e", "-c", "echo a"]
+    assert words_of("echo 'a b'", "none") == ["echo", "a b"]
+    for command, shell in (("echo 'a", "none"), ("''"[:0], "none"), ("a", ""), ("a\0b", "default")):
+        with pytest.raises(InvalidInput):
+            words_of(command, shell)

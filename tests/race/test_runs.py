@@ -1,0 +1,99 @@
+"""Real commands, measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bestarm.race.runs import Runner
+from bestarm.study.failures import NotStarted
+from bestarm.testing.patience import PATIENCE, wait_until
+
+FOREVER = "while true; do sleep 1; done"
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    with Runner() as started:
+        yield started
+
+
+def test_one_run_yields_everything(runner: Runner) -> None:
+    allocate = "import sys; x = bytearray(150_000_000); sys.stdout.write('y' * 300_000)"
+    run = runner.run([sys.executable, "-I", "-S", "-c", allocate], PATIENCE)
+    assert (run.status, run.timed_out, run.failed, run.output) == (0, False, False, 300_000)
+    assert run.time > 0
+    assert run.user > 0
+    assert 150e6 < run.memory < 300e6
+    assert run.value("failures") == 0.0
+    assert run.value("memory") == run.memory
+
+
+def test_memory_is_the_commands_own(runner: Runner) -> None:
+    """A process that is started from one with numpy in it would seem to need as much memory as that one."""
+    ballast = bytearray(os.urandom(1) * 200_000_000)
+    assert runner.run(["true"], PATIENCE).memory < 60e6
+    assert len(ballast) == 200_000_000
+
+
+def test_failures(runner: Runner) -> None:
+    run = runner.run(["/bin/sh", "-c", "echo oops >&2; exit 3"], PATIENCE)
+    assert (run.status, run.failed, run.output, run.how) == (3, True, 0, "ended with status 3: oops")
+    run = runner.run(["/bin/sh", "-c", "kill -9 $$"], PATIENCE)
+    assert (run.status, run.how) == (-9, "was ended by signal 9")
+    assert run.value("failures") == 1.0
+
+
+def test_what_takes_too_long_is_stopped_with_all_it_started(runner: Runner, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    run = runner.run(["/bin/sh", "-c", f"sleep {PATIENCE} & echo $! > {pids}; {FOREVER}"], 0.3)
+    assert (run.timed_out, run.failed, run.time) == (True, True, 0.3)
+    assert run.how == "took longer than 0.3 s and was stopped"
+    child = int(pids.read_text())
+    wait_until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text())
+
+
+def test_nobody_waits_for_what_it_leaves_behind(runner: Runner, tmp_path: Path) -> None:
+    run = runner.run(["/bin/sh", "-c", f"sleep {PATIENCE} & echo $! > {tmp_path / 'pid'}; echo done"], PATIENCE)
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+    assert (run.timed_out, run.status, run.output) == (False, 0, 5)
+
+
+def test_no_such_program(runner: Runner) -> None:
+    with pytest.raises(NotStarted, match="'no-such-program' cannot be started: No such file or directory"):
+        runner.run(["no-such-program"], PATIENCE)
+    assert runner.run(["true"], PATIENCE).status == 0
+
+
+def test_standard_input_is_empty_and_secrets_are_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BESTARM_TOKEN", "secret")
+    with Runner() as fresh:
+        assert fresh.run(["cat"], PATIENCE).output == 0
+        assert fresh.run(["/bin/sh", "-c", 'printf %s "$BESTARM_TOKEN"'], PATIENCE).output == 0
+
+
+def test_an_end_ends_what_runs(tmp_path: Path) -> None:
+    import threading
+
+    runner = Runner()
+    ends: list[str] = []
+    pid = tmp_path / "pid"
+
+    def wait() -> None:
+        try:
+            runner.run(["/bin/sh", "-c", f"echo $$ > {pid}.new; mv {pid}.new {pid}; {FOREVER}"], None)
+        except NotStarted as error:
+            ends.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until((tmp_path / "pid").exists)
+    runner.close()
+    thread.join(PATIENCE)
+    assert ends == ["the process that measures commands has ended"]
+    child = (tmp_path / "pid").read_text().strip()
+    wait_until(lambda: not Path(f"/proc/{child}").exists())

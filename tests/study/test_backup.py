@@ -1,0 +1,206 @@
+"""Backup and restore: a study goes from one database to another and back, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bestarm as ba
+from bestarm.storage.base import Storage
+from bestarm.storage.errors import NameTaken
+from bestarm.storage.opening import open_storage
+from bestarm.study.backup import Backup, restore_backup, write_backup
+from bestarm.testing.postgres import PostgresServer
+
+
+def result(items: int | None, item: int) -> Any:
+    """One that was measured without asking."""
+    values = {"gain": -0.0, "harm": 0.1}
+    return ("a", values) if items is None else ("a", values, item)
+
+
+def eventful(storage: Storage, order: Any = "issue", items: int | None = None) -> ba.Study:
+    """A study in which everything has happened that can."""
+    plan = ba.Plan(
+        arms=["a", "b", "c"],
+        objective=ba.maximize("gain", noise=ba.Bounded(-10.0, 10.0)),
+        constraints=[ba.at_most("harm", 0.5, noise=ba.Bounded(-10.0, 10.0))],
+        measurements=[ba.measurement("gain", "harm", cost=2.0)],
+        items=items,
+        order=order,
+        reserve=0.1 if items is None else 0.0,
+        budget=ba.Budget(tests=500),
+        name="eventful µ",
+    )
+    study = ba.Study.create(plan, storage=storage, seed=7, holder="inf")
+    study.add([result(items, 3)], source="sha256:x", key="z")
+    tests = study.ask(9, days=math.inf)
+    for k, test in enumerate(tests[:5]):
+        study.tell(test, {"gain": 0.1 * k, "harm": 1 / 3})
+    study.correct(tests[0], {"gain": 1e-7, "harm": 0.2}, "typing")
+    study.set_aside(tests[5], "it is on fire")
+    study.fail(tests[6], "power")
+    study.abandon(tests[7], "gone")
+    if items is None:
+        study.add_arms(["d"])
+        study.retire("c", "sold out")
+    study.extend(100)
+    bob = ba.Study.open(study.name, storage=storage, holder="bob")
+    bob.release([tests[8]])
+    bob.ask(2, lease=1000.0, key="Ärger")
+    return study
+
+
+def backed_up(storage: Storage, name: str) -> tuple[str, Backup]:
+    out = io.StringIO()
+    record = storage.find_study(name)
+    assert record is not None
+    made = write_backup(storage, record, out)
+    return out.getvalue(), made
+
+
+def restored(storage: Storage, text: str, name: str | None = None) -> Backup:
+    return restore_backup(storage, io.BytesIO(text.encode()), "the file", name=name)
+
+
+def check_same(one: ba.Study, two: ba.Study) -> None:
+    assert two.plan == one.plan
+    assert (two.record.seed, two.record.created, two.record.revision) == (
+        one.record.seed,
+        one.record.created,
+        one.record.revision,
+    )
+    assert two.status().to_dict() | {"awaited": None} == one.status().to_dict() | {"awaited": None}
+    assert two.log() == one.log()
+    assert two.pending() == one.pending()
+    histories = [list(study.storage.history(study.record.key)) for study in (one, two)]
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize(("order", "items"), [("issue", None), ("arrival", None), ("issue", 20)])
+def test_a_study_goes_elsewhere_and_on_as_it_would_have(tmp_path: Path, order: str, items: int | None) -> None:
+    first = open_storage(tmp_path / "a.db", create=True)
+    second = open_storage(tmp_path / "b.db", create=True)
+    ba.Study.create(ba.Plan(arms=["x"], objective=ba.maximize("y", noise=ba.Exact())), storage=second, name="other")
+    study = eventful(first, order, items)
+    text, made = backed_up(first, study.name)
+    assert restored(second, text) == made
+    again = ba.Study.open(study.name, storage=second, holder="inf")
+    check_same(study, again)
+    # A repeat is recognized there, too, and so is a file.
+    assert list(again.add([result(items, 3)], key="z")) == [1]
+    with pytest.raises(ba.InvalidInput, match="recorded in this study already"):
+        again.add([result(items, 4)], source="sha256:x")
+    for _ in range(5):
+        asked = [one.ask(3, days=math.inf) for one in (study, again)]
+        assert asked[0] == asked[1]
+        for one in (study, again):
+            for test in asked[0]:
+                one.tell(test, {"gain": 0.1 * (test.id % 7), "harm": 0.25})
+    assert repr(study.status().arms) == repr(again.status().arms)
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("order", ["issue", "arrival"])
+def test_from_sqlite_to_postgresql_and_back(postgres_server: PostgresServer, tmp_path: Path, order: str) -> None:
+    here, there, back = (
+        open_storage(url, create=True)
+        for url in (str(tmp_path / "a.db"), postgres_server.new_database(), str(tmp_path / "b.db"))
+    )
+    study = eventful(here, order)
+    text, made = backed_up(here, study.name)
+    assert restored(there, text) == made
+    check_same(study, ba.Study.open(study.name, storage=there))
+    moved, digest = backed_up(there, study.name)
+    assert (moved, digest) == (text, made)
+    assert restored(back, moved) == made
+    assert backed_up(back, study.name) == (text, made)
+    # What comes next is numbered after what there is.
+    for storage in (there, back):
+        other = ba.Study.open(study.name, storage=storage, holder="eve")
+        other.tell(other.ask(1)[0], {"gain": 0.0, "harm": 0.0})
+        other.status()
+    for storage in (here, there, back):
+        storage.close()
+
+
+def test_long_studies_are_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("bestarm.storage.sql_copies._PAGE", "bestarm.study.backup._BATCH"):
+        monkeypatch.setattr(name, 3)
+    here, there = (open_storage(tmp_path / name, create=True) for name in ("a.db", "b.db"))
+    study = eventful(here, "arrival")
+    text, made = backed_up(here, study.name)
+    monkeypatch.undo()
+    assert backed_up(here, study.name) == (text, made)
+    monkeypatch.setattr("bestarm.study.backup._BATCH", 3)
+    assert restored(there, text) == made
+    assert backed_up(there, study.name) == (text, made)
+    here.close()
+    there.close()
+
+
+def test_under_another_name(tmp_path: Path) -> None:
+    storage = open_storage(tmp_path / "a.db", create=True)
+    study = eventful(storage)
+    text, _ = backed_up(storage, study.name)
+    with pytest.raises(NameTaken, match=r"exists already in .*; --as NAME restores it under another"):
+        restored(storage, text)
+    assert restored(storage, text, "copy").name == "copy"
+    copy = ba.Study.open("copy", storage=storage)
+    assert copy.plan == ba.Plan.of(study.plan, name="copy")
+    assert copy.status().tests == study.status().tests
+    storage.close()
+
+
+def _signed(lines: list[str]) -> str:
+    """A file with the right digest, whatever is in it."""
+    body = "".join(f"{line}\n" for line in lines)
+    digest = hashlib.sha256(body.encode()).hexdigest()
+    return body + json.dumps({"rows": 1, "digest": f"sha256:{digest}"}) + "\n"
+
+
+def test_what_is_not_whole_or_makes_no_sense_leaves_nothing_behind(tmp_path: Path) -> None:
+    here, there = (open_storage(tmp_path / name, create=True) for name in ("a.db", "b.db"))
+    text, _ = backed_up(here, eventful(here).name)
+    lines = text.splitlines()
+    body = lines[:-1]
+    tests = next(k for k, line in enumerate(lines) if line.startswith('{"table":"tests"'))
+    outcomes = next(k for k, line in enumerate(lines) if line.startswith('{"table":"outcomes"'))
+    bad = {
+        "": "is empty",
+        "arm,metric,value\n": "is not a backup",
+        "[]\n": "is not a backup",
+        text.replace('"format":1', '"format":2', 1): "another version",
+        "\n".join(lines[:-1]) + "\n": "is not complete",
+        text[:-1]: "is not complete",
+        text[: len(text) // 2]: "is not complete",
+        text.replace("typing", "tipping"): "is damaged",
+        "\n".join([*lines[:5], *lines[6:]]) + "\n": "is damaged",
+        _signed(body[:1]): "there is no study",
+        _signed([body[0], *body[3:]]): "own entry first",
+        _signed([body[0], body[2]]): "a row comes before its table",
+        _signed([*body[: tests + 1], *body[outcomes:]]): "contradict each other|refer to what is not there",
+        _signed([*body[: tests + 2], *body[tests + 1 :]]): "contradict each other",
+        _signed([*body, '{"table":"tokens","columns":["name"]}', '["x"]']): "is not a part of a study",
+        _signed([*body, '{"table":"tests","columns":["test"]}', "[1]"]): "other columns",
+        _signed([*body[:tests], body[tests], '[1,1,0,"x",0,0,1.0,null]']): "does not fit",
+        _signed([*body[:tests], body[tests], "[1,1,0,99999999999,0,0,1.0,null]"]): "does not fit",
+        _signed([*body[:tests], body[tests], "[1,1]"]): "does not fit",
+        _signed([*body, '{"nothing":1}']): "makes no sense",
+        _signed([*body[:2], body[2].replace('\\"delta\\"', '\\"dalta\\"')]): "its plan cannot be read",
+    }
+    for changed, words in bad.items():
+        with pytest.raises(ba.InvalidInput, match=words):
+            restored(there, changed)
+        assert there.studies() == []
+    restored(there, text)
+    assert len(there.studies()) == 1
+    here.close()
+    there.close()
