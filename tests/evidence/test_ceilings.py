@@ -18,7 +18,7 @@ from bestarm.evidence.ceilings import (
     rival_ceiling,
 )
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
-from bestarm.evidence.pairs import pair_evidence
+from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, stream_of
 from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_ceiling, rate_divergence, rate_evidence
@@ -80,7 +80,7 @@ def test_a_sum_with_all_there_can_be() -> None:
 def least_cost(divergence: float, weights: Floats) -> float:
     """By how much the evidence of values in [0, 1] falls short of n times the divergence, at the least.
 
-    The least is in the limit of c toward 1, as `rate_ceiling` proves; there it depends on the best tilt alone.
+    The least is in the limit of c toward 1, as `tilt_costs` proves; there it depends on the best tilt alone.
     """
     tilts = 0.05 * 1.5 ** np.arange(-8.0, 14.0)
     assert len(tilts) == len(weights) == BETS
@@ -114,8 +114,8 @@ def test_of_values_in_a_range_where_the_tilts_cost_least() -> None:
             for best in (3.8, 4.5, 4.87, 5.0, 5.3, 6.0, 40.0):
                 gap = divergence / (n * (1.0 - (1.0 + best) * math.exp(-best)))
                 total, c = n * (1.0 - gap * math.exp(-best)), 1.0 - gap
-                found = max(rate_evidence(n, total, c, numbers, 0) for numbers in weightings)
-                assert rate_ceiling(n, total, c) >= found
+                for numbers in weightings:
+                    assert rate_ceiling(n, total, c, numbers, 0) >= rate_evidence(n, total, c, numbers, 0)
 
 
 @pytest.mark.parametrize("threshold", [None, 0.0])
@@ -129,7 +129,47 @@ def test_of_values_in_a_range(threshold: float | None) -> None:
             # From below n c, where the ceiling is flat, to n.
             for share in (-1e-6, 0.0, *near, *np.linspace(0.1, 1.0, 10)):
                 total = min(max(n * (c + share * (1.0 - c)), 0.0), float(n))
-                assert rate_ceiling(n, total, c) >= rate_evidence(n, total, c, numbers, 0)
+                assert rate_ceiling(n, total, c, numbers, 0) >= rate_evidence(n, total, c, numbers, 0)
+
+
+def where_it_matters(rng: np.random.Generator, c: float, share: float = 1.0) -> tuple[int, float]:
+    """Results whose log-evidence above c is about what certificates must reach, or a share of it."""
+    n = int(10.0 ** rng.uniform(2.0, 5.0))
+    return n, round(n * min(c + math.sqrt(2.0 * c * (1.0 - c) * share * rng.uniform(5.0, 12.0) / n), 1.0))
+
+
+@pytest.mark.parametrize(("c", "mean_gap"), [(0.01, 0.55), (0.05, 0.4), (0.2, 0.3), (0.5, 0.25), (0.8, 0.2), (0.95, 0.2)])
+def test_of_rates_is_close_where_it_matters(c: float, mean_gap: float) -> None:
+    numbers, rng = numbers_of_rates(c), np.random.default_rng(11)
+    gaps = []
+    for _ in range(500):
+        n, total = where_it_matters(rng, c)
+        gaps.append(rate_ceiling(n, total, c, numbers, 0) - rate_evidence(n, total, c, numbers, 0))
+    assert min(gaps) >= 0.0
+    assert np.mean(gaps) < mean_gap
+
+
+@pytest.mark.parametrize("c", [0.05, 0.3, 0.5, 0.9])
+def test_of_pairs_of_rates_is_close_where_it_matters(c: float) -> None:
+    rng = np.random.default_rng(12)
+    gaps = []
+    for _ in range(300):
+        n, total = where_it_matters(rng, c, share=0.5)
+        high = summed_stream(ba.Bernoulli(), n, total)
+        low = summed_stream(ba.Bernoulli(), n, max(round(2 * n * c - total), 0))
+        gaps.append(product_ceiling(high, low, c, c) - product(high, low, c, c)[0])
+    assert min(gaps) >= 0.0
+    assert np.mean(gaps) < 1.0
+
+
+@given(*[st.integers(1, 100_000)] * 2, *[st.floats(0, 1)] * 3)
+def test_of_pairs_of_rates(n: int, m: int, share: float, other: float, c: float) -> None:
+    """However far apart their tilts are, and on whichever side of c."""
+    high, low = (
+        summed_stream(ba.Bernoulli(), count, float(round(count * mean))) for count, mean in ((n, share), (m, other))
+    )
+    limit, found = product_ceiling(high, low, c, c), product(high, low, c, c)[0]
+    assert limit >= found or math.isnan(found)
 
 
 @pytest.mark.parametrize("sigma", [1e-6, 0.3, 1e6])

@@ -60,7 +60,7 @@ def test_rate_evidence(n: int, mean: float, c: float) -> None:
     assert rate_evidence(n, total, c, NUMBERS, 0) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
     assert compiled(rate_evidence)(n, total, c, NUMBERS, 0) == pytest.approx(float(exact), rel=1e-10, abs=1e-10)
     assert rate_evidence_and_slope(n, total, c, NUMBERS, 0)[1] == pytest.approx(float(slope / sum(terms)), rel=1e-9)
-    assert rate_ceiling(n, total, c) >= float(exact) - 1e-12
+    assert rate_ceiling(n, total, c, NUMBERS, 0) >= float(exact) - 1e-12
 
 
 def test_rate_divergence() -> None:

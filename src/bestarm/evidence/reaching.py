@@ -55,11 +55,11 @@ def rival_reaches(
     worse_limit = pair_ceiling(setting, streams, leader, arm)
     if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
         return False
-    infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
-    if not rival_ceiling(setting, infeasible, worse_limit) >= level:
-        return False
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     worse_limit = evidence_between(ahead, behind, setting.tolerance) + ROUNDING
+    if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
+        return False
+    infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
     if not rival_ceiling(setting, infeasible, worse_limit) >= level:
         return False
     apart = apart_evidence(setting, streams, arm, infeasible)

@@ -18,6 +18,7 @@ from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.noises.bets import BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
+from bestarm.noises.tilt_costs import costs_of, half_in_a_pair, least_cost_alone, paired_costs
 from bestarm.validation import is_boolean, value
 
 
@@ -86,40 +87,44 @@ def rate_evidence(n: int, total: float, c: float, numbers: Floats, metric: int) 
 
 def numbers_of_rates(threshold: float | None) -> Floats:
     """What streams of rates have as `numbers`, for one metric."""
-    return np.array([[0.0] * TUNING + list(log_weights(threshold))])
+    return np.array([[0.0] * TUNING + list(_tuning(threshold))])
+
+
+def _tuning(threshold: float | None) -> tuple[float, ...]:
+    weights = log_weights(threshold)
+    return (*weights, *costs_of(tuple(map(math.exp, weights))), *paired_costs())
 
 
 # Per observation: a tilt's term is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself.
 _ROUNDING = 2e-14
 
 
+_LITTLE = 3.0
+"""Evidence that is at most so large is seldom compared with what must be reached, and a rough ceiling of it will do."""
+
+
 @kernel
-def _least_cost(divergence: float) -> float:
-    """What a mixture of the tilts costs at least."""
+def _rough_cost(divergence: float) -> float:
+    """What a mixture of the tilts costs at least, whatever the best tilt is."""
     return min(0.17 * divergence, 1.0)
 
 
 @large
 @kernel
-def rate_ceiling(n: int, total: float, c: float) -> float:
+def rate_ceiling(n: int, total: float, c: float, numbers: Floats, metric: int) -> float:
     """A cheap upper bound of the log-evidence, without a tilt, and mostly without a logarithm.
 
-    With m the observed mean and p_k the rate c under tilt k, the term of tilt k is n (kl(m, c) - kl(m, p_k)).
-    So the log-evidence falls short of D = n kl(m, c) by
-
-        cost = -log(sum over k of w_k exp(-D r_k)),   r_k = kl(m, p_k) / kl(m, c) >= 0.
-
-    As a function of D this is concave and starts at 0: if it is at least 1 at D = 1 / 0.17, it is at least 0.17 D
-    before and at least 1 after.
-
-    It is: let L be the tilt that turns c into m, and B(t) = p (1 - p) at tilt t, so that kl(m, p_k) is the integral of
-    |t - tilt k| B(t) between tilt k and L, and kl(m, c) that of t B(t) from 0 to L. B falls no faster than e^-t, so
-    exp(t) B(t) rises, and every r_k is at least what it would be with exp(-t) in place of B. That is the limit c -> 1,
-    where only L is free. The least cost over L, at D = 1 / 0.17, is 1.017 with the weights for the rarest events,
-    1.149 with those for rates in the middle and 1.212 in pairs (`tests/evidence/test_ceilings.py`).
+    The cost of the mixture, of which `bestarm.noises.tilt_costs` tells, is as a function of D concave and starts at 0:
+    if it is at least 1 at D = 1 / 0.17, it is at least 0.17 D before and at least 1 after. It is: over all L, the least
+    at D = 1 / 0.17 is 1.017 with the weights for the rarest events, 1.149 with those for rates in the middle and 1.212
+    in pairs (`tests/evidence/test_ceilings.py`). Where that leaves much evidence, a table tells the cost more closely.
     """
     divergence = _best_tilt(n, total, c)
-    return divergence - _least_cost(divergence) + _ROUNDING * n
+    rough = divergence - _rough_cost(divergence) + _ROUNDING * n
+    if not _LITTLE < rough < math.inf:
+        return rough
+    divergence, cost = least_cost_alone(n, total, c, numbers, metric)
+    return divergence - cost + _ROUNDING * n
 
 
 @kernel
@@ -154,7 +159,7 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
     total, position = _in_unit(s, side, c)
-    return rate_ceiling(s.n, total, position)
+    return rate_ceiling(s.n, total, position, s.numbers, s.metric)
 
 
 @kernel
@@ -170,11 +175,17 @@ product = specialized(paired_bets, "rates", gain=gain)
 @kernel
 def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     """Each of the two mixtures that are left if the best tilt of the other stream were known costs as much as
-    `rate_ceiling` says, or more: the larger cost is a bound for both together."""
+    `rate_ceiling` says, or more: the larger cost is a bound for both together. The table has a closer one."""
     total_above, above = _in_unit(high, ABOVE, c)
     total_below, below = _in_unit(low, BELOW, d)
     one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
-    return one + other - _least_cost(max(one, other)) + _ROUNDING * (high.n + low.n)
+    rounding = _ROUNDING * (high.n + low.n)
+    rough = one + other - _rough_cost(max(one, other)) + rounding
+    if not _LITTLE < rough < math.inf:
+        return rough
+    one, cost = half_in_a_pair(high.n, total_above, above, high.numbers, high.metric)
+    other, more = half_in_a_pair(low.n, total_below, below, low.numbers, low.metric)
+    return min(rough, one + other - (cost + more) + rounding)
 
 
 @kernel
@@ -185,7 +196,7 @@ def guess(s: Stream, side: int, level: float) -> float:
     right = total / s.n
     for _ in range(10):
         middle = 0.5 * (left + right)
-        if rate_ceiling(s.n, total, middle) < level:
+        if rate_ceiling(s.n, total, middle, s.numbers, s.metric) < level:
             right = middle
         else:
             left = middle
@@ -237,7 +248,7 @@ class Bernoulli(NoiseModel):
         return (0.0, 1.0)
 
     def tuning(self, threshold: float | None) -> tuple[float, ...]:
-        return log_weights(threshold)
+        return _tuning(threshold)
 
     def sentence(self) -> str:
         return "each measurement is 0 or 1"

@@ -17,12 +17,14 @@ of tilts that are alike have most of the weight: of not knowing the tilts, only 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.noises.base import ABOVE, BELOW, Stream
 
 BETS = 22
-TILT = tuple(0.05 * 1.5 ** (k - 8) for k in range(BETS))
+RATIO = 1.5
+TILT = tuple(0.05 * RATIO ** (k - 8) for k in range(BETS))
 """From 0.002 to 10, each half as large again as the one before."""
 STAKE = tuple(math.expm1(tilt) for tilt in TILT)
 
@@ -64,13 +66,20 @@ LIKENESS = 0.45
 """In a pair, how much less weight a bet has for each step that its tilts are apart."""
 
 
-def _roots(shares: list[float]) -> tuple[float, ...]:
+def _all_pairs(shares: Sequence[float]) -> float:
     pairs = [(k, j) for k in range(BETS) for j in range(BETS)]
-    all_pairs = sum(math.sqrt(shares[k] * shares[j]) * LIKENESS ** abs(k - j) for k, j in pairs)
+    return sum(math.sqrt(shares[k] * shares[j]) * LIKENESS ** abs(k - j) for k, j in pairs)
+
+
+def _roots(shares: Sequence[float]) -> tuple[float, ...]:
+    all_pairs = _all_pairs(shares)
     return tuple(math.sqrt(share / all_pairs) for share in shares)
 
 
-ROOT_WEIGHT = _roots(_shares(USUAL_PAIR))
+PAIRED_SHARES = tuple(_shares(USUAL_PAIR))
+PAIRS = _all_pairs(PAIRED_SHARES)
+"""ROOT_WEIGHT[k]² is PAIRED_SHARES[k] / PAIRS."""
+ROOT_WEIGHT = _roots(PAIRED_SHARES)
 """The bets k and j on two streams have the weight ROOT_WEIGHT[k] ROOT_WEIGHT[j] LIKENESS^|k - j|: together 1."""
 EVEN_ROOT_WEIGHT = _roots(_EVEN_SHARES)
 
@@ -109,6 +118,25 @@ def log_bet(s: Stream, side: int, position: float, k: int) -> float:
 
 @large
 @kernel
+def best_bet(s: Stream, side: int, position: float) -> float:
+    """The logarithm of what the best bet has become.
+
+    A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so the
+    gains rise along the bets up to the best one and then fall.
+    """
+    left = 0
+    right = BETS - 1
+    while left < right:
+        middle = (left + right) // 2
+        if log_bet(s, side, position, middle) < log_bet(s, side, position, middle + 1):
+            left = middle + 1
+        else:
+            right = middle
+    return log_bet(s, side, position, left)
+
+
+@large
+@kernel
 def paired_bets(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
     """The log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in c and d.
 
@@ -116,11 +144,7 @@ def paired_bets(high: Stream, low: Stream, c: float, d: float) -> tuple[float, f
     step.
     """
     above, below = position_of(high, ABOVE, c), position_of(low, BELOW, d)
-    most_above = -math.inf
-    most_below = -math.inf
-    for k in range(BETS):
-        most_above = max(most_above, log_bet(high, ABOVE, above, k))
-        most_below = max(most_below, log_bet(low, BELOW, below, k))
+    most_above, most_below = best_bet(high, ABOVE, above), best_bet(low, BELOW, below)
     weight = 0.0
     fall = 0.0
     rise = 0.0

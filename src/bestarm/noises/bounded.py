@@ -21,8 +21,8 @@ from bestarm.noises.bets import (
     EVEN_LOG_WEIGHTS,
     EVEN_ROOT_WEIGHT,
     STAKE,
+    best_bet,
     inside,
-    log_bet,
     paired_bets,
     position_of,
 )
@@ -57,7 +57,7 @@ def gain(s: Stream, side: int, k: int) -> float:
     return gained
 
 
-_log_bet = specialized(log_bet, "in_a_range", gain=gain)
+_best_bet = specialized(best_bet, "in_a_range", gain=gain)
 
 
 @kernel
@@ -95,24 +95,10 @@ def evidence(s: Stream, side: int, c: float) -> float:
     return evidence_and_slope(s, side, c)[0]
 
 
-@large
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
-    """The best bet's gain: a weighted mean is at most its largest term.
-
-    A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so the
-    gains rise along the bets up to the best one and then fall.
-    """
-    position = position_of(s, side, c)
-    left = 0
-    right = BETS - 1
-    while left < right:
-        middle = (left + right) // 2
-        if _log_bet(s, side, position, middle) < _log_bet(s, side, position, middle + 1):
-            left = middle + 1
-        else:
-            right = middle
-    return max(_log_bet(s, side, position, left), 0.0) + _ROUNDING * s.n
+    """The best bet's gain: a weighted mean is at most its largest term."""
+    return max(_best_bet(s, side, position_of(s, side, c)), 0.0) + _ROUNDING * s.n
 
 
 @kernel
