@@ -41,7 +41,7 @@ SPEED = {
     ("feasible-lucb", "exp2-n64"): 400_000,
     ("certify", "exp1-a"): 1_000_000,
     ("certify", "exp1-c"): 2_000_000,
-    ("certify", "drug-bernoulli"): 100_000,
+    ("certify", "drug-bernoulli"): 1_000_000,
     ("feasibility-first", "exp1-c"): 200_000,
     ("performance-first", "exp1-c"): 200_000,
     ("tf-lucb", "exp1-c"): 200_000,
@@ -53,6 +53,7 @@ GOALS = {
     ("feasible-lucb", "exp1-a"): 12.0,
     ("feasible-lucb", "exp1-c"): 8.0,
     ("certify", "exp1-c"): 1.0,
+    ("certify", "drug-bernoulli"): 0.5,
     ("feasible-lucb", "exp2-k64"): 2.0,
     ("feasible-lucb", "exp2-n64"): 2.0,
 }

@@ -251,6 +251,8 @@ assert f"{tail:016X}" not in assembled(ba.instance("drug-bernoulli"), "feasible-
 # Every noise, in shared memory, and functions that stay functions.
 code = assembled(mixed(), "certify", shared=1)
 assert code.count(".func") > 3 and "ld.shared.f64" in code
+# Tuples of numbers are arrays in the card's constant memory.
+assert ".const .align 8 .b8 _cudapy_cmem" in code
 
 def every_third(numbers):
     for k in range(10, 0, -3):

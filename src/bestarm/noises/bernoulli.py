@@ -22,6 +22,7 @@ from bestarm.noises.tilt_costs import costs_of, half_in_a_pair, least_cost_alone
 from bestarm.validation import is_boolean, value
 
 
+@large
 @kernel
 def rate_divergence(p: float, q: float) -> float:
     """Kullback-Leibler divergence between rates p and q."""

@@ -28,7 +28,7 @@ import math
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import TUNING
 from bestarm.noises.bets import BETS, LIKENESS, PAIRED_SHARES, PAIRS, RATIO, TILT
@@ -73,6 +73,7 @@ def paired_costs() -> tuple[float, ...]:
     return costs_of(PAIRED_SHARES)
 
 
+@large
 @kernel
 def divergence_and_cell(n: int, total: float, c: float) -> tuple[float, int]:
     """D, and the cell of L in the table. The mean must lie above c, and c inside (0, 1)."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numba import config, cuda
 
 from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
@@ -25,14 +26,23 @@ _RANGE = "__bestarm_range__"
 
 
 def _cloned(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
-    """The same function, with some global names bound to something else, and `range` bound to `steps`."""
+    """The same function, with some global names bound to something else, and `range` bound to `steps`.
+
+    Tuples of numbers become arrays: numba looks into a tuple by comparing the index with every place.
+    """
     from bestarm.simulation.cuda.loops import steps
 
-    copy = clone(function, {**bindings, _RANGE: steps}, qualname)
+    known = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    arrays = {name: np.array(value) for name, value in known.items() if _is_table(value)}
+    copy = clone(function, {**arrays, **bindings, _RANGE: steps}, qualname)
     # Under a new name, because numba refuses to rebind that of a builtin.
     names = tuple(_RANGE if name == "range" else name for name in copy.__code__.co_names)
     copy.__code__ = copy.__code__.replace(co_names=names)
     return copy
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(part, float) for part in value)
 
 
 @functools.cache
