@@ -55,7 +55,8 @@ def _shortfalls(best: Floats) -> Floats:
     tilts, best = np.array(TILT), best[:, np.newaxis]
     gain = -np.expm1(-tilts) - tilts * np.exp(-best)
     most = -np.expm1(-best) - best * np.exp(-best)
-    return np.maximum(1.0 - gain / most, 0.0)
+    shortfalls: Floats = np.maximum(1.0 - gain / most, 0.0)
+    return shortfalls
 
 
 @functools.cache
