@@ -281,6 +281,16 @@ def test_a_connection_that_the_server_closed_is_replaced(storage: str) -> None:
     client.close()
 
 
+def test_a_request_that_outlasts_its_client_leaves_no_connection(storage: str) -> None:
+    """As a heartbeat may."""
+    with running(storage) as url:
+        with Client(url) as client:
+            client.studies()
+            assert len(client._connection._idle) == 1
+        client.studies()
+        assert client._connection._idle == []
+
+
 def test_a_service_that_hangs_up_or_talks_nonsense() -> None:
     answers = [
         b"",

@@ -22,7 +22,7 @@ def test_studies_are_chosen_in_the_list_and_shared_by_address(visit: Visit, serv
     page = visitor.go("/")
     card = page.locator(".study-card", has_text="week 1")
     # The list says who leads, and what state it is in.
-    assert card.locator("dt", has_text="Answer").count() == 1
+    card.locator("dt", has_text="Answer").wait_for()
     assert card.locator(".facts dd bdi").inner_text() == first.status().answer
     assert card.locator(".badge").inner_text() == "certified"
     assert page.get_by_role("link", name="Compare 2 studies").count() == 0

@@ -69,12 +69,15 @@ class Connection:
                 raise InvalidInput("token", UNSTATED, "must be printable ASCII")
             self._headers["Authorization"] = f"Bearer {token}"
         self._idle: list[http.client.HTTPConnection] = []
+        self._keeps_idle = True
         self._process = os.getpid()
         self._lock = threading.Lock()
 
     def close(self) -> None:
+        """Close what is idle now, and from now on every connection when its request is answered: a heartbeat may be on
+        its way."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle, self._idle, self._keeps_idle = self._idle, [], False
         for connection in idle:
             connection.close()
 
@@ -188,7 +191,7 @@ class Connection:
 
     def _give_back(self, connection: http.client.HTTPConnection) -> None:
         with self._lock:
-            if len(self._idle) < _MOST_IDLE:
+            if self._keeps_idle and len(self._idle) < _MOST_IDLE:
                 self._idle.append(connection)
                 return
         with contextlib.suppress(OSError):
