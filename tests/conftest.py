@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from bestarm.testing.patience import wait_until
 from bestarm.testing.postgres import PostgresServer
 from tests import parts
-from tests.lengths import TORTURE, shorten
+from tests.lengths import TORTURE, long_ones_left_out, shorten
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -43,6 +43,12 @@ def _use_memory() -> None:
     system = os.statvfs(memory)
     if system.f_bavail * system.f_frsize >= 4 * 2**30 and not system.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("length")
+    group.addoption("--one-in", type=int, default=1, help="of the long tests, run one in so many")
+    group.addoption("--picked-by", default="", help="any text: another one picks others of the long tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -69,8 +75,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     shorten(items)
+    left_out = long_ones_left_out(items, config.option.one_in, config.option.picked_by)
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(tryfirst=True)

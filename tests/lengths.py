@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -44,6 +45,15 @@ def shorten(items: Sequence[pytest.Item]) -> None:
         for place, item in enumerate(found):
             if place not in kept:
                 item.add_marker(TORTURE)
+
+
+def long_ones_left_out(items: Sequence[pytest.Item], one_in: int, picked_by: str) -> set[pytest.Item]:
+    """All long tests but one in so many. Which ones depends on `picked_by` alone: all test processes agree."""
+    return {
+        item
+        for item in items
+        if item.get_closest_marker(TORTURE) and zlib.crc32(f"{picked_by} {item.nodeid}".encode()) % one_in
+    }
 
 
 def at_length() -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests import parts
+from tests.lengths import TORTURE, long_ones_left_out
 
 from bestarm.testing.postgres import PostgresServer
 
@@ -48,3 +50,23 @@ def test_the_last_check_runs_what_the_tests_leave_out() -> None:
     check = ROOT / ".ci" / "run"
     if check.exists():
         assert '"parts or torture"' in check.read_text(encoding="utf-8")
+
+
+class FakeItem:
+    """A test of which only the name and the marks matter."""
+
+    def __init__(self, place: int, marks: Collection[str]) -> None:
+        self.nodeid = f"tests/test_x.py::test[{place}]"
+        self.marks = marks
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.marks else None
+
+
+def test_some_long_tests_are_picked_and_others_another_time() -> None:
+    long, short = ([FakeItem(place, marks) for place in range(400)] for marks in ({TORTURE}, {"parts"}))
+    picked = [set(long) - long_ones_left_out(long + short, 4, by) for by in ("a", "a", "b")]  # type: ignore[arg-type]
+    assert picked[0] == picked[1] != picked[2]
+    assert all(60 < len(some) < 140 for some in picked)
+    assert not long_ones_left_out(short, 4, "a")  # type: ignore[arg-type]
+    assert not long_ones_left_out(long, 1, "a")  # type: ignore[arg-type]
