@@ -75,6 +75,7 @@ def test_every_route_is_for_those_with_the_role_it_needs(team: Team, method: str
     needed = wanted_role(method, path)
     for role in ROLES:
         answer = team.send(team.tokens[role], method, path)
+        assert answer.headers.get("Bestarm-Role") == (None if needed is None else role)
         if needed is None or allows(role, needed):
             assert answer.status_code not in (401, 403), answer
         else:

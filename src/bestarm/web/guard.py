@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bestarm.web.access import Access, set_caller
+from bestarm.web.access import Access, known_caller, set_caller
 from bestarm.web.errors import Refusal, error_response, unforeseen
 from bestarm.web.limits import Limits
 from bestarm.web.roles import ANYBODY, is_data, likely_needed
@@ -29,6 +29,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+ROLE_HEADER = "Bestarm-Role"
+"""Of an answer: what the caller may do, so that a page need not offer the rest."""
 _PUBLIC = "/api/health"
 _MOST_ADDRESSES = 10_000
 
@@ -87,6 +89,8 @@ class Guard:
                     headers[name] = value
                 if is_data(scope["path"]):
                     headers["Cache-Control"] = "no-store"
+                if caller := known_caller(scope):
+                    headers[ROLE_HEADER] = caller.role
                 if has_rest:
                     headers["Connection"] = "close"
             await send(message)

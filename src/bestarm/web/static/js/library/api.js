@@ -57,6 +57,12 @@ async function failure(response) {
   return new ApiError(response.status, reason, error);
 }
 
+/** Pages offer only what the token's role allows: `data-needs` and `data-lacks` in css/base.css. */
+function noteRole(response) {
+  const role = response.headers.get("Bestarm-Role");
+  if (role) document.documentElement.dataset.role = role;
+}
+
 async function send(path, options) {
   let response;
   try {
@@ -65,6 +71,7 @@ async function send(path, options) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the service cannot be reached");
   }
+  noteRole(response);
   if (!response.ok) throw await failure(response);
   return response;
 }
@@ -100,6 +107,7 @@ export async function getNewer(path, version, { signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "the service cannot be reached");
   }
+  noteRole(response);
   if (response.status === 304) return null;
   if (!response.ok) throw await failure(response);
   return readToShow(response);

@@ -42,7 +42,7 @@ function care(status, free) {
   const now = Date.now() / 1000;
   const ago = duration(now - test.since);
   const what = [`test ${test.test} (`, testWords(test), ")"];
-  const freeing = [h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
+  const freeing = [h("button", { class: "small", "data-needs": "work", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
   if (ENDED[test.state]) {
     return ["Say what ", what, " counts: the attempt of ", named(test.holder), ` ${ENDED[test.state]} ${ago} ago`,
       test.reason ? [": ", h("bdi", {}, test.reason)] : "", ". Type its result below or, if that has nothing to do with results, have it made again: ", freeing];
@@ -87,7 +87,7 @@ function whenSpent(status, save, extend) {
   const lacks = lacking(status);
   const more = lacks === null ? null : roughly(lacks);
   return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
-    h("button", { class: "small", onclick: () => extend(more) }, "Allow more tests"), " or ",
+    h("button", { class: "small", "data-needs": "manage", onclick: () => extend(more) }, "Allow more tests"), " or ",
     h("code", {}, `bestarm extend ${quoted(status.study)} --tests ${more ?? "N"}`),
     more === null ? "" : ", about as many as the open questions lack", "."];
 }

@@ -88,7 +88,7 @@ export async function show(main) {
       replace(note, "No study has this in its name.");
     } else if (studies.length === 0) {
       replace(note, archived ? "Nothing is archived." : "There is no study yet. ",
-        archived ? null : h("a", { href: "/new" }, "Create the first one"));
+        archived ? null : h("a", { href: "/new", "data-needs": "manage" }, "Create the first one"));
     } else {
       replace(note, hasMore ? `The newest ${count(studies.length)} studies` : plural(studies.length, "study", "studies"));
     }
@@ -140,7 +140,7 @@ export async function show(main) {
   replace(main,
     h("div", { class: "page-head" },
       h("h1", {}, "Studies"),
-      h("a", { class: "button primary", href: "/new" }, "New study")),
+      h("a", { class: "button primary", href: "/new", "data-needs": "manage" }, "New study")),
     h("div", { class: "toolbar" },
       h("label", { for: "search", class: "sr" }, "Find a study by name"), search,
       h("label", { class: "check" }, box, " Archived"),

@@ -168,9 +168,10 @@ export async function show(main) {
   }
   const more = h("button", { type: "button", onclick: () => addConstraint(true) }, "Add a constraint");
   const problems = h("div", { class: "card summary-errors", role: "alert", tabindex: -1, hidden: true });
-  const create = h("button", { class: "primary" }, "Create the study");
+  const create = h("button", { class: "primary", "data-needs": "manage" }, "Create the study");
 
   const form = h("form", { class: "new", novalidate: true },
+    h("p", { class: "note", "data-lacks": "manage" }, "Your token may not create studies: that takes one with the role manage."),
     problems,
     h("div", { class: "card" },
       fields.add("name", "Name of the study", name),

@@ -150,7 +150,7 @@ export function entryPanel(context) {
     upload.disabled = Boolean(context.status.archived);
   });
 
-  const element = h("div", { class: "card" },
+  const element = h("div", { class: "card", "data-needs": "work" },
     h("h3", {}, "Measured without asking"),
     h("p", { class: "muted" }, "Enter every result there is, in the order measured: to pick among them would bias the answer."),
     byHand, wrong,

@@ -61,7 +61,7 @@ export function logPanel(context) {
       h("td", { class: "num" }, valueWords(event)),
       h("td", {}, event.holder ? named(event.holder) : ""),
       h("td", { class: "reason" }, h("bdi", {}, event.detail || "")),
-      h("td", {}, can ? h("button", { class: "small", "data-key": keyOf(event), onclick: () => correct(event) },
+      h("td", {}, can ? h("button", { class: "small", "data-needs": "work", "data-key": keyOf(event), onclick: () => correct(event) },
         "Correct", h("span", { class: "sr" }, ` test ${event.test}`)) : ""));
   }
 

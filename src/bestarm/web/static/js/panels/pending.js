@@ -35,14 +35,14 @@ export function pendingPanel(context) {
   who.addEventListener("change", () => rememberVisitor(who.value));
   const days = h("input", { id: newId("days"), inputmode: "decimal", placeholder: "no limit", class: "tiny", autocomplete: "off" });
   const ask = h("button", { id: "ask", class: "primary" }, "Ask for tests");
-  const asking = h("form", { class: "inline asking" },
+  const asking = h("form", { class: "inline asking", "data-needs": "work" },
     h("div", { class: "field" }, h("label", { for: who.id }, "Your name"), who),
     h("div", { class: "field" }, h("label", { for: number.id }, "How many"), number),
     h("div", { class: "field" }, h("label", { for: days.id }, "Back in (days)"), days),
     ask);
   const problem = h("p", { class: "error", role: "alert" });
   const list = h("ul", { class: "flight" });
-  const tell = h("button", { class: "primary", type: "submit" }, "Save results");
+  const tell = h("button", { class: "primary", type: "submit", "data-needs": "work" }, "Save results");
   // Hidden until there is a test: a page that grows shorter moves what somebody is about to press.
   const form = h("form", { class: "results", novalidate: true, hidden: true }, list, tell);
   const note = h("p", { class: "muted" }, "No test is out.");
@@ -139,6 +139,7 @@ export function pendingPanel(context) {
       values.element.removeAttribute("aria-label");
       values.element.setAttribute("aria-labelledby", titleId);
     }
+    for (const part of [values.element, values.first, values.boxes[0].hint]) part?.setAttribute("data-needs", "work");
     const held = h("span", { class: "muted small", id: `result-${test.id}-more` });
     const end = async (kind, title, explanation, said) => {
       const reason = await askReason(title, explanation);
@@ -162,7 +163,7 @@ export function pendingPanel(context) {
           several ? h("span", { id: titleId }, title) : h("label", { for: values.first.id }, title),
           held),
         several ? values.element : [values.first, values.boxes[0].hint],
-        h("div", { class: "buttons" },
+        h("div", { class: "buttons", "data-needs": "work" },
           h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise type what a failure counts as its result.", `Test ${test.id} will be handed out again`) },
             "Make again", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },

@@ -22,7 +22,7 @@ export function summaryPanel(context) {
   const notes = h("div", { class: "notes" });
   const asked = h("p", { class: "question" });
   const measured = h("p", { class: "muted about-tests" });
-  const archive = h("button", { onclick: putAway });
+  const archive = h("button", { "data-needs": "manage", onclick: putAway });
   const standing = standingPanel(context, { free, extend, save: () => save("report", "html", "Download the report", "small") });
 
   async function putAway() {
