@@ -9,6 +9,7 @@ Unlike a truncated Beta mixture it is log-convex in c, which the comparison of t
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -91,6 +92,7 @@ def numbers_of_rates(threshold: float | None) -> Floats:
     return np.array([[0.0] * TUNING + list(_tuning(threshold))])
 
 
+@functools.cache
 def _tuning(threshold: float | None) -> tuple[float, ...]:
     weights = log_weights(threshold)
     return (*weights, *costs_of(tuple(map(math.exp, weights))), *paired_costs())
