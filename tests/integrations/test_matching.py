@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from bestarm.integrations.matching import Matching
 from bestarm.study.failures import NotStarted
 from bestarm.study.names import Test
+from bestarm.testing.patience import PATIENCE
 
 ITEMS = {str(place): place for place in range(10)}
 
@@ -77,6 +79,68 @@ def test_a_decided_arm_ends_and_the_others_go_on() -> None:
     assert asyncio.run(told) == ["worse"]
     wanted(matching, "b", "0")
     assert asyncio.run(matching.admit("b", "0")) is None
+
+
+def test_what_is_wanted_of_a_decided_arm_is_still_made() -> None:
+    """It was handed out before, and later results wait for it."""
+    matching = matching_of("a")
+    future = wanted(matching, "a", "3")
+    matching.decide({"a": "worse"})
+    assert matching.wanted_arms() == {"a"}
+    assert [asyncio.run(matching.admit("a", item)) for item in ("0", "3", "4")] == ["worse", None, "worse"]
+    assert matching.wanted_arms() == set()
+    matching.finish("a", "3", {"score": 1.0})
+    assert future.result(0) == {"score": 1.0}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_wanted_is_made(seed: int) -> None:
+    """In rounds of evaluations, as `identify_with_inspect` has them, while arms are decided at any moment."""
+    rng = random.Random(seed)
+    slots = rng.randint(1, 4)
+    matching = Matching(slots, ITEMS.__getitem__)
+    made: list[tuple[str, str]] = []
+    decided: dict[str, str] = {}
+
+    def study() -> None:
+        order = [(arm, item) for arm in "abc" for item in ITEMS]
+        while order:
+            handed_out = [
+                order.pop(rng.randrange(min(len(order), 12))) for _ in range(min(len(order), rng.randint(1, 5)))
+            ]
+            futures = [wanted(matching, *key) for key in handed_out]
+            decided.clear()
+            decided.update({arm: "worse" for arm in "abc" if rng.random() < 0.4})
+            matching.decide(decided)
+            for future in futures:
+                assert future.result(PATIENCE) == {"score": 0.5}
+            made.extend(handed_out)
+        matching.close("done")
+
+    async def evaluation(arm: str, items: list[str]) -> None:
+        free = asyncio.Semaphore(slots)
+
+        async def sample(item: str) -> None:
+            async with free:
+                if await matching.admit(arm, item) is None:
+                    await asyncio.sleep(0)
+                    matching.finish(arm, item, {"score": 0.5})
+
+        await asyncio.gather(*(sample(item) for item in items))
+        matching.end(arm, "ended")
+
+    async def evaluations(left: dict[str, list[str]]) -> None:
+        matching.begin({arm: set(items) for arm, items in left.items()})
+        await asyncio.gather(*(evaluation(arm, items) for arm, items in left.items()))
+
+    thread = threading.Thread(target=study)
+    thread.start()
+    while thread.is_alive():
+        needless = decided.keys() - matching.wanted_arms()
+        left = {arm: [item for item in ITEMS if (arm, item) not in made] for arm in "abc" if arm not in needless}
+        asyncio.run(evaluations({arm: items for arm, items in left.items() if items}))
+    thread.join()
+    assert sorted(made) == sorted((arm, item) for arm in "abc" for item in ITEMS)
 
 
 def test_a_sample_that_has_passed_ends_the_round_and_is_there_in_the_next() -> None:

@@ -112,7 +112,8 @@ def identify_with_inspect(
     driver.start()
     try:
         while driver.is_alive():
-            left = {arm: study.items_left(arm) for arm in tasks if arm not in driver.decided}
+            needless = driver.decided.keys() - matching.wanted_arms()
+            left = {arm: study.items_left(arm) for arm in tasks if arm not in needless}
             open_tasks = [_prepared(study, arm, tasks[arm], items, matching) for arm, items in left.items() if items]
             if not open_tasks:
                 # What is still to be measured is somebody else's, or about to be told.

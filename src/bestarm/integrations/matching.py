@@ -74,7 +74,7 @@ class Matching:
         return future
 
     def decide(self, arms: Mapping[str, str]) -> None:
-        """These arms need no more tests, for these reasons: their evaluations can end."""
+        """These arms need no more tests than are wanted now, for these reasons: their evaluations can end."""
         with self._lock:
             self._decided = dict(arms)
             self._settle()
@@ -90,6 +90,11 @@ class Matching:
         for future in unmade:
             if not future.done():
                 future.set_exception(NotStarted(reason))
+
+    def wanted_arms(self) -> set[str]:
+        """The arms of which a sample is wanted that has not begun."""
+        with self._lock:
+            return {arm for arm, _ in self._wanted}
 
     def check_open(self) -> None:
         """Raise an error if nothing more can be measured. A study that waits for others would not notice."""
@@ -153,10 +158,12 @@ class Matching:
             # The evaluation is past it, or has ended. Another round begins when this one is over.
             self._over = "the study asks for a sample of another evaluation first"
         for (arm, item), waiting in list(self._waiting.items()):
-            reason = self._closed or self._over or self._decided.get(arm)
+            is_wanted = (arm, item) in self._wanted
+            # A test that was handed out before its arm was decided is still made: later results wait for it.
+            reason = self._closed or self._over or (None if is_wanted else self._decided.get(arm))
             if reason is not None:
                 self._send_away((arm, item), reason)
-            elif (arm, item) in self._wanted:
+            elif is_wanted:
                 self._running[arm, item] = self._wanted.pop((arm, item))
                 self._let_go((arm, item))
                 waiting.wake()
