@@ -19,6 +19,7 @@ from typing import NamedTuple
 import bestarm as ba
 from bestarm.noises import bernoulli
 from bestarm.noises.base import NoiseKernels, NoiseModel
+from bestarm.noises.bets import EVEN_LOG_WEIGHTS
 from bestarm.noises.bounded import draw
 from bestarm.plan import Plan
 from bestarm.policies import all_policies
@@ -49,6 +50,9 @@ class Tilts(ba.Bounded):
     )
     kept = 0
     learns_scatter = False
+
+    def tuning(self, threshold: float | None) -> tuple[float, ...]:
+        return bernoulli.tuning_of(EVEN_LOG_WEIGHTS)
 
 
 class Truth(NamedTuple):

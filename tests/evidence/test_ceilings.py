@@ -20,7 +20,7 @@ from bestarm.evidence.ceilings import (
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
 from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, stream_of
+from bestarm.noises.base import ABOVE, BELOW, TUNING, stream_of
 from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_ceiling, rate_divergence, rate_evidence
 from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights
 from bestarm.noises.dispatch import ceiling, evidence
@@ -147,6 +147,17 @@ def test_of_rates_is_close_where_it_matters(c: float, mean_gap: float) -> None:
         gaps.append(rate_ceiling(n, total, c, numbers, 0) - rate_evidence(n, total, c, numbers, 0))
     assert min(gaps) >= 0.0
     assert np.mean(gaps) < mean_gap
+
+
+def test_of_rates_without_a_table_is_rough() -> None:
+    n, total, numbers = 1_000, 600.0, numbers_of_rates(0.5)
+    few = np.ascontiguousarray(numbers[:, : TUNING + BETS])
+    rough, close, found = (
+        rate_ceiling(n, total, 0.5, few, 0),
+        rate_ceiling(n, total, 0.5, numbers, 0),
+        rate_evidence(n, total, 0.5, few, 0),
+    )
+    assert rough > close >= found == rate_evidence(n, total, 0.5, numbers, 0)
 
 
 @pytest.mark.parametrize("c", [0.05, 0.3, 0.5, 0.9])

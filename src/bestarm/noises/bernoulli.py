@@ -19,7 +19,7 @@ from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, Stream
 from bestarm.noises.bets import BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
-from bestarm.noises.tilt_costs import costs_of, half_in_a_pair, least_cost_alone, paired_costs
+from bestarm.noises.tilt_costs import are_known, costs_of, half_in_a_pair, least_cost_alone, paired_costs
 from bestarm.validation import is_boolean, value
 
 
@@ -89,12 +89,12 @@ def rate_evidence(n: int, total: float, c: float, numbers: Floats, metric: int) 
 
 def numbers_of_rates(threshold: float | None) -> Floats:
     """What streams of rates have as `numbers`, for one metric."""
-    return np.array([[0.0] * TUNING + list(_tuning(threshold))])
+    return np.array([[0.0] * TUNING + list(tuning_of(log_weights(threshold)))])
 
 
 @functools.cache
-def _tuning(threshold: float | None) -> tuple[float, ...]:
-    weights = log_weights(threshold)
+def tuning_of(weights: tuple[float, ...]) -> tuple[float, ...]:
+    """What kernels of rates read of a metric's `numbers`, from `TUNING` on: its tilts have weights with these logs."""
     return (*weights, *costs_of(tuple(map(math.exp, weights))), *paired_costs())
 
 
@@ -124,7 +124,7 @@ def rate_ceiling(n: int, total: float, c: float, numbers: Floats, metric: int) -
     """
     divergence = _best_tilt(n, total, c)
     rough = divergence - _rough_cost(divergence) + _ROUNDING * n
-    if not _LITTLE < rough < math.inf:
+    if not (_LITTLE < rough < math.inf and are_known(numbers)):
         return rough
     divergence, cost = least_cost_alone(n, total, c, numbers, metric)
     return divergence - cost + _ROUNDING * n
@@ -184,7 +184,7 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
     rounding = _ROUNDING * (high.n + low.n)
     rough = one + other - _rough_cost(max(one, other)) + rounding
-    if not _LITTLE < rough < math.inf:
+    if not (_LITTLE < rough < math.inf and are_known(high.numbers)):
         return rough
     one, cost = half_in_a_pair(high.n, total_above, above, high.numbers, high.metric)
     other, more = half_in_a_pair(low.n, total_below, below, low.numbers, low.metric)
@@ -251,7 +251,7 @@ class Bernoulli(NoiseModel):
         return (0.0, 1.0)
 
     def tuning(self, threshold: float | None) -> tuple[float, ...]:
-        return _tuning(threshold)
+        return tuning_of(log_weights(threshold))
 
     def sentence(self) -> str:
         return "each measurement is 0 or 1"

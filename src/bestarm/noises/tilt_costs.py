@@ -46,6 +46,7 @@ ALONE = TUNING + BETS
 """Where a metric's `numbers` have the costs of its own mixture; those of the pairs' come after them."""
 _TABLE = (_CELLS + 2) * _KNOTS
 PAIRED = ALONE + _TABLE
+_END = PAIRED + _TABLE
 
 _LIKENESS_COST = math.log(PAIRS * (1.0 - LIKENESS) / (1.0 + LIKENESS))
 
@@ -72,6 +73,12 @@ def costs_of(weights: tuple[float, ...]) -> tuple[float, ...]:
 
 def paired_costs() -> tuple[float, ...]:
     return costs_of(PAIRED_SHARES)
+
+
+@kernel
+def are_known(numbers: Floats) -> bool:
+    """Whether there are tables: a noise that borrows the kernels of rates may state its weights alone."""
+    return numbers.shape[1] >= _END
 
 
 @large
