@@ -78,7 +78,7 @@ def paired_costs() -> tuple[float, ...]:
 @kernel
 def are_known(numbers: Floats) -> bool:
     """Whether there are tables: a noise that borrows the kernels of rates may state its weights alone."""
-    return numbers.shape[1] >= _END
+    return bool(numbers.shape[1] >= _END)
 
 
 @large
