@@ -63,6 +63,9 @@ function noteRole(response) {
   if (role) document.documentElement.dataset.role = role;
 }
 
+/** Whether the visitor may look and nothing else, as far as is known. */
+export const readsOnly = () => document.documentElement.dataset.role === "read";
+
 async function send(path, options) {
   let response;
   try {

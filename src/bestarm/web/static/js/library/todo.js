@@ -1,5 +1,6 @@
 // What to do now, in one sentence with the means to do it.
 
+import { readsOnly } from "./api.js";
 import { h, named } from "./dom.js";
 import { testWords } from "./measuring.js";
 import { duration, ENDED, plural, roughly } from "./words.js";
@@ -42,7 +43,7 @@ function care(status, free) {
   const now = Date.now() / 1000;
   const ago = duration(now - test.since);
   const what = [`test ${test.test} (`, testWords(test), ")"];
-  const freeing = [h("button", { class: "small", "data-needs": "work", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
+  const freeing = [h("button", { class: "small", onclick: () => free(test.test) }, `Free test ${test.test}`), " or ", h("code", {}, test.command)];
   if (ENDED[test.state]) {
     return ["Say what ", what, " counts: the attempt of ", named(test.holder), ` ${ENDED[test.state]} ${ago} ago`,
       test.reason ? [": ", h("bdi", {}, test.reason)] : "", ". Type its result below or, if that has nothing to do with results, have it made again: ", freeing];
@@ -87,7 +88,7 @@ function whenSpent(status, save, extend) {
   const lacks = lacking(status);
   const more = lacks === null ? null : roughly(lacks);
   return ["Keep what is known: ", save, ". To go on, raise the budget, which does not weaken the guarantee: ",
-    h("button", { class: "small", "data-needs": "manage", onclick: () => extend(more) }, "Allow more tests"), " or ",
+    h("span", { "data-needs": "manage" }, h("button", { class: "small", onclick: () => extend(more) }, "Allow more tests"), " or "),
     h("code", {}, `bestarm extend ${quoted(status.study)} --tests ${more ?? "N"}`),
     more === null ? "" : ", about as many as the open questions lack", "."];
 }
@@ -101,6 +102,7 @@ export function whatToDo(status, { tests, visitor, free, save, extend }) {
   const broken = status.health.notes.some((note) => note.severity === "broken");
   const first = broken ? "First find out what is wrong with the data. " : "";
   if (status.archived) return ["Nothing: the study is archived. Bring it back to change it."];
+  if (!isDone && readsOnly()) return [first, "Wait: your token lets you look, and others measure."];
   if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save, extend) : whenRunning(status, tests, visitor, free)];
   const out = status.pending ? ` ${plural(status.pending, "test")} without a result ${status.pending === 1 ? "is" : "are"} not needed any more.` : "";
   const other = status.state === "no_feasible_arm" ? " Other arms or limits need a new study." : "";
