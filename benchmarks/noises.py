@@ -21,6 +21,7 @@ from bestarm.noises import bernoulli
 from bestarm.noises.base import NoiseKernels, NoiseModel
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS
 from bestarm.noises.bounded import draw
+from bestarm.noises.tilt_costs import tuning_of
 from bestarm.plan import Plan
 from bestarm.policies import all_policies
 from bestarm.problem import Problem
@@ -52,7 +53,7 @@ class Tilts(ba.Bounded):
     learns_scatter = False
 
     def tuning(self, threshold: float | None) -> tuple[float, ...]:
-        return bernoulli.tuning_of(EVEN_LOG_WEIGHTS)
+        return tuning_of(EVEN_LOG_WEIGHTS)
 
 
 class Truth(NamedTuple):

@@ -9,7 +9,6 @@ Unlike a truncated Beta mixture it is log-convex in c, which the comparison of t
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -18,8 +17,8 @@ from bestarm.kernel.compile import kernel, large, specialized
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, Stream
-from bestarm.noises.bets import BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
-from bestarm.noises.tilt_costs import are_known, costs_of, half_in_a_pair, least_cost_alone, paired_costs
+from bestarm.noises.bets import BET_ROUNDING, BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
+from bestarm.noises.tilt_costs import are_known, half_in_a_pair, least_cost_alone, tuning_of
 from bestarm.validation import is_boolean, value
 
 
@@ -92,16 +91,6 @@ def numbers_of_rates(threshold: float | None) -> Floats:
     return np.array([[0.0] * TUNING + list(tuning_of(log_weights(threshold)))])
 
 
-@functools.cache
-def tuning_of(weights: tuple[float, ...]) -> tuple[float, ...]:
-    """What kernels of rates read of a metric's `numbers`, from `TUNING` on: its tilts have weights with these logs."""
-    return (*weights, *costs_of(tuple(map(math.exp, weights))), *paired_costs())
-
-
-# Per observation: a tilt's term is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself.
-_ROUNDING = 2e-14
-
-
 _LITTLE = 3.0
 """Evidence that is at most so large is seldom compared with what must be reached, and a rough ceiling of it will do."""
 
@@ -123,11 +112,11 @@ def rate_ceiling(n: int, total: float, c: float, numbers: Floats, metric: int) -
     in pairs (`tests/evidence/test_ceilings.py`). Where that leaves much evidence, a table tells the cost more closely.
     """
     divergence = _best_tilt(n, total, c)
-    rough = divergence - _rough_cost(divergence) + _ROUNDING * n
+    rough = divergence - _rough_cost(divergence) + BET_ROUNDING * n
     if not (_LITTLE < rough < math.inf and are_known(numbers)):
         return rough
     divergence, cost = least_cost_alone(n, total, c, numbers, metric)
-    return divergence - cost + _ROUNDING * n
+    return divergence - cost + BET_ROUNDING * n
 
 
 @kernel
@@ -182,7 +171,7 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     total_above, above = _in_unit(high, ABOVE, c)
     total_below, below = _in_unit(low, BELOW, d)
     one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
-    rounding = _ROUNDING * (high.n + low.n)
+    rounding = BET_ROUNDING * (high.n + low.n)
     rough = one + other - _rough_cost(max(one, other)) + rounding
     if not (_LITTLE < rough < math.inf and are_known(high.numbers)):
         return rough

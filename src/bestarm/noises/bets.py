@@ -28,6 +28,9 @@ TILT = tuple(0.05 * RATIO ** (k - 8) for k in range(BETS))
 """From 0.002 to 10, each half as large again as the one before."""
 STAKE = tuple(math.expm1(tilt) for tilt in TILT)
 
+BET_ROUNDING = 2e-14
+"""Per observation: a bet's gain is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself."""
+
 LEAST_VARIANCE = 0.01
 """Planning assumes that rates have at least this variance."""
 

@@ -17,6 +17,7 @@ from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
 from bestarm.noises.bets import (
+    BET_ROUNDING,
     BETS,
     EVEN_LOG_WEIGHTS,
     EVEN_ROOT_WEIGHT,
@@ -31,9 +32,6 @@ from bestarm.validation import LEAST, Number, exact, value
 
 _SQUARES = 2 * BETS
 """Where a stream keeps the sum of its values' squared deviations from their mean."""
-
-_ROUNDING = 2e-14
-"""Per observation: a bet's gain is a difference of numbers up to 10 n, each rounded to about 1e-16 of itself."""
 
 _PRIOR_TESTS = 4.0
 _PRIOR_SHARE = 0.25
@@ -98,7 +96,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
     """The best bet's gain: a weighted mean is at most its largest term."""
-    return max(_best_bet(s, side, position_of(s, side, c)), 0.0) + _ROUNDING * s.n
+    return max(_best_bet(s, side, position_of(s, side, c)), 0.0) + BET_ROUNDING * s.n
 
 
 @kernel

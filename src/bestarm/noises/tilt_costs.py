@@ -61,7 +61,7 @@ def _shortfalls(best: Floats) -> Floats:
 
 
 @functools.cache
-def costs_of(weights: tuple[float, ...]) -> tuple[float, ...]:
+def _costs_of(weights: tuple[float, ...]) -> tuple[float, ...]:
     """[cell, knot]: the least cost of a mixture with these weights, in one row."""
     ends = _shortfalls(TILT[0] * RATIO ** (np.arange(_CELLS + 1) / _PER_TILT))
     least = np.concatenate([ends[:1], np.minimum(ends[:-1], ends[1:]), ends[-1:]])
@@ -71,8 +71,11 @@ def costs_of(weights: tuple[float, ...]) -> tuple[float, ...]:
     return tuple((-np.log(sums) - ROUNDING).ravel().tolist())
 
 
-def paired_costs() -> tuple[float, ...]:
-    return costs_of(PAIRED_SHARES)
+@functools.cache
+def tuning_of(log_weights: tuple[float, ...]) -> tuple[float, ...]:
+    """What kernels of rates read of a metric's `numbers`, from `TUNING` on: the logs of its tilts' weights, what these
+    cost alone, and what a pair's do."""
+    return (*log_weights, *_costs_of(tuple(map(math.exp, log_weights))), *_costs_of(PAIRED_SHARES))
 
 
 @kernel

@@ -66,7 +66,8 @@ function noteRole(response) {
 /** Whether the visitor may look and nothing else, as far as is known. */
 export const readsOnly = () => document.documentElement.dataset.role === "read";
 
-async function send(path, options) {
+/** The answer to a request, whatever its status. */
+async function request(path, options) {
   let response;
   try {
     response = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store" });
@@ -75,6 +76,11 @@ async function send(path, options) {
     throw new ApiError(0, "the service cannot be reached");
   }
   noteRole(response);
+  return response;
+}
+
+async function send(path, options) {
+  const response = await request(path, options);
   if (!response.ok) throw await failure(response);
   return response;
 }
@@ -103,14 +109,7 @@ export async function get(path, { signal } = {}) {
 /** What is at `path`, or null if it still is what it was at `version`. */
 export async function getNewer(path, version, { signal } = {}) {
   const known = version ? { "If-None-Match": `"${version}"` } : {};
-  let response;
-  try {
-    response = await fetch(path, { signal, headers: headers(known), cache: "no-store" });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "the service cannot be reached");
-  }
-  noteRole(response);
+  const response = await request(path, { signal, headers: known });
   if (response.status === 304) return null;
   if (!response.ok) throw await failure(response);
   return readToShow(response);
