@@ -1,8 +1,8 @@
 """Items: what arms are measured on, such as questions or inputs, in one random order that is the same for all arms.
 
 The n-th measurement of every arm is of the same item, so arms can be compared item by item. The order follows from the
-study's seed alone. Unless items can be measured again, it is a random permutation of them. If they can (`repeats`),
-each place of the order has an item drawn at random from all of them.
+study's `items_seed` alone. Unless items can be measured again, it is a random permutation of them. If they can
+(`repeats`), each place of the order has an item drawn at random from all of them.
 """
 
 from __future__ import annotations

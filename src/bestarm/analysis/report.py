@@ -71,7 +71,7 @@ def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
         _arms(plan, status.arms),
         _costs(plan, status.arms),
         _basis(plan),
-        _reproduction(study, answer),
+        _reproduction(study, status, answer),
     ]
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -207,9 +207,11 @@ def _basis(plan: Plan) -> str:
 
 
 def record_digest(study: Study) -> str:
-    """A fingerprint of the plan, the seed and every result that counts, in order."""
-    digest = hashlib.sha256(json.dumps([study.plan.to_data(), study.record.seed], sort_keys=True).encode())
-    for part in study.storage.entries(study.record.key, 0):
+    """A fingerprint of the plan, the seeds and every result that counts, in order."""
+    record = study.record
+    head = [study.plan.to_data(), record.seed, *([] if record.items_seed is None else [record.items_seed])]
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    for part in study.storage.entries(record.key, 0):
         for column in (part.arms, part.metrics, part.values, part.ends, part.items):
             digest.update(column.tobytes())
         if len(part.more):
@@ -217,13 +219,17 @@ def record_digest(study: Study) -> str:
     return digest.hexdigest()[:16]
 
 
-def _reproduction(study: Study, answer: Answer | None) -> str:
+def _reproduction(study: Study, status: Status, answer: Answer | None) -> str:
     policy = f"The policy {study.plan.policy} decided." if answer else f"The policy {study.plan.policy} decides."
     text = (
-        f"{policy} Everything here is recomputed from the record: the plan below, seed {study.record.seed}, and the "
+        f"{policy} Everything here is recomputed from the record: the plan below, {status.seed_words}, and the "
         f"results in the order of their tests (fingerprint {record_digest(study)}). To check it, export the record, "
-        "make a new study from the plan, and give it the results: it comes to the same conclusion."
+        "make a new study from the plan and the seeds, and give it the results: it comes to the same conclusion."
     )
-    commands = "bestarm export STUDY -o record.csv\nbestarm new plan.toml --name again\nbestarm import again record.csv"
+    commands = (
+        "bestarm export STUDY -o record.csv\n"
+        f"bestarm new plan.toml --name again {status.seed_options}\n"
+        "bestarm import again record.csv"
+    )
     shown = "".join(f"<pre>{escape(part)}</pre>\n" for part in (commands, study.plan.to_toml()))
     return f"<h2>How to reproduce it</h2>\n{_p(text)}{shown}"

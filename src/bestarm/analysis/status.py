@@ -58,6 +58,10 @@ class Status:
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
+    seed: int | None = None
+    """Of the study's random choices."""
+    items_seed: int | None = None
+    """Of the random order of its items; None without items. Stated for a new study, both seeds repeat this one."""
 
     def __str__(self) -> str:
         return status_text(self)
@@ -91,6 +95,18 @@ class Status:
     def results_that_wait(self) -> str:
         """How many results wait, in words."""
         return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
+
+    @property
+    def seed_words(self) -> str:
+        """The seeds that repeat the study, by name."""
+        items = "" if self.items_seed is None else f", items_seed {self.items_seed}"
+        return f"seed {self.seed}{items}"
+
+    @property
+    def seed_options(self) -> str:
+        """The seeds that repeat the study, as `bestarm new` takes them."""
+        items = "" if self.items_seed is None else f" --items-seed {self.items_seed}"
+        return f"--seed {self.seed}{items}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""

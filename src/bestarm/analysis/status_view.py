@@ -18,12 +18,14 @@ _MOST = 60
 
 
 def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
-    """What is known, what is open, what was done, what everything waits for, and whether the data is healthy."""
+    """What is known and open, what was done, what everything waits for, the seeds, and whether the data is healthy."""
     made = f"{status.tests:,} recorded, cost {status.cost:,.6g}; {status.pending:,} pending"
     lines = [*progress_lines(status, outlook), ("tests", made)]
     awaited = status.awaited
     if awaited is not None and (status.waiting or awaited.needs_somebody):
         lines.append(("waiting", f"for {awaited}"))
+    if status.seed is not None:
+        lines.append(("seeds", status.seed_words))
     if status.tests:
         found = [str(note) for note in status.health.notes] or [str(status.health)]
         lines += [("health" if k == 0 else "", sentence) for k, sentence in enumerate(found)]

@@ -245,7 +245,10 @@ def _items(plan: Plan) -> list[str]:
     if plan.items is None:
         return []
     again = "An item that comes again was measured afresh." if plan.repeats else "No item was measured twice on an arm."
-    return [f"Each test was made on the item that the study named, in an order drawn at random before. {again}"]
+    return [
+        f"Each test was made on the item that the study named, in an order drawn at random for this study. {again}",
+        "Nothing about an arm depends on that order: none was improved on the items that come first in it.",
+    ]
 
 
 def _order(plan: Plan) -> list[str]:

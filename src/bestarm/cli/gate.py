@@ -45,7 +45,7 @@ def gate(
     minutes: Minutes = 5.0,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
-    seed: Seed = 0,
+    seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
     export_json: ExportJson = None,

@@ -22,20 +22,34 @@ def new(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; the file's own by default.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed, for policies that make random choices.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="drawn afresh"),
+    ] = None,
+    items_seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Seed of the random order of items. Used again after arms were improved on the same items, it voids "
+            "the guarantee.",
+            show_default="drawn afresh",
+        ),
+    ] = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a study from a study file."""
     from bestarm.items import count_of
     from bestarm.study import Study
+    from bestarm.study.seeds import seeds_of
 
-    study = Study.create(load_plan(source), name=name, seed=seed, storage=db)
+    study = Study.create(load_plan(source), name=name, seed=seed, items_seed=items_seed, storage=db)
     plan = study.plan
+    seeds = seeds_of(plan, study.record).to_dict()
     bundles = [metrics for metrics in plan.yields.values() if len(metrics) > 1]
     if as_json:
         data: dict[str, object] = {"study": study.name, "db": study.storage.url}
-        data |= {"arms": plan.arm_names, "metrics": plan.measured}
+        data |= {"arms": plan.arm_names, "metrics": plan.measured, **seeds}
         if bundles:
             data["measurements"] = bundles
         if plan.items is not None:
@@ -50,6 +64,8 @@ def new(
     console.print(
         f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {study.storage.url}"
     )
+    options = " ".join(f"--{field.replace('_', '-')} {seed}" for field, seed in seeds.items())
+    console.print(f"To repeat its random choices: {options}")
     called = shlex.quote(study.name)
     # A URL may hold a password, so it is not repeated.
     where = "" if db is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"

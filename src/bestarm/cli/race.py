@@ -61,7 +61,7 @@ def race(
     ] = None,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
-    seed: Seed = 0,
+    seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
     export_json: ExportJson = None,

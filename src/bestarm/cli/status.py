@@ -80,6 +80,8 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
         yield f"Also out: {test}"
     if len(others) > MOST_LATE:
         yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
+    if now.seed is not None:
+        yield f"to repeat it: {now.seed_words}"
     if now.tests:
         yield from f"health: {now.health}".splitlines()
 

@@ -50,7 +50,7 @@ class StudyLine:
 
 
 def read_status(data: dict[str, Any]) -> Status:
-    plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status)})
+    plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status) if field.name in data})
     awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
     found = tuple(HealthNote(**note) for note in data["health"]["notes"])
     health = Health(data["health"]["checks"], found)

@@ -13,7 +13,7 @@ from bestarm.client.remote import RemoteStudy
 from bestarm.plan import Plan
 from bestarm.problem import Problem
 from bestarm.storage.requests import new_key
-from bestarm.study.checks import check_seed
+from bestarm.study.seeds import check_seeds
 from bestarm.validation import NotFound
 
 _PAGE = 500
@@ -69,13 +69,15 @@ class Client:
         name: str | None = None,
         delta: float | None = None,
         policy: str | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        items_seed: int | None = None,
         holder: str | None = None,
     ) -> RemoteStudy:
         """A new study of `problem`; the options are those of `Study.create`."""
         plan = Plan.of(problem, delta=delta, name=name, policy=policy)
-        check_seed(seed)
-        body = {"plan": plan.to_data(), "seed": seed}
+        check_seeds(plan, seed, items_seed)
+        stated = {"seed": seed, "items_seed": items_seed}
+        body = {"plan": plan.to_data()} | {name: each for name, each in stated.items() if each is not None}
         row = self._connection.post("/api/studies", body, key=new_key())
         return RemoteStudy(self._connection, row["id"], plan, holder=holder)
 

@@ -381,4 +381,8 @@ class RemoteStudy:
     @functools.cached_property
     def _items(self) -> ItemOrder | None:
         plan = self.plan
-        return None if plan.items is None else ItemOrder(plan.items, plan.repeats, self._status()["seed"])
+        if plan.items is None:
+            return None
+        status = self._status()
+        # A service of an earlier version has one seed for everything.
+        return ItemOrder(plan.items, plan.repeats, status.get("items_seed", status["seed"]))

@@ -87,7 +87,8 @@ def identify_with_inspect(
     workers: int = 10,
     failed_as: Counted = None,
     retries: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
+    items_seed: int | None = None,
     **options: Any,
 ) -> Answer:
     """Find the best feasible arm of `problem` by evaluating `tasks`, one for each arm, with inspect_ai.
@@ -104,9 +105,9 @@ def identify_with_inspect(
     plan = Plan.of(problem, delta=delta, name=name, budget=budget)
     _check_problem(plan, tasks)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
-    study = create_or_open(plan, kept, seed)
+    study = create_or_open(plan, kept, seed, items_seed)
     assert study.plan.items is not None
-    order = ItemOrder(study.plan.items, False, study.record.seed)
+    order = ItemOrder(study.plan.items, False, study.record.order_seed)
     matching = Matching(workers, functools.cache(order.place))
     driver = _Driver(study, matching, workers, Declared.of(study.plan, failed_as, None, retries))
     driver.start()

@@ -13,6 +13,7 @@ from bestarm.analysis.report import study_report
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status import Status
 from bestarm.analysis.words import question
+from bestarm.study.seeds import seeds_of
 from bestarm.study.study import Study
 from bestarm.validation import InvalidInput
 
@@ -168,7 +169,8 @@ def _study_tags(study: Study, status: Status) -> dict[str, str]:
 
 def _params(study: Study) -> dict[str, object]:
     plan = study.plan
-    return {"delta": plan.delta, "policy": plan.policy, "objective": plan.objective.metric, "seed": study.record.seed}
+    seeds = seeds_of(plan, study.record).to_dict()
+    return {"delta": plan.delta, "policy": plan.policy, "objective": plan.objective.metric, **seeds}
 
 
 def _arm_metrics(arm: ArmStanding) -> dict[str, float]:

@@ -49,6 +49,7 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "verdict": verdict(outcome),
         "delta": outcome.plan.delta,
         "runs": status.tests,
+        "seed": status.seed,
         "objective": outcome.question.objective,
         "limits": [limit.words for limit in outcome.question.limits],
         "baseline": outcome.question.baseline,

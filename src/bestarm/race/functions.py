@@ -36,6 +36,8 @@ class Gate:
     runs: int
     mean: float
     """Seconds that a call of the candidate took."""
+    seed: int | None = None
+    """Of the random order of the measurements. Stated, it repeats that order."""
 
 
 class Called(Runner):
@@ -86,12 +88,13 @@ def gate(
     delta: float = 0.05,
     runs: int = 1000,
     seconds: float = 60.0,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Gate:
     """Call `candidate` until it is certain whether a call takes at most so many times as long as one of `baseline`.
 
     The baseline is a function, which is called alternately, or the seconds that a call may be compared with, as they
-    were measured another time. `runs` and `seconds` are the budget.
+    were measured another time. `runs` and `seconds` are the budget. `seed` is that of the random
+    order of measurements, drawn afresh unless it is stated.
 
     >>> import time
     >>> gate(lambda: None, lambda: time.sleep(0.01), at_most=1.1).found
@@ -120,4 +123,4 @@ def _summed_up(outcome: Outcome) -> Gate:
     runs = outcome.records.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
     sentence = " ".join([verdict(outcome), *(f"{line}." for line in limit_lines(outcome))])
-    return Gate(found_by(outcome), sentence, outcome.status.tests, mean)
+    return Gate(found_by(outcome), sentence, outcome.status.tests, mean, outcome.status.seed)

@@ -49,6 +49,7 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
         delta: float = 0.05,
         runs: int | None = None,
         seconds: float | None = None,
+        seed: int | None = None,
     ) -> Any:
         from bestarm.race.functions import gate
 
@@ -65,14 +66,16 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
             delta=delta,
             runs=options.bestarm_runs if runs is None else runs,
             seconds=options.bestarm_seconds if seconds is None else seconds,
+            seed=seed,
         )
-        request.node.user_properties.append(("bestarm", f"{found.found}: {found.sentence}"))
+        said = f"{found.sentence} The order of measurements was drawn with seed={found.seed}."
+        request.node.user_properties.append(("bestarm", f"{found.found}: {said}"))
         if found.found == "refuted":
-            pytest.fail(found.sentence, pytrace=False)
+            pytest.fail(said, pytrace=False)
         if found.found == "undecided" and options.bestarm_undecided != "pass":
             # Neither a pass nor a failure: nobody knows.
             end = pytest.skip if options.bestarm_undecided == "skip" else pytest.fail
-            end(found.sentence)
+            end(said)
         return found
 
     return measure

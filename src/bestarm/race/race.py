@@ -37,7 +37,8 @@ class Conditions:
     timeout: float | None = None
     minutes: float = 5.0
     ignores_failures: bool = False
-    seed: int = 0
+    seed: int | None = None
+    """Of the random order of runs; drawn afresh for a new race unless it is stated."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Race:
 
     def _rounds(self, study: Study, ceilings: dict[str, float], watch: Watch | None) -> None:
         """Ask for a run of every command, and make them in random order, so that no command is always the first."""
-        lots = random.Random(self._conditions.seed)
+        lots = random.Random(study.record.seed)
         while not study.done and time.monotonic() < self._deadline:
             tests = study.ask(len(self._contestants))
             if not tests:

@@ -142,7 +142,7 @@ def _times(ratio: float) -> str:
 
 
 def note_lines(outcome: Outcome) -> Iterator[str]:
-    """What the answer rests on, and what was cut off."""
+    """What the answer rests on, what was cut off, and the seed."""
     yield _assumption(outcome)
     if outcome.is_own_timeout:
         yield (
@@ -155,6 +155,7 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
     for metric, top in outcome.ceilings.items():
         if metric != "time":
             yield f"More {metric} than {METRICS[metric].words(top)} counts as that."
+    yield f"The order of runs was drawn with --seed {outcome.status.seed}."
     for sentence in outcome.status.health.warnings:
         yield f"Warning: {sentence}"
     if not outcome.status.health.warnings:

@@ -19,13 +19,11 @@ from __future__ import annotations
 import abc
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Literal, NamedTuple
 
 from bestarm.storage.columns import Given
 from bestarm.storage.copies import Copies
+from bestarm.storage.entries import Entries as Entries  # where others look for it
 from bestarm.storage.tokens import TokenKeeper
 from bestarm.validation import InvalidInput
 
@@ -47,6 +45,13 @@ class StudyRecord(NamedTuple):
     """Grows when something in the past changes (a correction), or the plan. Readers then start over."""
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
+    items_seed: int | None = None
+    """Of the random order of items. None without items, and in studies made before it was kept."""
+
+    @property
+    def order_seed(self) -> int:
+        """The seed that the order of items follows. Studies made before `items_seed` was kept follow `seed`."""
+        return self.seed if self.items_seed is None else self.items_seed
 
 
 class Amendment(NamedTuple):
@@ -111,36 +116,6 @@ class Pending(NamedTuple):
     reason: str = ""
     """What was said about that attempt."""
     item: int | None = None
-
-
-_NONE: npt.NDArray[np.object_] = np.empty(0, object)
-_NO_ITEMS: npt.NDArray[np.int64] = np.empty(0, np.int64)
-
-
-class Entries(NamedTuple):
-    """Consecutive tests that have an outcome, column by column; a dropped test's value is NaN."""
-
-    ids: npt.NDArray[np.int64]
-    arms: npt.NDArray[np.int64]
-    metrics: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-    ends: npt.NDArray[np.int8]
-    """1 at the last test of a round, where the policy decides."""
-    told: npt.NDArray[np.float64]
-    """When the outcome was told, in seconds since 1970."""
-    arrivals: npt.NDArray[np.int64]
-    """In a study by arrival: numbers that grow in the order in which outcomes were told; else 0."""
-    holders: npt.NDArray[np.object_] = _NONE
-    """Who told the outcome; empty if the storage does not say."""
-    more: npt.NDArray[np.object_] = _NONE
-    """The values after the first, as tuples; empty if no test here has any."""
-    items: npt.NDArray[np.int64] = _NO_ITEMS
-    """The items' places, -1 where there is none; empty if no test here has one."""
-
-    def before(self, row: int) -> Entries:
-        """Those above a row."""
-        columns: list[Any] = [column[:row] for column in self]
-        return Entries(*columns)
 
 
 class Told(NamedTuple):
@@ -224,11 +199,24 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     is_private: bool = False
     """Whether no other process can reach it."""
 
+    keeps_items_seed: bool = False
+    """Whether `create_study` takes `items_seed` and keeps it. If not, `seed` is that of the order."""
+
     @abc.abstractmethod
     def create_study(
-        self, name: str, plan: str, seed: int, *, by_arrival: bool = False, request: str = ""
+        self,
+        name: str,
+        plan: str,
+        seed: int,
+        *,
+        by_arrival: bool = False,
+        request: str = "",
+        items_seed: int | None = None,
     ) -> StudyRecord:
-        """A new study. `NameTaken` if the name is taken, unless by the same `request`."""
+        """A new study. `NameTaken` if the name is taken, unless by the same `request`.
+
+        `items_seed` is stated only for studies with items, and only if the storage says that it keeps it.
+        """
 
     @abc.abstractmethod
     def find_study(self, name: str) -> StudyRecord | None: ...

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-VERSION = 4
+VERSION = 5
 """Of the tables below. A database of an older version is brought up to date when it is opened."""
 
 APPLICATION_ID = 0x6241726D
@@ -44,6 +44,8 @@ studies = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
+    # Of the order of items. Studies without items have none, nor do those of older files, whose order follows the seed.
+    sa.Column("items_seed", sa.BigInteger),
     # It can be megabytes, and SQLite reads a row up to the last column it needs. In older files it is the third.
     sa.Column("plan", sa.Text, nullable=False),
 )
@@ -216,7 +218,12 @@ def _from_3(connection: sa.Connection) -> None:
     tokens.create(connection)
 
 
-STEPS: dict[int, Step] = {1: _from_1, 2: _from_2, 3: _from_3}
+def _from_4(connection: sa.Connection) -> None:
+    """A seed for the order of items."""
+    _add_column(connection, studies.c.items_seed)
+
+
+STEPS: dict[int, Step] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
 """STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
 
 

@@ -50,8 +50,17 @@ class SQLStorage(SQLReader):
 
     # ----------------------------------------------------------------------------------------------- studies
 
+    keeps_items_seed = True
+
     def create_study(
-        self, name: str, plan: str, seed: int, *, by_arrival: bool = False, request: str = ""
+        self,
+        name: str,
+        plan: str,
+        seed: int,
+        *,
+        by_arrival: bool = False,
+        request: str = "",
+        items_seed: int | None = None,
     ) -> StudyRecord:
         request = request or new_key()
 
@@ -60,7 +69,7 @@ class SQLStorage(SQLReader):
                 with self._database.transaction() as connection:
                     now = self._database.time(connection)
                     values = {"name": name, "plan": plan, "seed": seed, "created": now, "revision": 0}
-                    values["by_arrival"] = int(by_arrival)
+                    values |= {"by_arrival": int(by_arrival), "items_seed": items_seed}
                     key = connection.execute(sa.insert(studies).values(values)).inserted_primary_key
                     assert key is not None
                     if by_arrival:
@@ -71,7 +80,7 @@ class SQLStorage(SQLReader):
                 if (made := self._created_under(name, request)) is not None:
                     return made
                 raise NameTaken("name", name, f"a study of this name exists already in {self.url!r}") from None
-            return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival)
+            return StudyRecord(key[0], name, plan, seed, now, None, 0, by_arrival, items_seed)
 
         return self._safely(create)
 

@@ -37,6 +37,7 @@ from bestarm.storage.queries import (
 from bestarm.storage.schema import events, outcomes, studies, tests
 
 # Leaves out the plan. For a large study it is megabytes of text, and every ask and tell looks here first.
+# Leaves out the seed of items: it never changes, and files of earlier versions have it behind the plan.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
 ).where(studies.c.name == sa.bindparam("name"))
@@ -57,8 +58,8 @@ def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
 
 
 def _record(row: Any) -> StudyRecord:
-    texts = (each.decode(errors="replace") if isinstance(each, bytes) else each for each in row[:-1])
-    return StudyRecord._make([*texts, bool(row[-1])])
+    record = StudyRecord._make(each.decode(errors="replace") if isinstance(each, bytes) else each for each in row)
+    return record._replace(by_arrival=bool(record.by_arrival))
 
 
 class SQLReader(Storage):
@@ -93,7 +94,7 @@ class SQLReader(Storage):
             row = connection.execute(_PRESENT, {"name": record.name}).first()
         if row is not None and row.revision != record.revision:
             return self.find_study(record.name)
-        return None if row is None else _record((row[0], record.name, record.plan, *row[1:]))
+        return None if row is None else _record((row[0], record.name, record.plan, *row[1:], record.items_seed))
 
     def studies(self) -> list[StudyRecord]:
         with self._database.connect() as connection:

@@ -11,6 +11,7 @@ from bestarm.plan import Plan
 from bestarm.policies import find_policy, policy_for
 from bestarm.storage.base import Aside, Storage, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
+from bestarm.study.seeds import Seeds
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, NotFound
 
@@ -63,12 +64,21 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
     return record
 
 
-def new_record(storage: Storage, plan: Plan, seed: int, key: str | None = None) -> StudyRecord:
+def new_record(storage: Storage, plan: Plan, seeds: Seeds, key: str | None = None) -> StudyRecord:
     """A new study in `storage`, one for each `key`."""
     # A policy that must see all results of a round before the next takes them in together anyway.
     by_arrival = plan.order == "arrival" and find_policy(plan.policy).plans_ahead()
+    seed, options = seeds.seed, {}
+    if seeds.items_seed is not None:
+        if storage.keeps_items_seed:
+            options["items_seed"] = seeds.items_seed
+        else:
+            # The proof rests on the order of items, and on no choice of the policy.
+            seed = seeds.items_seed
     try:
-        return storage.create_study(plan.name, plan.to_json(), seed, by_arrival=by_arrival, request=key or "")
+        return storage.create_study(
+            plan.name, plan.to_json(), seed, by_arrival=by_arrival, request=key or "", **options
+        )
     except OutcomeUnknown as error:
         raise error.advised(f"`bestarm list` says whether there is a study {plan.name!r}") from error
 
@@ -102,12 +112,6 @@ def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
         f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by "
         f"{shlex.quote(holder)}`",
     )
-
-
-def check_seed(seed: object) -> None:
-    """Complain of a seed that no database can keep."""
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise InvalidInput("seed", seed, "must be a whole number from 0 to 2^63 - 1", shown=quoted(seed))
 
 
 def check_aside(kind: object) -> None:

@@ -20,6 +20,7 @@ from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
 from bestarm.study.csv_reader import COLUMNS, DUE, ITEM, CsvFile
 from bestarm.study.intake import read_new_results
+from bestarm.study.seeds import seeds_of
 from bestarm.study.study import Study
 from bestarm.study.told_sheets import read_told
 from bestarm.texts import cell
@@ -149,13 +150,13 @@ def write_csv(study: Study, out: TextIO) -> int:
 
 @_sensible
 def write_json(study: Study, out: TextIO) -> int:
-    """Write the study's plan and seed, and every test with all its recorded outcomes, the current one last."""
+    """Write the study's plan and seeds, and every test with all its recorded outcomes, the current one last."""
     record, arms, has_items = study.record, study.plan.arm_names, study.plan.items is not None
     head = {
         "study": study.name,
         "created": iso_time(record.created),
         "archived": None if record.archived is None else iso_time(record.archived),
-        "seed": record.seed,
+        **seeds_of(study.plan, record).to_dict(),
         "plan": study.plan.to_data(),
     }
     out.write(json.dumps(head, ensure_ascii=False, indent=2).removesuffix("\n}") + ',\n  "tests": [')

@@ -27,6 +27,7 @@ from bestarm.study.names import Numbering, Test
 from bestarm.study.places import Places
 from bestarm.study.placing import Placing
 from bestarm.study.results import Results
+from bestarm.study.seeds import seeds_of
 from bestarm.validation import InvalidInput
 
 
@@ -51,7 +52,7 @@ class Follower:
         self._timeline = Timeline(self.plan.costs)
         self._watch = Watch(self.plan)
         self._raw = RawValues(self.plan)
-        self._places = None if self.plan.items is None else Places(self.plan, self._record.seed)
+        self._places = None if self.plan.items is None else Places(self.plan, self._record.order_seed)
 
     @property
     def name(self) -> str:
@@ -125,6 +126,7 @@ class Follower:
             candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
             regret = regret_at_most(self.plan, policy, found, leader, stop)
             questions = () if stop is not None else open_questions_of(self.plan, policy, found, leader)
+            seeds = seeds_of(self.plan, self._record)
             return Status(
                 study=self.name,
                 state=state,
@@ -154,6 +156,8 @@ class Follower:
                 claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
                 health=self._watch.health(),
+                seed=seeds.seed,
+                items_seed=seeds.items_seed,
             )
 
     def differences(self, arm: str | None = None) -> dict[str, Difference]:

@@ -38,9 +38,9 @@ class Taken:
 class Places:
     """The places of all tests of a study that have entered. A test that ended without a result leaves its place."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, items_seed: int) -> None:
         assert plan.items is not None
-        self.order = ItemOrder(plan.items, plan.repeats, seed)
+        self.order = ItemOrder(plan.items, plan.repeats, items_seed)
         self._taken: dict[Test, Taken] = {}
 
     def enter(self, entries: Entries) -> None:

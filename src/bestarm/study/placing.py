@@ -31,7 +31,7 @@ def item_name(item: object) -> str:
 
 
 def items_of(plan: Plan) -> ItemOrder | None:
-    """The items of a plan, by number and name. Their order is for a study's seed to say."""
+    """The items of a plan, by number and name. A study's `items_seed` gives their order."""
     return None if plan.items is None else ItemOrder(plan.items, plan.repeats, 0)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from bestarm.analysis.notebook import html_view
 from bestarm.plan import Budget, Plan
@@ -23,7 +22,6 @@ from bestarm.study.checks import (
     check_can_be_decided,
     check_last,
     check_lease,
-    check_seed,
     find_record,
     holds_enough,
     most_held,
@@ -33,9 +31,10 @@ from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
 from bestarm.study.names import Test as Test  # where others look for it
 from bestarm.study.placing import Placing
+from bestarm.study.seeds import choose_seeds
 from bestarm.study.tables import Tables
 from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
-from bestarm.study.telling import already_told, corrected, further, values_of
+from bestarm.study.telling import already_told, corrected, further, repeatable, values_of
 from bestarm.study.values import Result, check_result
 from bestarm.validation import InvalidInput, NotFound
 
@@ -79,20 +78,25 @@ class Study(Tables, Amendable):
         policy: str | None = None,
         budget: float | Budget | None = None,
         storage: str | os.PathLike[str] | Storage | None = None,
-        seed: int = 0,
+        seed: int | None = None,
+        items_seed: int | None = None,
         holder: str | None = None,
     ) -> Study:
         """A new study of `problem`, kept in `storage`: a path, a URL, or by default what `BESTARM_DB` says.
 
         `delta` is the probability of a wrong answer that you accept: 0.05, unless the problem is a `Plan` that says
         otherwise. `name` is the name to open it by; the default is the plan's own. `budget` is how many tests it may
-        make, or a `Budget`. `seed` is for policies that make random choices.
+        make, or a `Budget`.
+
+        `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn
+        afresh and recorded unless they are stated, to repeat a study. Never use an `items_seed` again for arms that
+        were improved after a study on the same items: the guarantee would be void.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)
-        check_seed(seed)
+        seeds = choose_seeds(plan, seed, items_seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)
-        return cls(kept, new_record(kept, plan, seed), holder=holder)
+        return cls(kept, new_record(kept, plan, seeds), holder=holder)
 
     @classmethod
     def open(
@@ -180,7 +184,7 @@ class Study(Tables, Amendable):
         """
         issued = self._issued(test)
         first, *more = check_result(self.plan, issued.metric, value)
-        with _repeatable():
+        with repeatable():
             try:
                 outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **further(more))
             except HandedOn as error:
@@ -200,7 +204,7 @@ class Study(Tables, Amendable):
             values = check_result(self.plan, issued.metric, value)
             row: tuple[int, float, *tuple[float, ...]] = (issued.id, values[0], *values[1:])
             checked.append(row)
-        with _repeatable():
+        with repeatable():
             try:
                 refused = self._storage.tell_many(self._record.key, checked, self.holder)
             except HandedOn as error:
@@ -273,7 +277,7 @@ class Study(Tables, Amendable):
         issued = self._issued(test)
         found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None
         first, *more = corrected(self.plan, issued.metric, issued.id, found and found[1], value)
-        with _repeatable():
+        with repeatable():
             self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **further(more))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
@@ -301,7 +305,7 @@ class Study(Tables, Amendable):
         This is fair only if the reason has nothing to do with what the result would have been.
         """
         issued = self._issued(test)
-        with _repeatable():
+        with repeatable():
             try:
                 outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
             except HandedOn as error:
@@ -401,12 +405,3 @@ class Study(Tables, Amendable):
         if unknown:
             found = self._storage.find_tests(self._record.key, unknown)
             self._handed.update((test, issued) for test, (issued, _) in found.items())
-
-
-@contextlib.contextmanager
-def _repeatable() -> Iterator[None]:
-    """If the outcome is unknown, tell the user that telling one value of one test again is safe."""
-    try:
-        yield
-    except OutcomeUnknown as error:
-        raise error.advised("to repeat it is safe: it counts once") from error

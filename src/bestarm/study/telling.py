@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bestarm.plan import Plan
 from bestarm.storage.base import Outcome
+from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.names import Test
 from bestarm.study.values import Result, Values, check_result, check_some, values_in_words
 from bestarm.validation import InvalidInput
@@ -26,6 +28,15 @@ def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
         told = values_in_words(test.metrics, values_of(outcome))
         reason = f"has the result {told} already; use correct to replace it"
     return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
+
+
+@contextlib.contextmanager
+def repeatable() -> Iterator[None]:
+    """If the outcome is unknown, tell the user that telling one value of one test again is safe."""
+    try:
+        yield
+    except OutcomeUnknown as error:
+        raise error.advised("to repeat it is safe: it counts once") from error
 
 
 def values_of(outcome: Outcome) -> Values:

@@ -24,6 +24,7 @@ from bestarm.storage.opening import open_storage
 from bestarm.study.amending import is_amended
 from bestarm.study.checks import most_held
 from bestarm.study.failures import Counted, Declared, MeasurementFailed, NotStarted
+from bestarm.study.seeds import check_same_seeds
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.values import RefusedValue, Result
 from bestarm.study.watching import Display
@@ -101,7 +102,8 @@ def identify(
     failed_as: Counted = None,
     timeout_as: Counted = None,
     retries: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
+    items_seed: int | None = None,
     watch: Watcher[Study] | None = None,
     progress: bool = False,
 ) -> Answer:
@@ -120,6 +122,8 @@ def identify(
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
     that the metric cannot take always stops the work: the noise stated for it is wrong.
 
+    `seed` and `items_seed` are those of `Study.create`: drawn afresh for a new study unless they are stated.
+
     With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
     redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
 
@@ -135,7 +139,8 @@ def identify(
     if problem.items is not None:
         _check_takes_items(function)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
-    study = create_or_open(Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget), kept, seed)
+    plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)
+    study = create_or_open(plan, kept, seed, items_seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
     # If executors retried on their own, what is recorded would depend on its value.
@@ -181,12 +186,12 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
         raise InvalidInput("function", called, reason, shown=called) from None
 
 
-def create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
+def create_or_open(plan: Plan, storage: Storage, seed: int | None, items_seed: int | None = None) -> Study:
     """A new study of this plan, or the one of its name that is there already, if it has the same plan."""
     if storage.find_study(plan.name) is None:
         # Somebody may be quicker. Then we join their study.
         with contextlib.suppress(NameTaken):
-            return Study.create(plan, storage=storage, seed=seed)
+            return Study.create(plan, storage=storage, seed=seed, items_seed=items_seed)
     study = Study.open(plan.name, storage=storage)
     if not is_amended(study.plan, plan):
         raise InvalidInput(
@@ -195,6 +200,7 @@ def create_or_open(plan: Plan, storage: Storage, seed: int) -> Study:
             f"there is a study of this name in {storage.url!r} with another plan "
             f"({difference(study.plan, plan)}); give another name to start anew",
         )
+    check_same_seeds(study.plan, study.record, seed, items_seed)
     if plan.budget is not None:
         study._extend_to(plan.budget)
     return study

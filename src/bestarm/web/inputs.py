@@ -52,6 +52,7 @@ Reason = Annotated[str, Field(max_length=2000)]
 Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
 Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Seed = Annotated[int, Field(ge=0, le=WHOLE, strict=True)]
 
 
 class _Input(BaseModel):
@@ -59,11 +60,16 @@ class _Input(BaseModel):
 
 
 class NewStudy(_Input):
-    """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own."""
+    """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own.
+
+    `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn afresh
+    unless they are stated. An `items_seed` that is used again for arms improved on the same items voids the guarantee.
+    """
 
     plan: dict[str, Any]
     name: str | None = None
-    seed: Annotated[int, Field(ge=0, le=WHOLE, strict=True)] = 0
+    seed: Seed | None = None
+    items_seed: Seed | None = None
 
 
 class Ask(_Input):

@@ -204,7 +204,8 @@ class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded.
 
     `measured` has what tests there are of an arm, and `about_tests` says in sentences which of them yield several
-    metrics, and what items they are made on. `seed` is that of the study's random choices.
+    metrics, and what items they are made on. `seed` is that of the study's random
+    choices, `items_seed` that of the random order of its items.
     """
 
     id: int
@@ -233,6 +234,7 @@ class StudyStatus(BaseModel):
     health: DataHealth
     plan: dict[str, Any]
     seed: int
+    items_seed: int | None
     question: str
     about_tests: list[str]
     measured: list[Measured]

@@ -116,7 +116,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
             plan = Plan.from_data(body.plan)
         except InvalidInput as error:
             raise refused(error, served.storage.url, "plan.") from None
-        study = await served.create(Plan.of(plan, name=body.name), body.seed, idempotency_key(request))
+        study = await served.create(Plan.of(plan, name=body.name), body.seed, body.items_seed, idempotency_key(request))
         live.nudge(study.record.key)
         snapshot = await served.snapshot(study.record.key)
         return json_response(snapshot.row, 201, {"Location": f"/api/studies/{study.record.key}"})

@@ -225,7 +225,6 @@ class SharedStudy(Study):
             "version": str(version),
             **data,
             "plan": plan.to_data(),
-            "seed": self._record.seed,
             "question": question(plan),
             "about_tests": about_tests(plan),
             "measured": [

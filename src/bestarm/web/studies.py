@@ -15,6 +15,7 @@ from bestarm.plan import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StorageError
 from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
+from bestarm.study.seeds import choose_seeds
 from bestarm.validation import NotFound
 from bestarm.web.errors import fault_words
 from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
@@ -149,12 +150,13 @@ class ServedStudies:
                 locks.pop(gone, None)
         return kept
 
-    async def create(self, plan: Plan, seed: int, key: str | None = None) -> SharedStudy:
+    async def create(self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None) -> SharedStudy:
         """A new study, one for each `key`."""
 
         def make() -> SharedStudy:
             check_can_be_decided(plan)
-            return SharedStudy(self.storage, new_record(self.storage, plan, seed, key))
+            seeds = choose_seeds(plan, seed, items_seed)
+            return SharedStudy(self.storage, new_record(self.storage, plan, seeds, key))
 
         return self._keep(await self.do(make))
 

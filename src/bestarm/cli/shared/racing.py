@@ -64,7 +64,9 @@ Assume = Annotated[
     ),
 ]
 IgnoreFailure = Annotated[bool, typer.Option("--ignore-failure", "-i", help="A run that fails counts like any other.")]
-Seed = Annotated[int, typer.Option(metavar="N", help="Of the random order of runs.")]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", help="Seed of the random order of runs.", show_default="drawn afresh")
+]
 StudyOption = Annotated[
     str | None, typer.Option("--study", metavar="NAME", help="The name of the study.", show_default="the commands")
 ]
@@ -159,7 +161,7 @@ class Options:
     timeout: str | None
     minutes: float
     ignore_failure: bool
-    seed: int
+    seed: int | None
 
     def conditions(self) -> Conditions:
         """How commands are run, checked."""
@@ -171,7 +173,7 @@ class Options:
             raise InvalidInput("--warmup", self.warmup, "must be a whole number from 0 to 10,000")
         if not 0.0 < self.minutes <= 1e6:
             raise InvalidInput("--minutes", self.minutes, "must be a positive number")
-        if not 0 <= self.seed < 2**63:
+        if self.seed is not None and not 0 <= self.seed < 2**63:
             raise InvalidInput("--seed", self.seed, "must be a whole number from 0 on")
         limit = None if self.timeout is None else read_time("--timeout", self.timeout)
         return Conditions(self.shell, self.prepare, self.warmup, limit, self.minutes, self.ignore_failure, self.seed)
