@@ -1,4 +1,4 @@
-"""What tests and the examples in docstrings share. Without numba-cuda, what is written in its terms cannot be imported."""
+"""What tests and the examples in docstrings share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from bestarm.study import seeds
 
+# Without numba-cuda what is written in its terms cannot be imported, and has no examples to run.
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["src/bestarm/simulation/cuda/*.py"]
 
 

@@ -56,7 +56,8 @@ def client(storage: str) -> Iterator[Client]:
 @cases(1)
 @pytest.mark.parametrize("more", [{}, {"repeats": True}, {"items": None}], ids=["set", "repeats", "no items"])
 def test_a_whole_study_is_decided_as_here(client: Client, more: dict[str, Any]) -> None:
-    remote, local = client.create(plan(**more), seed=3), Study.create(plan(**more), storage=":memory:", seed=3)
+    seeds = {"seed": 3} | ({} if "items" in more else {"items_seed": 4})
+    remote, local = client.create(plan(**more), **seeds), Study.create(plan(**more), storage=":memory:", **seeds)
     rng = random.Random(1)
     while not local.done:
         tests = local.ask(5)
@@ -77,7 +78,7 @@ def test_a_whole_study_is_decided_as_here(client: Client, more: dict[str, Any]) 
 
 
 def test_the_smaller_operations(client: Client, storage: str) -> None:
-    remote = client.create(plan(items=["x", "y", "z"]), seed=5)
+    remote = client.create(plan(items=["x", "y", "z"]), items_seed=5)
     local = Study.open("trial", storage=storage)
     both, alone, *_ = remote.ask(4)
     assert (both.metric, both.metrics) == ("time + memory", ("time", "memory"))

@@ -76,6 +76,7 @@ def test_a_database_of_version_3_gets_tokens(database_url: str) -> None:
     database = Database(database_url, create=True)
     with database.transaction() as connection:
         schema.tokens.drop(connection)
+        connection.exec_driver_sql("ALTER TABLE bestarm_studies DROP COLUMN items_seed")
         connection.execute(sa.update(schema.schema).values(version=3))
     database.close()
     storage = open_storage(database_url)

@@ -38,7 +38,8 @@ def eventful(storage: Storage, order: Any = "issue", items: int | None = None) -
         budget=ba.Budget(tests=500),
         name="eventful µ",
     )
-    study = ba.Study.create(plan, storage=storage, seed=7, holder="inf")
+    items_seed = None if items is None else 8
+    study = ba.Study.create(plan, storage=storage, seed=7, items_seed=items_seed, holder="inf")
     study.add([result(items, 3)], source="sha256:x", key="z")
     tests = study.ask(9, days=math.inf)
     for k, test in enumerate(tests[:5]):
@@ -71,11 +72,8 @@ def restored(storage: Storage, text: str, name: str | None = None) -> Backup:
 
 def check_same(one: ba.Study, two: ba.Study) -> None:
     assert two.plan == one.plan
-    assert (two.record.seed, two.record.created, two.record.revision) == (
-        one.record.seed,
-        one.record.created,
-        one.record.revision,
-    )
+    for field in ("seed", "items_seed", "created", "revision"):
+        assert getattr(two.record, field) == getattr(one.record, field)
     assert two.status().to_dict() | {"awaited": None} == one.status().to_dict() | {"awaited": None}
     assert two.log() == one.log()
     assert two.pending() == one.pending()

@@ -55,7 +55,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_every_arm_meets_the_same_items_in_the_same_order(
     storage: str, items: int | Sequence[str], repeats: bool
 ) -> None:
-    study = ba.Study.create(judges(items, repeats=repeats, delta=0.2), storage=storage, seed=7)
+    study = ba.Study.create(judges(items, repeats=repeats, delta=0.2), storage=storage, items_seed=7)
     order = ItemOrder(items if isinstance(items, int) else tuple(items), repeats, 7)
     met: dict[tuple[str, str], list[str | None]] = {}
     while not study.done:
@@ -89,7 +89,7 @@ def test_a_function_that_takes_no_item_is_refused_before_anything_is_measured(tm
 
 
 def test_tests_are_named_with_their_item() -> None:
-    study = ba.Study.create(judges(NAMES), storage=":memory:", seed=7)
+    study = ba.Study.create(judges(NAMES), storage=":memory:", items_seed=7)
     first, second = study.ask(2)
     item = ItemOrder(NAMES, False, 7).name(0)
     assert first == ba.Test(1, "terse", CALL, ("score", "violation"), item)
@@ -123,7 +123,7 @@ def test_what_was_given_up_is_measured_on_another_day() -> None:
 
 
 def test_results_measured_without_asking_find_their_place(database_url: str) -> None:
-    study = ba.Study.create(judges(NAMES), storage=database_url, seed=7)
+    study = ba.Study.create(judges(NAMES), storage=database_url, items_seed=7)
     order = ItemOrder(NAMES, False, 7)
     out = study.ask(1)[0]
     values = {"score": 3.0, "violation": 0.0}
@@ -158,7 +158,7 @@ def test_results_measured_without_asking_find_their_place(database_url: str) -> 
 
 
 def test_with_repeats_the_next_items_count(database_url: str) -> None:
-    study = ba.Study.create(judges(5, repeats=True), storage=database_url, seed=7)
+    study = ba.Study.create(judges(5, repeats=True), storage=database_url, items_seed=7)
     order = ItemOrder(5, True, 7)
     values = {"score": 3.0, "violation": 0.0}
     # In one go they may come in any order. Numbers will do for names.
@@ -209,7 +209,7 @@ def test_one_place_is_never_taken_twice(database_url: str) -> None:
 def test_an_export_read_into_a_new_study_gives_the_same_answer(items: int | list[str], repeats: bool) -> None:
     """With tests given up, whose places are taken by later ones, and tests that are still out."""
     plan = judges(items, repeats=repeats, delta=0.2)
-    study = ba.Study.create(plan, storage=":memory:", seed=7)
+    study = ba.Study.create(plan, storage=":memory:", items_seed=7)
     rng = random.Random(1)
     while not study.done:
         for test in study.ask(5):
@@ -220,7 +220,7 @@ def test_an_export_read_into_a_new_study_gives_the_same_answer(items: int | list
     study.ask(3)
     text = exported(study)
     assert text.startswith("test,arm,metric,value,reason,who,issued,told,round,corrections,item\n")
-    copy = ba.Study.create(plan, storage=":memory:", seed=7)
+    copy = ba.Study.create(plan, storage=":memory:", items_seed=7)
     import_results(copy, text.encode(), "e.csv")
     assert copy.answer == study.answer
     assert copy.state == study.state
@@ -230,7 +230,7 @@ def test_an_export_read_into_a_new_study_gives_the_same_answer(items: int | list
 
 
 def test_sheets_of_items() -> None:
-    study = ba.Study.create(judges(NAMES), storage=":memory:", seed=7)
+    study = ba.Study.create(judges(NAMES), storage=":memory:", items_seed=7)
     first, *_ = study.ask(4)
     sheet = f"item,arm,score,violation,length\nquestion 3,chatty,1,0,2\nquestion 3,terse,2,0,\n{NAMES[4]},terse,,,5\n"
     assert import_results(study, sheet.encode(), "s.csv").results == 4
@@ -265,7 +265,7 @@ def test_sheets_of_items() -> None:
 
 
 def test_items_left_are_those_without_all_results_in_the_order_of_the_study() -> None:
-    study = ba.Study.create(judges(NAMES), storage=":memory:", seed=3)
+    study = ba.Study.create(judges(NAMES), storage=":memory:", items_seed=3)
     order = [ItemOrder(NAMES, False, 3).name(place) for place in range(len(NAMES))]
     assert study.items_left("terse") == order
     # Told out of order, so that a result waits for an earlier one; and an item of which one test of two is made.

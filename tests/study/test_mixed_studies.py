@@ -135,7 +135,8 @@ def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
     note(plan.to_toml())
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "studies.db")
-        study = ba.Study.create(plan, storage=database, seed=seed)
+        seeds = {"seed": seed} | ({} if plan.items is None else {"items_seed": seed + 1})
+        study = ba.Study.create(plan, storage=database, **seeds)
         live(study, random.Random(seed))
         assert study.done or study.pending() or plan.items is not None
         lived = seen(study)
@@ -147,7 +148,7 @@ def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
         if not study.pending() and study.answer is not None and study.answer.state != "budget_spent":
             text = io.StringIO()
             write_csv(study, text)
-            copy = ba.Study.create(dataclasses.replace(plan, name="copy"), storage=database, seed=seed)
+            copy = ba.Study.create(dataclasses.replace(plan, name="copy"), storage=database, **seeds)
             import_results(copy, text.getvalue().encode(), "export.csv")
             assert copy.answer is not None
             assert (copy.answer.arm, copy.answer.state) == (study.answer.arm, study.answer.state)
@@ -159,7 +160,7 @@ def test_items_are_met_in_one_order(plan: ba.Plan, seed: int) -> None:
     """Each arm is measured on the first items of the order, each once; a test without a result gives its item back."""
     if plan.items is None:
         plan = dataclasses.replace(plan, items=9, policy="certify")
-    study = ba.Study.create(plan, storage=":memory:", seed=seed)
+    study = ba.Study.create(plan, storage=":memory:", items_seed=seed)
     live(study, random.Random(seed))
     places: dict[tuple[int, int], list[int]] = {}
     for test in study.storage.history(study.record.key):

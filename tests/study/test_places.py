@@ -44,7 +44,7 @@ def test_the_order_is_a_permutation_that_depends_on_the_seed_alone() -> None:
 
 
 def test_every_arm_meets_the_items_in_the_same_order() -> None:
-    study = ba.Study.create(problem_of(12), storage=":memory:", seed=7, delta=1e-12)
+    study = ba.Study.create(problem_of(12), storage=":memory:", items_seed=7, delta=1e-12)
     order = ItemOrder(12, False, 7)
     seen: dict[str, list[str]] = {"a": [], "b": []}
     while not study.done:
@@ -59,7 +59,7 @@ def test_every_arm_meets_the_items_in_the_same_order() -> None:
 
 
 def test_repeats_draw_items_again_and_again() -> None:
-    study = ba.Study.create(problem_of(["x", "y", "z"], repeats=True), storage=":memory:", seed=7)
+    study = ba.Study.create(problem_of(["x", "y", "z"], repeats=True), storage=":memory:", items_seed=7)
     seen: dict[str, list[str | None]] = {"a": [], "b": []}
     for _ in range(20):
         for test in study.ask(2):
@@ -80,7 +80,7 @@ def test_an_abandoned_item_comes_back(order: str) -> None:
         delta=1e-12,
         order=order,  # type: ignore[arg-type]
     )
-    study = ba.Study.create(plan, storage=":memory:", seed=3)
+    study = ba.Study.create(plan, storage=":memory:", items_seed=3)
     given_up: set[str] = set()
     told: dict[str, list[str]] = {"a": [], "b": []}
     while not study.done:
@@ -100,7 +100,7 @@ def test_an_abandoned_item_comes_back(order: str) -> None:
 
 def test_a_reopened_study_decides_the_same_compiled_or_not(tmp_path: object) -> None:
     database = f"{tmp_path}/s.db"
-    study = ba.Study.create(problem_of(200), storage=database, seed=1, delta=0.01)
+    study = ba.Study.create(problem_of(200), storage=database, items_seed=1, delta=0.01)
     while not study.done:
         for test in study.ask(4):
             assert test.item is not None
@@ -112,7 +112,7 @@ def test_a_reopened_study_decides_the_same_compiled_or_not(tmp_path: object) -> 
 
 
 def test_a_forecast_of_a_study_with_items() -> None:
-    study = ba.Study.create(problem_of(100), storage=":memory:", seed=1, delta=0.01)
+    study = ba.Study.create(problem_of(100), storage=":memory:", items_seed=1, delta=0.01)
     assert study.forecast() is None
     for _ in range(6):
         for test in study.ask(2):

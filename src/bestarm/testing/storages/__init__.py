@@ -31,6 +31,7 @@ __all__ = ["STORAGE_CHECKS", "MakeStorage"]
 
 STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     studies.check_studies_are_found_again,
+    studies.check_the_seed_of_items_is_kept,
     studies.check_studies_can_be_listed_in_pages,
     studies.check_studies_do_not_mix,
     studies.check_an_archive_is_noted_once,

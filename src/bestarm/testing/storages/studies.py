@@ -42,6 +42,21 @@ def check_studies_are_found_again(make_storage: MakeStorage) -> None:
         assert storage.look(study._replace(name="no such study")) is None
 
 
+def check_the_seed_of_items_is_kept(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        assert study.items_seed is None
+        if not storage.keeps_items_seed:
+            return
+        for seed in (0, 2**63 - 1):
+            made = storage.create_study(f"{study.name} {seed}", "{}", 3, items_seed=seed)
+            assert (made.seed, made.items_seed) == (3, seed)
+            assert storage.find_study(made.name) == storage.study(made.key) == storage.look(made) == made
+            storage.archive(made.key, ANN)
+            for found in (storage.look(made), storage.find_study(made.name)):
+                assert found is not None
+                assert found.items_seed == seed
+
+
 def check_studies_can_be_listed_in_pages(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         start = f"{study.name}: "
