@@ -1,6 +1,6 @@
 """What it saves to measure several metrics at once, and all arms on the same items; and that the guarantee holds.
 
-    python benchmarks/measurements.py [--runs 1000] [--error-runs 100000] [--only bundles|errors|judges|sets]
+    python benchmarks/measurements.py [--runs 1000] [--error-runs 100000] [--only bundles|errors|judges|sets|orders]
 
 Prints tables as Markdown. `--only errors` takes minutes: a hundred thousand studies for each row.
 """
@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 import bestarm as ba
-from bestarm.kernel.state import NONE, UNFINISHED
+from bestarm.kernel.state import NONE, UNFINISHED, Floats
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
+from bestarm.storage.base import Storage
+from bestarm.storage.opening import open_storage
 from bestarm.testing.hard import hard_problems
 from bestarm.testing.together import all_in_one, tie_together
 
@@ -142,18 +144,63 @@ def sets(runs: int) -> None:
             row(items, gap, f"{found.mean_tests:,.0f}", int(found.tests_per_stream.max()), f"{found.wrong} of {runs}")
 
 
+ITEMS = 200
+
+
+def repairable(seed: int) -> dict[str, Floats]:
+    """Values of two arms on the items: the old arm is right on half of them, the new one on a tenth."""
+    rng = np.random.default_rng(seed)
+    rates = {"old": 0.5, "new": 0.1}
+    return {arm: rng.permutation(np.arange(ITEMS) < rate * ITEMS).astype(float) for arm, rate in rates.items()}
+
+
+def decide(storage: Storage, name: str, values: Mapping[str, Floats], **seeds: int) -> tuple[ba.Study, list[int]]:
+    """A study of arms with these values on the items, and the items that it met: eight more each time it decides."""
+    plan = Plan([*values], ba.maximize("score", noise=ba.Bernoulli()), items=ITEMS, delta=0.05, name=name)
+    study = ba.Study.create(plan, storage=storage, seed=seeds.get("seed"), items_seed=seeds.get("items_seed"))
+    met: list[int] = []
+    while not study.done:
+        items = [int(str(study.item_name(len(met) + k))) for k in range(8)]
+        study.add([(arm, "score", values[arm][item - 1], item) for item in items for arm in values])
+        met += [item - 1 for item in items]
+    return study, met
+
+
+def wrong_after_repairs(studies: int) -> dict[str, int]:
+    """How often a second study is wrong, when the new arm was made right on all items that a first one met."""
+    storage = open_storage(":memory:", create=True)
+    wrong = {"with the order of the first": 0, "with an order of its own": 0}
+    for k in range(studies):
+        values = repairable(k)
+        first, met = decide(storage, f"{k}", values)
+        values["new"][met] = 1.0
+        assert values["new"].mean() < values["old"].mean()
+        for order, seeds in zip(wrong, ({"items_seed": first.record.order_seed}, {}), strict=True):
+            answer = decide(storage, f"{k} {order}", values, **seeds)[0].answer
+            assert answer is not None
+            wrong[order] += answer.arm != "old"
+    return wrong
+
+
+def orders(studies: int) -> None:
+    head("a second study on the same items", "wrong")
+    for order, wrong in wrong_after_repairs(studies).items():
+        row(order, f"{wrong:,} of {studies:,}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--error-runs", type=int, default=100_000)
     parser.add_argument("--device", default="cpu", help="cpu or cuda, for the errors")
-    parser.add_argument("--only", choices=("bundles", "errors", "judges", "sets"))
+    parser.add_argument("--only", choices=("bundles", "errors", "judges", "sets", "orders"))
     given = parser.parse_args()
     tables: dict[str, Callable[[], None]] = {
         "bundles": lambda: bundles(given.runs),
         "errors": lambda: errors(given.error_runs, given.device),
         "judges": lambda: paired_judges(given.runs),
         "sets": lambda: sets(given.runs),
+        "orders": lambda: orders(given.runs),
     }
     for name, table in tables.items():
         if given.only in (None, name):

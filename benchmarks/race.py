@@ -138,7 +138,7 @@ def simulated(races: int, scatter: float) -> None:
             question = Question(assumed=assumed, runs=None if percent else 300)
             runner = Drawn(seed, {"a": 1.0, "b": 1 + percent / 100})
             outcome = Race(
-                contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60), runner=runner
+                contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60, seed=0), runner=runner
             ).go()
             tally.add(outcome.status.answer, "a" if percent else None, outcome.status.tests, 0.0)
         runs, _, *counts = tally.cells()

@@ -136,7 +136,16 @@ def compare(plan: ba.Plan, studies: int) -> None:
         "a random question for each call, one metric of each reply": one_by_one(plan),
     }
     for way, asked in ways.items():
-        answers = [ba.identify(asked, judge(random.Random(seed)), seed=seed) for seed in range(studies)]
+        answers = [
+            ba.identify(
+                asked,
+                judge(random.Random(seed)),
+                seed=seed,
+                # Stated only so that the table can be printed again.
+                items_seed=None if asked.items is None else seed,
+            )
+            for seed in range(studies)
+        ]
         tests, cost = (sum(each) / studies for each in zip(*((a.tests, a.cost) for a in answers), strict=True))
         made, given = sorted(a.tests for a in answers), sorted({str(a.arm) for a in answers})
         print(

@@ -56,7 +56,7 @@ def client(storage: str) -> Iterator[Client]:
 @cases(1)
 @pytest.mark.parametrize("more", [{}, {"repeats": True}, {"items": None}], ids=["set", "repeats", "no items"])
 def test_a_whole_study_is_decided_as_here(client: Client, more: dict[str, Any]) -> None:
-    seeds = {"seed": 3} | ({} if "items" in more else {"items_seed": 4})
+    seeds: dict[str, Any] = {"seed": 3} | ({} if "items" in more else {"items_seed": 4})
     remote, local = client.create(plan(**more), **seeds), Study.create(plan(**more), storage=":memory:", **seeds)
     rng = random.Random(1)
     while not local.done:

@@ -84,7 +84,7 @@ def test_it_runs_live(run: Run) -> None:
     out = run(
         """
 random = np.random.default_rng(1)
-study = ba.Study.create(problem, name="live", storage="studies.db", delta=0.1)
+study = ba.Study.create(problem, name="live", storage="studies.db", delta=0.1, seed=0)
 while not study.done:
     for test in study.ask(2):
         mean = next(arm for arm in problem.arms if arm.name == test.arm).means[test.metric]

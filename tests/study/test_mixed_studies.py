@@ -135,7 +135,7 @@ def test_the_record_alone_decides(plan: ba.Plan, seed: int) -> None:
     note(plan.to_toml())
     with tempfile.TemporaryDirectory() as folder:
         database = str(Path(folder) / "studies.db")
-        seeds = {"seed": seed} | ({} if plan.items is None else {"items_seed": seed + 1})
+        seeds: dict[str, Any] = {"seed": seed} | ({} if plan.items is None else {"items_seed": seed + 1})
         study = ba.Study.create(plan, storage=database, **seeds)
         live(study, random.Random(seed))
         assert study.done or study.pending() or plan.items is not None

@@ -11,24 +11,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
+from benchmarks.measurements import ITEMS, wrong_after_repairs
 from tests.study.problems import exported
 
 import bestarm as ba
 from bestarm.analysis.report import record_digest, study_report
 from bestarm.items import ItemOrder
 from bestarm.storage import schema
-from bestarm.storage.base import Storage, StudyRecord
+from bestarm.storage.base import StudyRecord
 from bestarm.storage.copies import Part
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import SQLStorage
 from bestarm.study import seeds
 from bestarm.study.backup import restore_backup, write_backup
 from bestarm.study.exchange import import_results, write_json
-
-ITEMS = 200
 
 
 def plan(items: int | None = ITEMS, **more: Any) -> ba.Plan:
@@ -47,17 +45,6 @@ def first_items(study: ba.Study, count: int = 10) -> list[str | None]:
 # ------------------------------------------------------------------------------------------- what the proof rests on
 
 
-def decide(storage: Storage, name: str, values: dict[str, Any], **stated: int) -> tuple[ba.Study, list[int]]:
-    """A study of arms with these values on the items, and the items that it met: eight more each time it decides."""
-    study = ba.Study.create(plan(), storage=storage, name=name, delta=0.05, **stated)
-    met: list[int] = []
-    while not study.done:
-        items = [int(str(study.item_name(len(met) + k))) for k in range(8)]
-        study.add([(arm, "score", values[arm][item - 1], item) for item in items for arm in values])
-        met += [item - 1 for item in items]
-    return study, met
-
-
 def test_an_arm_that_was_repaired_on_the_items_of_an_earlier_study(monkeypatch: pytest.MonkeyPatch) -> None:
     """The new arm is made perfect on the items that a first study met, and stays worse than the old one.
 
@@ -67,23 +54,9 @@ def test_an_arm_that_was_repaired_on_the_items_of_an_earlier_study(monkeypatch: 
     """
     lots = random.Random(1)
     drawing(monkeypatch, *(lots.getrandbits(53) for _ in range(200)))
-    storage, wrong = open_storage(":memory:", create=True), {"repeated": 0, "drawn": 0}
-    for k in range(20):
-        rng = np.random.default_rng(k)
-        values = {
-            arm: rng.permutation(np.arange(ITEMS) < rate * ITEMS) * 1.0 for arm, rate in (("old", 0.5), ("new", 0.1))
-        }
-        first, met = decide(storage, f"first {k}", values)
-        values["new"][met] = 1.0
-        assert values["new"].mean() < values["old"].mean()
-        items_seed = first.status().items_seed
-        assert items_seed is not None
-        for order, stated in (("repeated", {"items_seed": items_seed}), ("drawn", {})):
-            answer = decide(storage, f"{order} {k}", values, **stated)[0].answer
-            assert answer is not None
-            wrong[order] += answer.arm != "old"
-    assert wrong["drawn"] <= 4
-    assert wrong["repeated"] >= 10
+    wrong = wrong_after_repairs(20)
+    assert wrong["with an order of its own"] <= 4
+    assert wrong["with the order of the first"] >= 10
 
 
 # --------------------------------------------------------------------------------------------------------- drawing
@@ -98,7 +71,7 @@ def test_seeds_differ_from_draw_to_draw() -> None:
 
 
 def test_each_seed_is_drawn_apart_from_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(items: int | None, **stated: int) -> tuple[int, int | None]:
+    def made(items: int | None, **stated: Any) -> tuple[int, int | None]:
         record = ba.Study.create(plan(items), storage=":memory:", **stated).record
         return record.seed, record.items_seed
 
@@ -227,7 +200,12 @@ class OneSeed(SQLStorage):
 
 def test_a_storage_that_keeps_one_seed_keeps_that_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
     drawing(monkeypatch, 11, 12)
-    for stated, kept in (({"seed": 1}, 11), ({"seed": 1, "items_seed": 2}, 2), ({"items_seed": 3}, 3)):
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"seed": 1}, 11),
+        ({"seed": 1, "items_seed": 2}, 2),
+        ({"items_seed": 3}, 3),
+    ]
+    for stated, kept in cases:
         study = ba.Study.create(plan(), storage=OneSeed(":memory:", create=True), **stated)
         assert (study.record.seed, study.status().items_seed) == (kept, kept)
         assert first_items(study) == [ItemOrder(ITEMS, False, kept).name(place) for place in range(10)]

@@ -23,7 +23,7 @@ RESULTS = 300
 
 def new_database(path: Path, rng: random.Random) -> None:
     """A closed database with a study of a few hundred results."""
-    study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path)
+    study = ba.Study.create(plan("damaged", "certify", "issue"), storage=path, seed=0)
     arms, metrics = PROBLEM.arm_names, PROBLEM.metrics
     for k in range(10):
         study.add([(rng.choice(arms), rng.choice(metrics), rng.gauss(0.0, 1.0)) for _ in range(RESULTS // 10)])

@@ -27,7 +27,7 @@ _ERRORS = 3
 
 def fill_up(path: str, acknowledged: str) -> None:
     """Tell results until the disk is full, then free space, and go on with the same study to its end."""
-    study = ba.Study.create(problem(), delta=DELTA, policy="certify", storage=path)
+    study = ba.Study.create(problem(), delta=DELTA, policy="certify", storage=path, seed=0)
     file = os.open(acknowledged, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     ballast = Path(path).with_name("ballast")
     errors: list[str] = []

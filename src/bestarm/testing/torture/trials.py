@@ -41,7 +41,7 @@ class Here:
         return ba.Study.open(self._name, storage=self._storage, holder=f"other {self._mark}")
 
     def create(self, name: str) -> object:
-        return ba.Study.create(plan(name, "certify", "issue"), storage=self._storage)
+        return ba.Study.create(plan(name, "certify", "issue"), storage=self._storage, seed=0)
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ class Trials:
         policy = POLICIES[self._studies % len(POLICIES)]
         order = "arrival" if policy == "certify" and self._studies % 2 else "issue"
         with opened(self.url) as storage:
-            ba.Study.create(plan(self.name, policy, order), storage=storage)
+            ba.Study.create(plan(self.name, policy, order), storage=storage, seed=0)
 
     def repeat(self, deed: Deed, facts: Facts, mark: int) -> None:
         """Repeat a deed that may or may not have been done, under the same key and in the same name."""

@@ -111,7 +111,7 @@ def kill_and_kill(url: str, acknowledged: str, kills: int, seed: int = 5, second
     while killed < kills and time.monotonic() < until:
         studies += 1
         name, policy = f"study {studies}", POLICIES[(studies - 1) % len(POLICIES)]
-        study = ba.Study.create(problem(), name=name, delta=DELTA, policy=policy, storage=url)
+        study = ba.Study.create(problem(), name=name, delta=DELTA, policy=policy, storage=url, seed=0)
         study.storage.close()
         alive: list[int] = []
         done = False
