@@ -16,7 +16,31 @@ from tests.cli.live import DASH, DOSE, Program, everything, works
 
 import bestarm as ba
 from bestarm.cli.app.command_line import options_first
+from bestarm.study import seeds
 from bestarm.testing.patience import PATIENCE
+
+
+def test_new_says_how_to_repeat_a_study(bestarm: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeds, "fresh_seed", iter(range(11, 20)).__next__)
+    Path("items.toml").write_text(DASH.replace("[objective]", "items = 50\n[objective]", 1), encoding="utf-8")
+    assert "To repeat its random choices: --seed 11\n" in works(bestarm, "new", "dose.toml")
+    assert "To repeat its random choices: --seed 13 --items-seed 12\n" in works(bestarm, "new", "items.toml")
+    said = json.loads(works(bestarm, "new", "items.toml", "--name", "a", "--seed", "3", "--json"))
+    assert (said["seed"], said["items_seed"]) == (3, 14)
+    said = json.loads(works(bestarm, "new", "items.toml", "--name", "b", "--items-seed", "4", "--json"))
+    assert (said["seed"], said["items_seed"]) == (15, 4)
+    assert "items_seed" not in json.loads(works(bestarm, "new", "dose.toml", "--name", "c", "--json"))
+    assert "\nto repeat it: seed 15, items_seed 4\n" in works(bestarm, "status", "b")
+    status = json.loads(works(bestarm, "status", "b", "--json"))
+    assert (status["seed"], status["items_seed"]) == (15, 4)
+    works(bestarm, "export", "b", "--all", "-o", "b.backup")
+    works(bestarm, "import", "b.backup", "--as", "copy")
+    assert "\nto repeat it: seed 15, items_seed 4\n" in works(bestarm, "status", "copy")
+    ended = bestarm("new", "dose.toml", "--name", "d", "--items-seed", "4")
+    assert (ended.code, ended.err) == (
+        2,
+        "error: items_seed = 4: this study has no items, so there is no order of them\n",
+    )
 
 
 def test_a_study_from_beginning_to_end(bestarm: Program) -> None:
@@ -56,7 +80,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
         *("answered", "claim"),
-        *("awaited", "health"),
+        *("awaited", "health", "seed", "items_seed"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])

@@ -80,6 +80,7 @@ def test_a_whole_study_is_decided_as_here(client: Client, more: dict[str, Any]) 
 def test_the_smaller_operations(client: Client, storage: str) -> None:
     remote = client.create(plan(items=["x", "y", "z"]), items_seed=5)
     local = Study.open("trial", storage=storage)
+    assert local.record.items_seed == remote.status().items_seed == 5
     both, alone, *_ = remote.ask(4)
     assert (both.metric, both.metrics) == ("time + memory", ("time", "memory"))
     assert alone.metrics == ("crash",)

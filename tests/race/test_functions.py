@@ -70,6 +70,7 @@ def test_the_plugin_passes_fails_and_skips(tmp_path: Path) -> None:
     assert found["test_certified"] == ("passed", "")
     assert found["test_refuted"][0] == "failure"
     assert "REFUTED: the candidate does not meet every limit" in found["test_refuted"][1]
+    assert "The order of measurements was drawn with seed=" in found["test_refuted"][1]
     assert found["test_misused"][0] == "failure"
     assert found["test_undecided"][0] == "skipped"
     assert "UNDECIDED: the budget is spent after 4 runs" in found["test_undecided"][1]
@@ -96,6 +97,7 @@ def test_a_gate_against_stored_seconds() -> None:
     assert gate(lambda: None, 1.0, at_most=1.5).found == "certified"
     refuted = gate(lambda: time.sleep(0.01), 0.0001, at_most=2)
     assert refuted.found == "refuted"
+    assert gate(lambda: None, 1.0, at_most=1.5, seed=8).seed == 8
     # What takes longer than four times the limit counts as that.
     assert refuted.mean == pytest.approx(0.0008)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.lengths import lengths
 from tests.race.simulated import Drawn, a_run, race, skewed
 
+from bestarm.race.exports import as_json
 from bestarm.race.race import Conditions
 from bestarm.race.runs import Run
 from bestarm.race.summary import difference_lines, found_by, limit_lines, note_lines, verdict
+from bestarm.study import seeds
 from bestarm.study.failures import MeasurementFailed, NotStarted
 from bestarm.validation import InvalidInput
 
@@ -109,6 +113,26 @@ def test_the_order_of_a_round_is_random_and_repeats_with_its_seed() -> None:
     assert orders[0] == orders[1] != orders[2]
     # No command is always the first of its round; that one is so in all of 10 rounds has a chance of 3 in 3 ** 10.
     assert len(Counter(orders[0][0:30:3])) > 1
+
+
+def test_a_race_draws_its_seed_and_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeds, "fresh_seed", iter((9, 1, 9, 1, 9, 2, 9, 5)).__next__)  # also for the place of a run
+    orders = []
+    for _ in range(3):
+        runner = Drawn(skewed({"a": 1, "b": 1, "c": 1}))
+        outcome = race(runner._draw, ["a", "b", "c"], runner=runner, runs=30)
+        orders.append(runner.made)
+    assert orders[0] == orders[1] != orders[2]
+    assert "The order of runs was drawn with --seed 2." in note_lines(outcome)
+    assert json.loads(as_json(outcome))["bestarm"]["seed"] == 2
+    # Kept, it goes on with its seed.
+    db = str(tmp_path / "races.db")
+    stated: list[dict[str, Any]] = [{}, {"seed": 5}, {}]
+    for more in stated:
+        outcome = race(FAST_AND_SLOW, ["fast", "slow"], db=db, conditions=Conditions(timeout=10.0, **more))
+        assert outcome.status.seed == 5
+    with pytest.raises(InvalidInput, match="seed = 6: the study 'fast vs slow' was made with 5, which cannot change"):
+        race(FAST_AND_SLOW, ["fast", "slow"], db=db, conditions=Conditions(timeout=10.0, seed=6))
 
 
 def test_the_timeout_is_chosen_by_the_first_runs() -> None:

@@ -18,6 +18,7 @@ from tests.program import bestarm
 from tests.web.service import CSV, PLAN, TOKEN, client_at, new_study, refused, tell
 
 import bestarm as ba
+from bestarm.study import seeds
 from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web.server import running
 
@@ -38,6 +39,30 @@ def test_create_and_list(service: httpx.Client) -> None:
     assert service.get("/api/studies", params={"name": "listed"}).json() == [row]
     assert service.get("/api/studies", params={"name": "other"}).json() == []
     refused(service.post("/api/studies", json={"plan": PLAN, "name": "listed"}), 409, "exists already", "name")
+
+
+def test_seeds_are_drawn_unless_they_are_stated(service: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seeds, "fresh_seed", iter(range(11, 20)).__next__)
+    on_items = PLAN | {"items": 40}
+    cases: list[tuple[dict[str, Any], dict[str, int], tuple[int, int | None]]] = [
+        (PLAN, {}, (11, None)),
+        (on_items, {}, (13, 12)),
+        (on_items, {"seed": 3}, (3, 14)),
+        (on_items, {"items_seed": 4}, (15, 4)),
+    ]
+    for k, (plan, stated, expected) in enumerate(cases):
+        body = {"plan": plan, "name": f"drawn {k}", **stated}
+        made = service.post("/api/studies", json=body, headers={"Idempotency-Key": f"key {k}"}).json()
+        status = service.get(f"/api/studies/{made['id']}").json()
+        assert (status["seed"], status["items_seed"]) == expected
+    # A repeat finds the study, with the seeds that were drawn first.
+    again = service.post("/api/studies", json=body, headers={"Idempotency-Key": f"key {k}"}).json()
+    status = service.get(f"/api/studies/{again['id']}").json()
+    assert (status["id"], status["seed"], status["items_seed"]) == (made["id"], 15, 4)
+    body = {"plan": PLAN, "name": "none", "items_seed": 4}
+    refused(service.post("/api/studies", json=body), 422, "this study has no items", "items_seed")
+    for wrong in (-1, 2**53, 1.5, "1"):
+        refused(service.post("/api/studies", json=body | {"items_seed": wrong}), 422, "", "items_seed")
 
 
 def test_a_study_from_first_ask_to_answer(service: httpx.Client, study: str) -> None:
