@@ -85,12 +85,12 @@ def measure(how: str, *more: str) -> str:
 def test_a_new_study_says_what_is_measured(studies: Program) -> None:
     said = works(studies, "new", "asked.toml", "--name", "other").splitlines()
     assert said[0].startswith(f"other: 2 arms, 3 metrics ({RUN} in one test), 3 items, policy certify, delta 0.2;")
-    assert "bestarm tell other TEST time=VALUE 'crash rate=VALUE'" in said[3]
+    assert "bestarm tell other TEST time=VALUE 'crash rate=VALUE'" in said[4]
     data = json.loads(works(studies, "new", "asked.toml", "--name", "third", "--json"))
     assert data["metrics"] == ["time", "crash rate", "size"]
     assert (data["measurements"], data["items"]) == ([["time", "crash rate"]], 3)
     plain = json.loads(works(studies, "new", "dose.toml", "--json"))
-    assert list(plain) == ["study", "db", "arms", "metrics"]
+    assert list(plain) == ["study", "db", "arms", "metrics", "seed"]
 
 
 def test_ask_names_metrics_and_items(studies: Program) -> None:
