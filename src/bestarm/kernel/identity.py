@@ -19,8 +19,8 @@ _PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, type(None))
 
 
 def code_parts(code: types.CodeType, *, has_docstring: bool = False) -> tuple[Any, ...]:
-    """Everything that a code object does, without its name, its file, its lines and its docstring. It is the same in every
-    process of one version of Python."""
+    """What a code object does, without its name, its place and its docstring. It is the same in every process
+    of one version of Python."""
     constants = code.co_consts[1:] if has_docstring else code.co_consts
     return (
         (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags),
