@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from bestarm.cli import doctor
 from bestarm.cli.app import app
 from bestarm.cli.doctor import Finding, Requirement, examine
+from bestarm.kernel.native.keeping import Place
 from bestarm.study import Study
 from bestarm.testing.postgres import PostgresServer
 
@@ -139,23 +140,34 @@ def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
     finding = found()["compiled kernels"]
     assert finding.state == "broken"
-    assert "no folder can be written" in finding.detail
-    assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that can be written"
+    assert "nothing is kept" in finding.detail
+    assert "/proc/nowhere cannot be written" in finding.detail
+    assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that only you can write"
 
 
 def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "shared" / "kept"
     kept.mkdir(parents=True)
-    monkeypatch.setattr("bestarm.kernel.compile.cache_folder", lambda root: kept)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
     tmp_path.chmod(0o755)
     for path in (kept, kept.parent):
         assert found()["compiled kernels"].state == "ok"
         path.chmod(0o777)
         finding = found()["compiled kernels"]
         assert finding.state == "broken"
-        assert f"other users of this machine can write to {path}" in finding.detail
+        assert f"compiles them anew: other users can write to {path}" in finding.detail
         assert finding.remedy == f"chmod go-w {path}"
         path.chmod(0o755)
-    # As in /tmp: everybody may write, and nobody replace what is somebody else's.
+    # As in /tmp: all users may write, and none can replace what belongs to another.
     kept.parent.chmod(0o1777)
     assert found()["compiled kernels"].state == "ok"
+
+
+def test_a_folder_that_is_passed_over_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside, own = tmp_path / "beside", tmp_path / "own"
+    places = [Place(beside, f"other users can write to {beside}", f"chmod go-w {beside}", is_open=True), Place(own)]
+    monkeypatch.setattr("bestarm.kernel.compile.cache_places", lambda root: places)
+    finding = found()["compiled kernels"]
+    assert finding.state == "ok"
+    assert finding.detail.startswith(f"{own} can be written; 0 files")
+    assert finding.detail.endswith(f"nothing is kept in {beside}, because other users can write to {beside}")

@@ -16,7 +16,8 @@ import pytest
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.native import forms
-from bestarm.kernel.native.forms import ENDING, Native
+from bestarm.kernel.native.forms import Native
+from bestarm.kernel.native.keeping import ENDING
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy
 from bestarm.policies.setting import new_setting
@@ -65,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
 def anew(root: Any) -> Native:
     """As in another process: nothing is in memory yet."""
     form = compiled(root)
-    return Native(form._root, form.name, form._resolve, form._is_apart, form._otherwise)
+    return Native(form._root, form.name, form._resolve, form._is_apart, form._is_unchanged, form._otherwise)
 
 
 def test_machine_code_is_made_once_and_kept(folder: Path, made: Made) -> None:
@@ -161,7 +162,8 @@ PLANS = {plan.name: plan for plan in (*hard_problems(), *hard_goals())}
 )
 def test_nothing_of_ours_needs_numba(plan: ba.Plan, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
-        raise AssertionError("numba was asked")
+        raise AssertionError("it was not translated")
 
     monkeypatch.setattr("bestarm.kernel.compile._compiled_by_numba", refuse)
+    monkeypatch.setattr("bestarm.kernel.compile.Interpreted.__call__", refuse)
     assert ba.simulate(plan, policy=policy, runs=1, seed=1, max_tests=50).runs == 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bestarm.kernel.compile import apart, compiled, kernel
 from bestarm.kernel.native.forms import Native
+from bestarm.kernel.native.types import Untranslatable
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,11 +21,11 @@ Floats = npt.NDArray[np.float64]
 def natively(root: Any) -> Any:
     """The machine code of a kernel. Numba must not have to help."""
 
-    def otherwise() -> Any:
-        raise AssertionError(f"{root.__name__} is not translated")
+    def otherwise(reason: Untranslatable) -> Any:
+        raise AssertionError(f"{root.__name__} is not translated: {reason}")
 
     made = compiled(root)
-    return Native(root, made.name, made._resolve, made._is_apart, otherwise)
+    return Native(root, made.name, made._resolve, made._is_apart, made._is_unchanged, otherwise)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -152,3 +152,16 @@ def test_with_and_without_a_shell() -> None:
     for command, shell in (("echo 'a", "none"), ("''"[:0], "none"), ("a", ""), ("a\0b", "default")):
         with pytest.raises(InvalidInput):
             words_of(command, shell)
+
+
+@pytest.mark.parametrize(
+    "command", ["gzip {level} f", "gzip -- f; gzip {level} f", "gzip '{level}' f", "echo \"x' {level}"]
+)
+def test_a_parameter_does_not_turn_into_an_option(command: str) -> None:
+    with pytest.raises(InvalidInput, match=r"'-9' begins with a dash and would be taken for an option.* -\{level\}"):
+        contestants_of([command], lists=["level=1,-9"])
+
+
+@pytest.mark.parametrize("command", ["gzip -{level} f", "gzip -- {level}", "gzip --level={level} f", "gzip f{level}"])
+def test_a_parameter_with_a_dash_where_it_cannot_be_an_option(command: str) -> None:
+    assert len(contestants_of([command], lists=["level=1,-9"])) == 2

@@ -12,13 +12,14 @@ import pytest
 
 import bestarm as ba
 from bestarm.study.command import Command
+from bestarm.study.failures import NotStarted
 from bestarm.testing.patience import PATIENCE, wait_until
 
 ECHO = f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))'"
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "two words", "$(touch pwned)", "; touch pwned", "`touch pwned`", "'\"", "-n", "{metric}", "*"]
+    "name", ["plain", "two words", "$(touch pwned)", "; touch pwned", "`touch pwned`", "'\"", "{metric}", "*"]
 )
 @pytest.mark.parametrize("shell", [False, True])
 def test_names_cannot_inject_commands(name: str, shell: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +66,39 @@ def test_a_name_is_not_taken_for_an_option(shell: bool) -> None:
     for template in (f"{ECHO} -- {{arm}}", f"{ECHO} --arm={{arm}}", f"{ECHO} arm-{{arm}}"):
         Command(template, "s", shell=shell).check_names(["a", "-x"], ["m"])
     Command(f"{ECHO} {{arm}}", "s", shell=shell).check_names(["a"], ["-m"])
+
+
+@pytest.mark.parametrize("shell", [False, True])
+@pytest.mark.parametrize(
+    ("place", "test"),
+    [
+        ("arm", ba.Test(1, "-x", "m")),
+        ("metric", ba.Test(1, "a", "-x")),
+        ("metric", ba.Test(1, "a", "-x + y", ("-x", "y"))),
+        ("item", ba.Test(1, "a", "m", item="-x")),
+    ],
+    ids=["arm", "metric", "metrics", "item"],
+)
+def test_every_test_is_checked_for_names_that_are_options(
+    shell: bool, place: str, test: ba.Test, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = Command(f"touch started {{{place}}}", "s", shell=shell, items=True)
+    with pytest.raises(NotStarted, match="begins with a dash and would be taken for an option"):
+        command(test)
+    assert not (tmp_path / "started").exists()
+    Command(f"{ECHO} x{{{place}}}", "s", shell=shell, items=True)(ba.Test(1, "a", "m", item="i"))
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["sort -- f; python3 {arm}", "sort -- f && python3 {arm}", "sort -- f | python3 {arm}", "sort -- $(python3 {arm})",
+     "sort -- `python3 {arm}`", "sort -- f\npython3 {arm}", "(sort -- f); python3 {arm}"],
+)  # fmt: skip
+def test_the_end_of_options_counts_for_one_command_of_a_shell(template: str) -> None:
+    with pytest.raises(ba.InvalidInput, match="begins with a dash"):
+        Command(template, "s", shell=True).check_names(["-x"], ["m"])
+    Command(template.replace("python3", "python3 --"), "s", shell=True).check_names(["-x"], ["m"])
 
 
 def test_secrets_are_not_handed_to_commands(monkeypatch: pytest.MonkeyPatch) -> None:

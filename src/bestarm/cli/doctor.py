@@ -7,8 +7,6 @@ import importlib
 import importlib.util
 import os
 import re
-import shlex
-import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -295,35 +293,22 @@ def _service(url: str) -> Finding:
 
 
 def _kernels() -> Finding:
-    """Where compiled kernels are kept. Without such a folder, every process compiles them anew."""
-    remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
+    """Where compiled kernels are kept. Without a place for them, every process compiles them anew."""
+    part = "compiled kernels"
     try:
-        from bestarm.kernel.compile import cache_folder
+        from bestarm.kernel.compile import cache_places
         from bestarm.simulation.engine import simulate_runs
 
-        folder = cache_folder(simulate_runs)
+        places = cache_places(simulate_runs)
     except Exception as error:  # llvmlite cannot be loaded
-        return Finding("compiled kernels", "broken", f"cannot be made: {_first_line(error)}", "install bestarm anew")
-    if folder is None:
-        detail = "no folder can be written to keep them, so every process compiles them anew"
-        return Finding("compiled kernels", "broken", detail, remedy)
-    if open_to_others := _writable_by_others(folder):
-        # Whoever can write there can make us run their code.
-        detail = f"{folder}: other users of this machine can write to {open_to_others}, and what is there is run"
-        return Finding("compiled kernels", "broken", detail, f"chmod go-w {shlex.quote(str(open_to_others))}")
-    kept = [path for path in folder.rglob("*.native") if path.is_file()]
+        return Finding(part, "broken", f"cannot be made: {_first_line(error)}", "install bestarm anew")
+    used = next((place for place in places if place.objection is None), None)
+    if used is None:
+        detail = f"nothing is kept, so every process compiles them anew: {'; '.join(str(p.objection) for p in places)}"
+        worst = next((place for place in places if place.is_open), places[-1])
+        return Finding(part, "broken", detail, worst.remedy)
+    kept = [path for path in used.folder.rglob("*.native") if path.is_file()]
     size = sum(path.stat().st_size for path in kept) / 1e6
-    return Finding("compiled kernels", "ok", f"{folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB")
-
-
-def _writable_by_others(folder: Path) -> Path | None:
-    """The folder, or the first one above it, where another user may add or replace something."""
-    for path in (folder, *folder.parents):
-        there = path.stat()
-        # A user's primary group often has that user alone, and may then write everywhere.
-        is_ours = there.st_gid == os.getgid() if hasattr(os, "getgid") else True
-        others = there.st_mode & (stat.S_IWOTH if is_ours else stat.S_IWOTH | stat.S_IWGRP)
-        # In a folder like /tmp everybody may write, but nobody may replace what belongs to others.
-        if others and not (there.st_mode & stat.S_ISVTX and path != folder):
-            return path
-    return None
+    found = f"{used.folder} can be written; {counted(len(kept), 'file')}, {size:.1f} MB"
+    unused = "".join(f"; nothing is kept in {p.folder}, because {p.objection}" for p in places if p.is_open)
+    return Finding(part, "ok", f"{found}{unused}")

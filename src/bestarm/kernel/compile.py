@@ -13,13 +13,20 @@ of comparisons. `docs/architecture.md` lists them.
 from __future__ import annotations
 
 import functools
-import hashlib
+import logging
 import types
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from bestarm.kernel.native.source import WRITTEN
+import numpy as np
+
+from bestarm.kernel import native
+from bestarm.kernel.identity import Identity, meanings, sources_of
+from bestarm.kernel.native.keeping import Place, kept_by_numba, places
+from bestarm.kernel.native.source import WRITTEN, AnotherSource
+from bestarm.kernel.native.types import Untranslatable
+
+_log = logging.getLogger("bestarm")
 
 F = TypeVar("F", bound=Callable[..., Any])
 Known = tuple[int, ...] | None
@@ -142,7 +149,7 @@ def called_kernels(
     function: types.FunctionType, replaced: dict[str, types.FunctionType], known: Known = None
 ) -> dict[str, types.FunctionType]:
     """The marked functions that `function` names, with those in `replaced` instead of the originals, written out."""
-    named = ((name, replaced.get(name, function.__globals__.get(name))) for name in function.__code__.co_names)
+    named = ((name, replaced.get(name, value)) for name, value in meanings(function).items())
     return {
         name: written_out(value, known)
         for name, value in named
@@ -150,44 +157,29 @@ def called_kernels(
     }
 
 
-def _constants(function: types.FunctionType) -> list[tuple[str, object]]:
-    """Global numbers, tuples of them, and fields of named tuples that will be frozen into the machine code."""
-    found = ((name, function.__globals__.get(name)) for name in function.__code__.co_names)
-    frozen = ((name, getattr(value, "_fields", None) if isinstance(value, type) else value) for name, value in found)
-    return [(name, value) for name, value in frozen if isinstance(value, int | float | tuple)]
+def fingerprint(
+    function: types.FunctionType, replaced: dict[str, types.FunctionType], known: Known = None
+) -> str | None:
+    """A hash of everything that the compiled code is made from. Machine code on disk has it in its name.
 
-
-def fingerprint(function: types.FunctionType, replaced: dict[str, types.FunctionType], known: Known = None) -> str:
-    """A hash of everything that the compiled code is made from. Machine code on disk has it in its name."""
-    digest = hashlib.sha256()
-    seen: set[types.FunctionType] = set()
-
-    def visit(current: types.FunctionType) -> None:
-        if current in seen:
-            return
-        seen.add(current)
-        code = current.__code__
-        # The docstring is one of the constants, and nothing is compiled from it.
-        constants = code.co_consts[1:] if current.__doc__ is not None else code.co_consts
-        digest.update(
-            repr((current.__qualname__, code.co_code, constants, code.co_names, _constants(current))).encode()
-        )
-        for name, callee in sorted(called_kernels(current, replaced, known).items()):
-            digest.update(name.encode())
-            visit(callee)
-
-    visit(function)
-    return digest.hexdigest()[:12]
+    None if the code could depend on something that cannot be described: then it must not be kept.
+    """
+    identity = Identity(lambda current: called_kernels(current, replaced, known))
+    identity.function(function)
+    return identity.text()[:16] if identity.is_whole else None
 
 
 def clone(function: types.FunctionType, bindings: dict[str, Any], qualname: str) -> types.FunctionType:
-    """The same function, with some global names bound to something else."""
+    """The same function, with some names that it does not assign bound to something else."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     copy = types.FunctionType(
         function.__code__,
         {**function.__globals__, **bindings},
         function.__name__,
         function.__defaults__,
+        tuple(types.CellType(bindings[name]) if name in bindings else cell for name, cell in cells),
     )
+    copy.__kwdefaults__ = function.__kwdefaults__
     copy.__module__ = function.__module__
     copy.__qualname__ = qualname
     return copy
@@ -204,9 +196,7 @@ def specialized(function: F, suffix: str, **replaced: Callable[..., Any]) -> F:
         if current not in done:
             # A name may also be that of an attribute, so that a kernel seems to call itself.
             done[current] = current
-            called = {
-                name: value for name in current.__code__.co_names if is_kernel(value := current.__globals__.get(name))
-            }
+            called = {name: value for name, value in meanings(current).items() if is_kernel(value)}
             bindings = {name: replaced[name] if name in replaced else visit(value) for name, value in called.items()}
             if any(bindings[name] is not value for name, value in called.items()):
                 copy = clone(current, bindings, f"{current.__qualname__}_{suffix}")
@@ -238,35 +228,91 @@ def _helpers(called: dict[str, types.FunctionType], variant: Variant) -> dict[st
 
 @functools.cache
 def _compiled_by_numba(
-    root: types.FunctionType, name: str, variant: Variant, replaced: tuple[tuple[str, Any], ...]
+    root: types.FunctionType, name: str | None, variant: Variant, replaced: tuple[tuple[str, Any], ...]
 ) -> Any:
     """What numba makes of `root`, where our own translation does not know all of the Python in it.
 
     `name` contains a hash of all that it is made from: numba's cache looks only at the file of the outermost function.
+    Without a name, nothing is kept.
     """
     import numba
 
     bindings = _helpers(called_kernels(root, dict(replaced), variant.known), variant)
-    return numba.njit(cache=True, **_OPTIONS)(clone(root, bindings, name))
+    function = clone(root, bindings, name or root.__qualname__)
+    return kept_by_numba(lambda cache: numba.njit(cache=cache, **_OPTIONS)(function), name and name.rpartition("_")[2])
+
+
+class Interpreted:
+    """Runs a kernel as it is, where it cannot be compiled, with the methods of `bestarm.kernel.native.forms.Native`."""
+
+    def __init__(self, root: types.FunctionType, replaced: dict[str, Any]) -> None:
+        self._run = clone(root, replaced, root.__qualname__)
+
+    def __call__(self, *values: Any) -> Any:
+        # Compiled code is silent about words that wrap around, and about NaN.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._run(*values)
+
+    def is_made_for(self, *values: Any) -> bool:
+        return True
+
+    def make_soon(self, *values: Any) -> None:
+        pass
+
+    def or_meanwhile(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        return plain
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    _log.warning(
+        "%s, so what this process decides is interpreted: it is right, and slow. Start the process again to compile it",
+        reason,
+    )
+
+
+@functools.cache
+def _translator() -> Any:
+    """The class `Native`; None if its files were replaced since this process started, so that some of it is loaded and
+    the rest would be of another version."""
+    if sources_of(native.__path__[0]) != native.SOURCES:
+        return None
+    from bestarm.kernel.native.forms import Native
+
+    return Native if sources_of(native.__path__[0]) == native.SOURCES else None
 
 
 @functools.cache
 def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: tuple[tuple[str, Any], ...]) -> Any:
-    from bestarm.kernel.native.forms import Native
-
     substitutes = dict(replaced)
+    interpreted = Interpreted(root, substitutes)
+    translator = _translator()
+    if translator is None:
+        _warn_once("bestarm was replaced on disk by another version")
+        return interpreted
 
     @functools.cache
     def called(function: types.FunctionType) -> dict[str, types.FunctionType]:
         return called_kernels(function, substitutes if function is root else {}, variant.known)
 
-    name = f"{root.__qualname__}_{label}_{fingerprint(root, substitutes, variant.known)}".replace("<locals>.", "")
-    return Native(
+    def otherwise(reason: Untranslatable) -> Any:
+        if isinstance(reason, AnotherSource):
+            _warn_once(str(reason))
+            return interpreted
+        return _compiled_by_numba(root, name, variant, replaced)
+
+    def identity() -> str | None:
+        return fingerprint(root, substitutes, variant.known)
+
+    first = identity()
+    name = first and f"{root.__qualname__}_{label}_{first}".replace("<locals>.", "")
+    return translator(
         root,
         name,
         resolve=lambda function, named: called(function).get(named),
         is_apart=is_apart,
-        otherwise=lambda: _compiled_by_numba(root, name, variant, replaced),
+        is_unchanged=lambda: identity() == first,
+        otherwise=otherwise,
     )
 
 
@@ -276,12 +322,13 @@ def compiled(root: Callable[..., Any], label: str = "", *, known: Known = None, 
     `label` tells the forms of one root apart in the cache on disk. Kernels marked `one_of` know the
     alternatives of the numbers `known`, or all: what is never needed need not be compiled.
     """
+    for name, value in {"root": root, **replaced}.items():
+        if not is_kernel(value):
+            raise TypeError(f"{name} must be a function marked as a kernel to be compiled, not {value!r}")
     return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
 
 
-def cache_folder(root: Callable[..., Any]) -> Path | None:
-    """Where the compiled forms of `root` are kept; None if there is no folder that can be written."""
-    from bestarm.kernel.native.forms import kept_in
-
+def cache_places(root: Callable[..., Any]) -> list[Place]:
+    """Where the compiled forms of `root` may be kept, in order, and what speaks against each place."""
     assert isinstance(root, types.FunctionType)
-    return kept_in(root)
+    return places(root)

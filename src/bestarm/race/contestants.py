@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from bestarm.study.command import words_in
+from bestarm.study.command import exposed_places, is_option, taken_for_option, words_in
 from bestarm.texts import quoted
 from bestarm.validation import LONGEST_NAME, InvalidInput
 
@@ -47,6 +48,7 @@ def contestants_of(commands: Sequence[str], names: Sequence[str] = (), lists: Se
     found: list[Contestant] = []
     for command in commands:
         used = [name for name in parameters if f"{{{name}}}" in command]
+        _check_values(command, {name: parameters[name] for name in used})
         for chosen in itertools.product(*(parameters[name] for name in used)):
             filled = command
             for name, value in zip(used, chosen, strict=True):
@@ -69,6 +71,19 @@ def contestants_of(commands: Sequence[str], names: Sequence[str] = (), lists: Se
         if any(one.name == other.name for other in named[:place]):
             raise InvalidInput("command", one.name, "is there twice; give each a name of its own with --name")
     return named
+
+
+def _check_values(command: str, parameters: Mapping[str, Sequence[str]]) -> None:
+    """A value must not turn into an option."""
+    try:
+        exposed = exposed_places(command, re.compile(rf"{{({'|'.join(map(re.escape, parameters))})}}"), shell=True)
+    except ValueError:  # not all that a shell reads can be split into words
+        exposed = set(parameters)
+    for name in exposed & parameters.keys():
+        for value in parameters[name]:
+            if is_option(value):
+                reason = f"{taken_for_option(value, name)}, or write the dash in the command: -{{{name}}}"
+                raise InvalidInput("--parameter-list", value, reason)
 
 
 def with_baseline(contestants: Sequence[Contestant], baseline: str | None) -> tuple[list[Contestant], str | None]:

@@ -18,6 +18,8 @@ from bestarm.validation import InvalidInput
 
 _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
 _PLACE_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
+_OPERATORS = ";&|()`"
+"""Where a shell begins another command."""
 _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
 SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
@@ -48,6 +50,7 @@ class Command:
             )
         self._template = template
         self._words = words
+        self._exposed = exposed_places(template, self._place, shell=shell)
         self._study = study
         self._timeout = timeout
         self._shell = shell
@@ -56,26 +59,22 @@ class Command:
         self._stopped = False
 
     def check_names(self, arms: Iterable[str], metrics: Iterable[str], items: Iterable[str] = ()) -> None:
-        """Raise `InvalidInput` for names that the command would take for options."""
+        """Raise `InvalidInput` for names that the command would take for options. Names may be added later, so each
+        test is checked again."""
         names = {"arm": arms, "metric": metrics, "study": [self._study], "item": items}
-        for word in self._words:
-            if word == "--":
-                return
-            place = self._place.match(word)
-            taken = [name for name in names.get(place[1], ()) if name.startswith("-")] if place else []
-            if place and taken:
-                raise InvalidInput(
-                    "command",
-                    self._template,
-                    f"{taken[0]!r} begins with a dash and would be taken for an option; put `--` before "
-                    f"{place[0]}, or write --{place[1]}={place[0]}",
-                )
+        for place in self._exposed & names.keys():
+            for name in names[place]:
+                if is_option(name):
+                    raise InvalidInput("command", self._template, taken_for_option(name, place))
 
     def __call__(self, test: Test) -> Result:
         """Measure once; `MeasurementFailed` says what went wrong."""
         names = {"arm": test.arm, "metric": test.metric, "test": str(test.id), "study": self._study}
         if test.item is not None:
             names["item"] = test.item
+        for place in self._exposed & names.keys():
+            if is_option(names[place]):
+                raise NotStarted(taken_for_option(names[place], place))
         command: str | list[str]
         if self._shell:
             command = self._place.sub(lambda place: _variable(place[1]), self._template)
@@ -146,6 +145,39 @@ def words_in(command: str) -> list[str]:
     if not words:
         raise InvalidInput("command", command, "must not be empty")
     return words
+
+
+def exposed_places(template: str, places: re.Pattern[str], *, shell: bool) -> set[str]:
+    """The placeholders whose text a program would read as an option if it began with a dash: they begin a word, and no
+    `--` stands before them in the same command.
+
+    >>> sorted(exposed_places("sort -- {arm}; cut {item} x{metric}", _PLACE_OR_ITEM, shell=True))
+    ['item']
+    """
+    words = shlex.shlex(
+        template.replace("\n", ";") if shell else template, posix=True, punctuation_chars=_OPERATORS if shell else False
+    )
+    words.whitespace_split, words.commenters = True, ""
+    found, is_after_options = set(), False
+    for word in words:
+        if word == "--":
+            is_after_options = True
+        elif shell and set(word) <= set(_OPERATORS):
+            is_after_options = False  # another command begins
+        elif not is_after_options and (place := places.match(word)):
+            found.add(place[1])
+    return found
+
+
+def is_option(text: str) -> bool:
+    return text.startswith("-")
+
+
+def taken_for_option(text: str, place: str) -> str:
+    return (
+        f"{text!r} begins with a dash and would be taken for an option; put `--` before {{{place}}}, or write "
+        f"--{place}={{{place}}}"
+    )
 
 
 def _variable(place: str) -> str:

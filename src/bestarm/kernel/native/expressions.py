@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -307,7 +308,7 @@ class Expressions:
         it = called.it
         if isinstance(it, type) and issubclass(it, tuple) and hasattr(it, "_fields"):
             return joined(self._arguments(node, it._fields, {}), it._fields)
-        if hasattr(it, "__code__"):
+        if isinstance(it, FunctionType):
             code = it.__code__
             names = code.co_varnames[: code.co_argcount]
             given = it.__defaults__ or ()

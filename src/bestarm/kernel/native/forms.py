@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
-import sys
-import tempfile
 import threading
 import types
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.kernel.native import SOURCES
+from bestarm.kernel.native.keeping import keep, read
 from bestarm.kernel.native.machine import Entry, entry_of, machine_code, this_machine, value_of, words_of
 from bestarm.kernel.native.translate import Program, Resolve
 from bestarm.kernel.native.types import Type, Untranslatable, type_name, type_named, type_of
-
-ENDING = ".native"
-_DIGEST = 32
 
 
 class _Form(NamedTuple):
@@ -45,29 +40,33 @@ class Native:
     def __init__(
         self,
         root: types.FunctionType,
-        name: str,
+        name: str | None,
         resolve: Resolve,
         is_apart: Callable[[types.FunctionType], bool],
-        otherwise: Callable[[], Any],
+        is_unchanged: Callable[[], bool],
+        otherwise: Callable[[Untranslatable], Any],
     ) -> None:
         self.name = name
+        """It has a hash of all that the kernel is made from. A kernel without a name is not kept."""
         self._root = root
         self._resolve = resolve
         self._is_apart = is_apart
+        self._is_unchanged = is_unchanged
+        """Whether the kernel is still made from what its name says."""
         self._otherwise = otherwise
-        """What compiles a kernel that cannot be translated."""
-        self._forms: dict[tuple[Type, ...], _Form | None] = {}
+        """What runs a kernel that cannot be translated, given the reason."""
+        self._forms: dict[tuple[Type, ...], _Form | Untranslatable] = {}
         self._soon: set[tuple[Type, ...]] = set()
         self._seen: dict[int, _Seen] = {}
 
     def __call__(self, *values: Any) -> Any:
         try:
             seen = [self._taken(place, value) for place, value in enumerate(values)]
-        except Untranslatable:
-            return self._otherwise()(*values)
+        except Untranslatable as error:
+            return self._otherwise(error)(*values)
         form = self._form(tuple(one.type for one in seen))
-        if form is None:
-            return self._otherwise()(*values)
+        if isinstance(form, Untranslatable):
+            return self._otherwise(form)(*values)
         given = np.array([word for one in seen for word in one.words], np.int64)
         result = np.zeros(len(form.returned.leaves), np.int64)
         form.entry(given.ctypes.data, result.ctypes.data)
@@ -110,90 +109,26 @@ class Native:
             self._seen[place] = seen
         return seen
 
-    def _form(self, arguments: tuple[Type, ...]) -> _Form | None:
+    def _form(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable:
         if arguments not in self._forms:
             with _making:
                 if arguments not in self._forms:
                     self._forms[arguments] = self._made(arguments)
         return self._forms[arguments]
 
-    def _made(self, arguments: tuple[Type, ...]) -> _Form | None:
-        key = f"{self.name} {arguments} {this_machine().name} {_translator()}"
-        name = f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}{ENDING}"
-        kept = _read(self._root, name)
+    def _made(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable:
+        key = f"{arguments} {this_machine().name} {SOURCES}"
+        name = f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        is_known = None not in (self.name, SOURCES)
+        kept = read(self._root, name) if is_known else None
         if kept is None:
             try:
                 program = Program(self._root, arguments, self._resolve, self._is_apart)
-            except Untranslatable:
-                return None
-            kept = machine_code(program.text), program.returned
-            _keep(self._root, name, *kept)
-        return _Form(entry_of(kept[0]), kept[1])
-
-
-# ------------------------------------------------------------------------------------------------------ kept on disk
-
-
-@functools.cache
-def _translator() -> str:
-    """A hash of what translates kernels, so that no machine code outlives a change of it."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _folders(root: types.FunctionType) -> list[Path]:
-    """Where machine code may be: where numba keeps its own, too."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
-        return [Path(chosen)]
-    beside = Path(root.__code__.co_filename).parent
-    return [beside / "__pycache__"] * beside.is_dir() + [_users_folder()]
-
-
-def kept_in(root: types.FunctionType) -> Path | None:
-    """The folder into which machine code is written; None if none can be written."""
-    return next((folder for folder in _folders(root) if _can_be_written(folder)), None)
-
-
-def _users_folder() -> Path:
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "bestarm"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bestarm"
-
-
-@functools.cache
-def _can_be_written(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _read(root: types.FunctionType, name: str) -> tuple[bytes, Type] | None:
-    """Machine code and the type of its result, if they are there and whole."""
-    for folder in _folders(root):
-        try:
-            content = (folder / name).read_bytes()
-        except OSError:
-            continue
-        digest, rest = content[:_DIGEST], content[_DIGEST:]
-        if hashlib.sha256(rest).digest() == digest:
-            returned, _, code = rest.partition(b"\n")
-            return code, type_named(returned.decode())
-    return None
-
-
-def _keep(root: types.FunctionType, name: str, code: bytes, returned: Type) -> None:
-    folder = kept_in(root)
-    if folder is None:
-        return
-    content = type_name(returned).encode() + b"\n" + code
-    unfinished = folder / f"{name}.{os.getpid()}"
-    try:
-        unfinished.write_bytes(hashlib.sha256(content).digest() + content)
-        unfinished.replace(folder / name)  # whoever reads finds all of it, or nothing
-    except OSError:  # the disk may be full: next time it is compiled again
-        unfinished.unlink(missing_ok=True)
+            except Untranslatable as error:
+                return error
+            kept = type_name(program.returned).encode() + b"\n" + machine_code(program.text)
+            # A name may have got another meaning since the kernel was named after what it is.
+            if is_known and self._is_unchanged():
+                keep(self._root, name, kept)
+        returned, _, code = kept.partition(b"\n")
+        return _Form(entry_of(code), type_named(returned.decode()))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.native.expressions import Expressions, Thing
-from bestarm.kernel.native.source import bound_once, named, tree_of
+from bestarm.kernel.native.source import AnotherSource, bound_once, named, tree_of
 from bestarm.kernel.native.types import FLOAT, INT, NOTHING, Array, Number, Record, Type, Untranslatable, common
 from bestarm.kernel.native.writing import Block, Value, Writer, constant
 
@@ -92,6 +92,8 @@ class Program:
             name = f"k_{len(self._functions)}_{kernel.__name__}"
             try:
                 self._functions[key] = self._written(name, kernel, arguments)
+            except AnotherSource:
+                raise
             except Untranslatable as error:
                 raise Untranslatable(f"{kernel.__name__}: {error}") from error
         found = self._functions[key]

@@ -14,6 +14,9 @@ import numpy as np
 from numba import config, cuda
 
 from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
+from bestarm.kernel.identity import sources_of
+from bestarm.kernel.native.keeping import kept_by_numba
+from bestarm.simulation.cuda import SOURCES
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
@@ -91,11 +94,16 @@ def compiled_for_card(
     bindings = {**{name: _helper(callee, in_parts, variant_of(known)) for name, callee in called.items()}, **bound}
     # The cache on disk looks only at the file of `root`. A hash of everything else that the code is made from goes into
     # its name.
-    digest = hashlib.sha256(f"{label} {fingerprint(root, replaced, known)} {_OPTIONS} {registers} {in_parts}".encode())
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    qualname = f"{root.__qualname__}_{digest.hexdigest()[:12]}"
-    return cuda.jit(_cloned(root, bindings, qualname), cache=True, max_registers=registers, **_OPTIONS)
+    made_from = fingerprint(root, replaced, known)
+    digest = hashlib.sha256(f"{label} {made_from} {_OPTIONS} {registers} {in_parts} {SOURCES}".encode()).hexdigest()[
+        :16
+    ]
+    function = _cloned(root, bindings, f"{root.__qualname__}_{digest}")
+    # After an upgrade on disk it is not known which version of which file is loaded.
+    is_known = None not in (made_from, SOURCES) and sources_of(str(Path(__file__).parent)) == SOURCES
+    return kept_by_numba(
+        lambda cache: cuda.jit(function, cache=cache, max_registers=registers, **_OPTIONS), digest if is_known else None
+    )
 
 
 @contextlib.contextmanager

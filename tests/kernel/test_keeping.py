@@ -1,0 +1,257 @@
+"""Machine code that another user could have written is neither loaded nor kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bestarm.kernel.compile import compiled, kernel
+from bestarm.kernel.native import keeping
+from bestarm.kernel.native.keeping import ENDING, NotPrivate, keep, kept_by_numba, places, private, read
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no permissions of this kind")
+needs_root = pytest.mark.skipif(
+    hasattr(os, "geteuid") and os.geteuid() != 0, reason="only root can make files of other users"
+)
+OTHER, THIRD = 65534, 1234
+"""Other users."""
+
+
+@kernel
+def next_number(x: float) -> float:
+    return x + 1.0
+
+
+root: Any = next_number
+
+
+@kernel
+def over_entries(values: Any) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for machine code, not made yet, in one that only we can write."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "parent" / "kept"))
+    return tmp_path / "parent" / "kept"
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def kept_code(folder: Path) -> Path:
+    keep(root, "code", b"content")
+    assert read(root, "code") == b"content"
+    return folder / f"code{ENDING}"
+
+
+def is_refused(folder: Path) -> bool:
+    """Whether nothing is loaded from a folder, and nothing more is put there."""
+    before = sorted(folder.iterdir())
+    keep(root, "more", b"content")
+    assert sorted(folder.iterdir()) == before
+    assert places(root)[0].is_open
+    return read(root, "code") is None
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_what_is_made_is_closed_to_others(folder: Path) -> None:
+    file = kept_code(folder)
+    assert (mode(file), mode(folder), mode(folder.parent)) == (0o600, 0o700, 0o700)
+
+
+@pytest.mark.parametrize("bits", [0o777, 0o757, 0o702, 0o1777], ids=oct)
+def test_a_folder_that_others_can_write(folder: Path, bits: int) -> None:
+    kept_code(folder)
+    folder.chmod(bits)
+    assert is_refused(folder)
+    assert str(places(root)[0].objection) == f"other users can write to {folder}"
+    folder.chmod(0o755)
+    assert read(root, "code") == b"content"
+
+
+def test_a_folder_further_up_that_others_can_write(folder: Path) -> None:
+    kept_code(folder)
+    folder.parent.chmod(0o777)
+    assert is_refused(folder)
+    folder.parent.chmod(0o1777)  # as /tmp
+    assert read(root, "code") == b"content"
+
+
+def test_a_group_that_others_are_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_code(folder)
+    folder.parent.chmod(0o775)
+    monkeypatch.setattr(keeping, "_own_groups", lambda user: frozenset())
+    assert is_refused(folder)
+    monkeypatch.setattr(keeping, "_own_groups", lambda user: frozenset([folder.parent.stat().st_gid]))
+    assert read(root, "code") == b"content"
+
+
+@pytest.mark.parametrize("bits", [0o606, 0o660, 0o666, 0o602], ids=oct)
+def test_a_file_that_others_can_write(folder: Path, bits: int) -> None:
+    file = kept_code(folder)
+    file.chmod(bits)
+    assert read(root, "code") is None
+    kept_code(folder)  # it is replaced by one of ours
+    assert mode(file) == 0o600
+
+
+def link(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+    file.symlink_to("elsewhere")
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+def subfolder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("change", [link, pipe, subfolder])
+def test_what_is_no_file(folder: Path, change: Callable[[Path], None]) -> None:
+    change(kept_code(folder))
+    assert read(root, "code") is None
+
+
+def test_links_of_ours_are_followed_and_what_they_lead_to_is_looked_at(folder: Path, tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir(mode=0o700)
+    folder.parent.mkdir(mode=0o700)
+    folder.symlink_to("../real")
+    kept_code(folder)
+    assert private(folder) == real.resolve()
+    real.chmod(0o777)
+    assert is_refused(folder)
+    real.rename(tmp_path / "away")
+    real.symlink_to(real)
+    with pytest.raises(NotPrivate, match="too many links"):
+        private(folder)
+
+
+def test_what_is_not_there_is_not_made_to_be_read(folder: Path) -> None:
+    assert read(root, "code") is None
+    assert not folder.parent.exists()
+
+
+@needs_root
+@pytest.mark.parametrize("path", ["parent", "parent/kept"])
+def test_a_folder_of_another_user(folder: Path, tmp_path: Path, path: str) -> None:
+    kept_code(folder)
+    os.chown(tmp_path / path, OTHER, OTHER)
+    assert is_refused(folder)
+    assert places(root)[0].objection == f"{tmp_path / path} belongs to another user"
+
+
+@needs_root
+def test_a_file_of_another_user(folder: Path) -> None:
+    file = kept_code(folder)
+    os.chown(file, OTHER, OTHER)
+    assert read(root, "code") is None
+    kept_code(folder)
+    assert file.stat().st_uid == 0
+
+
+@needs_root
+def test_a_link_of_another_user(folder: Path, tmp_path: Path) -> None:
+    folder.parent.mkdir()
+    folder.symlink_to(tmp_path)
+    keep(root, "code", b"content")
+    assert read(root, "code") == b"content"
+    os.lchown(folder, OTHER, OTHER)
+    assert read(root, "code") is None
+    assert places(root)[0].objection == f"{folder} is a link of another user"
+
+
+@needs_root
+def test_a_user_loads_what_root_made_and_nothing_of_a_third(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = kept_code(folder)
+    monkeypatch.setattr(os, "geteuid", lambda: OTHER)
+    assert read(root, "code") == b"content"
+    os.chown(folder, OTHER, OTHER)
+    assert read(root, "code") == b"content"
+    os.chown(file, THIRD, THIRD)
+    assert read(root, "code") is None
+    os.chown(file, 0, 0)
+    os.chown(folder, THIRD, THIRD)
+    assert is_refused(folder)
+
+
+@needs_root
+def test_planted_code_does_not_run(folder: Path) -> None:
+    """Another user puts machine code of `over_entries` where that of `root` is looked for."""
+    folder.mkdir(parents=True)
+    assert compiled(root)(1.0) == 2.0
+    [file] = folder.iterdir()
+    compiled(root)._forms.clear()
+    file.write_bytes(b"something else")
+    os.chown(file, OTHER, OTHER)
+    folder.chmod(0o777)
+    assert compiled(root)(1.0) == 2.0
+    assert file.read_bytes() == b"something else"
+
+
+def test_code_beside_the_module_can_be_read_by_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As what Python keeps there. An image compiles as root, and runs as another user."""
+    monkeypatch.setattr(keeping, "_folders", lambda root: [tmp_path / "__pycache__"])
+    before = os.umask(0)
+    keep(root, "code", b"content")
+    os.umask(before)
+    assert mode(tmp_path / "__pycache__") == 0o755
+    assert mode(tmp_path / "__pycache__" / f"code{ENDING}") == 0o644
+    assert read(root, "code") == b"content"
+
+
+def test_numba_keeps_nothing_where_others_can_write(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert compiled(over_entries)(np.arange(5.0)) == 10.0
+    assert not [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_numba_loads_nothing_that_others_can_write(folder: Path) -> None:
+    folder.mkdir(parents=True)
+
+    def is_kept(fingerprint: str | None) -> bool:
+        made = SimpleNamespace(stats=SimpleNamespace(cache_path=str(folder)))
+        return kept_by_numba(lambda cache: made if cache else None, fingerprint) is made
+
+    (folder / "made.root_abc-1.nbi").touch(0o644)
+    (folder / "made.root_def-1.nbi").touch(0o644)
+    (folder / "made.root_def-1.nbi").chmod(0o666)
+    assert [is_kept(fingerprint) for fingerprint in ("abc", "def", None)] == [True, False, False]
+    folder.chmod(0o777)
+    assert not is_kept("abc")
+
+
+def test_numba_compiles_where_it_can_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
+
+    def jit(cache: bool) -> bool:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return cache
+
+    assert kept_by_numba(jit, "abc") is False
