@@ -126,6 +126,9 @@ def simulated(races: int, scatter: float) -> None:
             self._lots = random.Random(seed)
             self._means = means
 
+        def floor(self) -> float:
+            return 2e6
+
         def run(self, words: list[str], timeout: float | None) -> Run:
             drawn = self._means[words[-1]] + self._lots.expovariate(1 / scatter) - scatter
             return Run(drawn, 0.0, 0.0, 0.0, 0, 0, False, "")

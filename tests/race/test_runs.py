@@ -40,6 +40,30 @@ def test_memory_is_the_commands_own(runner: Runner) -> None:
     assert len(ballast) == 200_000_000
 
 
+def test_small_programs_are_told_apart(runner: Runner) -> None:
+    """A program whose process was forked from Python would seem to need more than 10 MB."""
+    copying = [
+        runner.run(["dd", "if=/dev/zero", "of=/dev/null", f"bs={size}M", "count=1"], PATIENCE) for size in (4, 8)
+    ]
+    assert runner.run(["true"], PATIENCE).memory < runner.floor()
+    if sys.platform == "linux":
+        assert runner.floor() in (2e6, 4e6)  # with dash, and with bash as the system's shell
+        assert 4e6 < copying[0].memory < 8e6 < copying[1].memory < 12e6
+
+
+def test_commands_find_signals_streams_and_variables_as_they_should_be(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner.run(["/bin/sh", "-c", "kill -INT $$; exit 7"], PATIENCE)
+    assert run.how == "was ended by signal 2"
+    run = runner.run(["/bin/sh", "-c", "kill -PIPE $$; exit 7"], PATIENCE)
+    assert run.how == "was ended by signal 13"
+    assert runner.run(["/bin/sh", "-c", "echo >&3"], PATIENCE).status != 0
+    monkeypatch.setenv("odd.name", "four")
+    with Runner() as fresh:
+        assert fresh.run(["printenv", "odd.name"], PATIENCE).output == 5
+
+
 def test_failures(runner: Runner) -> None:
     run = runner.run(["/bin/sh", "-c", "echo oops >&2; exit 3"], PATIENCE)
     assert (run.status, run.failed, run.output, run.how) == (3, True, 0, "ended with status 3: oops")

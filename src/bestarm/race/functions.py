@@ -51,6 +51,9 @@ class Called(Runner):
         cut = seconds if timeout is None else min(seconds, timeout)
         return Run(cut, 0.0, 0.0, 0.0, 0, 0, False, "")
 
+    def floor(self) -> float:
+        return 0.0
+
 
 def _calls(function: Function) -> int:
     """How many calls make a batch. This also warms up what needs it."""
