@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bestarm.race import runner as runner_module
 from bestarm.race.runs import Runner
 from bestarm.study.failures import NotStarted
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -121,3 +123,14 @@ def test_an_end_ends_what_runs(tmp_path: Path) -> None:
     assert ends == ["the process that measures commands has ended"]
     child = (tmp_path / "pid").read_text().strip()
     wait_until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def test_without_a_small_shell_commands_are_started_from_python() -> None:
+    """As on systems that do not hand over orphans."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import runner; runner._can_begin_small = lambda: False; "
+        "run = runner.run(['/bin/sh', '-c', 'echo hello; exit 3'], None); "
+        "print(run['status'], run['output'], runner.run(['true'], None)['memory'] < runner.floor()['floor'])"
+    )
+    words = [sys.executable, "-I", "-S", "-c", script, str(Path(runner_module.__file__).parent)]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "3 6 True\n"

@@ -126,23 +126,30 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
             is_shown = arm.name == _in_question(outcome) or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
-            scale, words, floor = 1.0, METRICS[limit.metric].words, outcome.records.floor
+            scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
             if limit.metric == "memory":
+                floor = outcome.records.floor
                 words = functools.partial(memory_words, floor=floor)
-            # What is less than can be seen is so many times nothing that is known.
-            is_seen = baseline is None or limit.metric != "memory" or baseline.metrics[place].mean > floor
-            if limit.is_relative and baseline is not None and is_seen:
+                if _has_unseen(outcome):
+                    counted = f" (less than {size_words(floor)} counts as that)"
+            # What is less than can be seen has no multiples.
+            if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
                 scale, words = baseline.metrics[place].mean, _times
             mean, low, high = (
                 words(number / scale) if math.isfinite(number) and scale else "?"
                 for number in (stands.mean, stands.low, stands.high)
             )
-            yield f"{arm.name}: {limit.words}: {stands.verdict}; measured {mean}, interval {low} to {high}"
+            yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {mean}, interval {low} to {high}"
 
 
 def history_lines(outcome: Outcome) -> Iterator[str]:
     """What happened before this race: it was decided, or another one was that has to be made again."""
     yield from filter(None, (outcome.afresh, outcome.decided))
+
+
+def _has_unseen(outcome: Outcome) -> bool:
+    """Whether some run needed less memory than can be seen."""
+    return any(run.memory <= outcome.records.floor for _, run in outcome.records.runs.values())
 
 
 def _in_question(outcome: Outcome) -> str | None:
@@ -175,9 +182,9 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
         others = [metric for metric in outcome.question.metrics if metric not in ("time", "failures", CANDIDATE)]
         also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
         yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that{also}."
-    floor = outcome.records.floor
-    if "memory" in outcome.question.metrics and any(run.memory <= floor for _, run in outcome.records.runs.values()):
-        yield f"Memory below {size_words(floor)} cannot be seen, and counts as {size_words(floor)}."
+    if "memory" in outcome.question.metrics and _has_unseen(outcome):
+        floor = size_words(outcome.records.floor)
+        yield f"Memory below {floor} cannot be seen, and counts as {floor}."
     for metric, top in outcome.ceilings.items():
         if metric != "time":
             yield f"More {metric} than {METRICS[metric].words(top)} counts as that."
