@@ -153,12 +153,13 @@ def simulated(races: int, scatter: float) -> None:
 
 
 class Busy:
-    """A clock and functions that advance it, on a machine that is busy: every 3 ms something else runs for 10 ms.
-    The first call after a look at the clock takes twice as long, the first of all 30 times."""
+    """A clock and functions that advance it, on a machine that is busy: so many times a second something else runs for
+    10 ms. The first call after a look at the clock takes twice as long, the first of all 30 times."""
 
-    WORK, STALLS, STALL = 20e-6, 300.0, 0.01
+    WORK, STALL = 20e-6, 0.01
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, stalls: float) -> None:
+        self._stalls = stalls
         self._lots = random.Random(seed)
         self._now = 0.0
         self._is_cold = True
@@ -178,7 +179,7 @@ class Busy:
             took = work * (30.0 if not (self._calls[name] or self.in_a_row[name]) else 1.0 + self._is_cold)
             self._is_cold = False
             self._calls[name] += 1
-            if self._lots.random() < self.STALLS * took:
+            if self._lots.random() < self._stalls * took:
                 took += self._lots.expovariate(1.0 / self.STALL)
             self._now += took
 
@@ -189,13 +190,15 @@ def functions(gates: int) -> None:
     """Gates for functions on a busy machine: how often batches are unequal, and wrong verdicts."""
     from bestarm.race import functions as racing
 
-    print("| the new function does | gates | unequal batches | certified | refuted | undecided | mean runs |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for percent in (0, 20):
+    print(
+        "| the new function does | pauses / s | gates | unequal batches | certified | refuted | undecided | mean runs |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for stalls, percent in itertools.product((300, 3), (0, 20)):
         found = {"certified": 0, "refuted": 0, "undecided": 0}
         runs, unequal = [], 0
         for seed in range(gates):
-            busy = Busy(seed)
+            busy = Busy(seed, stalls)
             old, new = busy.function("old", busy.WORK), busy.function("new", busy.WORK * (1 + percent / 100))
             with mock.patch.object(racing, "time", busy):
                 gate = racing.gate(new, old, at_most=1.05, runs=100, seed=seed)
@@ -203,7 +206,7 @@ def functions(gates: int) -> None:
             runs.append(gate.runs)
             sizes = busy.in_a_row.values()
             unequal += max(sizes) > 4 * min(sizes)
-        cells = [f"{percent} % more work", str(gates), *map(str, [unequal, *found.values()])]
+        cells = [f"{percent} % more work", str(stalls), str(gates), *map(str, [unequal, *found.values()])]
         print(f"| {' | '.join(cells)} | {statistics.fmean(runs):,.0f} |", flush=True)
 
 

@@ -63,7 +63,7 @@ class Outcome:
     """Whether nobody stated a timeout."""
     ceilings: dict[str, float]
     decided: str = ""
-    """When it was decided and what is known of the files since, if that was before this process began."""
+    """When it was decided, and whether files have changed since, if that was before this process began."""
     afresh: str = ""
     """Why there is a new study, if there is an older one of the same race."""
     is_interrupted: bool = False
@@ -193,7 +193,8 @@ class Race:
             raise InvalidInput("memory", size_words(before), reason)
         for limit in self._question.limits:
             if limit.metric == "memory" and not limit.is_relative and not limit.value > before:
-                reason = f"must be more than {size_words(before)}: memory below that cannot be seen"
+                anew = "; --fresh starts anew, and sees more" if now < before else ""
+                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{anew}"
                 raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
 
     def _is_decided(self, study: Study | None) -> bool:
@@ -203,12 +204,13 @@ class Race:
         return study.status().state in ("certified", "no_feasible_arm")
 
     def _when(self, study: Study) -> str:
-        """When the last result came in, and whether it may be another program's by now."""
+        """When the last run was made, and whether the programs may be others by now."""
         told = [event.time for event in study.log(last=100) if event.kind == "told"]
         when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
         files = self._records.about.get("files")
         known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
-        return f"Decided on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts anew."
+        ended = "Decided" if self._is_decided(study) else "The budget was spent"
+        return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts anew."
 
     def _first_runs(self) -> dict[str, float]:
         """Runs that do not count: they warm caches, and say how long a timeout must be. The largest of each metric."""

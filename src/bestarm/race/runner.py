@@ -32,7 +32,7 @@ _LOOK_EVERY = 0.001
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts peak memory."""
 _SHELL = "/bin/sh"
-_COPY = '(echo >&3; read -r _ <&3 && exec "$@" 3<&-); :'
+_COPY = '(echo >&3; read -r bestarm_go <&3 && exec "$@" 3<&-); :'
 """What the shell does: its copy says that it is there, waits for a line, and becomes the command."""
 _PLAIN_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _SET_CHILD_SUBREAPER = 36
