@@ -1,7 +1,8 @@
 """`bestarm race` beside hyperfine: runs, minutes and wrong answers on commands that are a known amount of work apart.
 
 `python benchmarks/race.py` prints the table of pairs, and `--compressors FILE` that of compressors. hyperfine must be
-on the path, or be named with `--hyperfine`. `--simulated 20` draws the times, and takes no hyperfine.
+on the path, or be named with `--hyperfine`. `--simulated 20` draws the times, and takes no hyperfine. Nor do
+`--functions 60`, gates for functions on a simulated busy machine, and `--launchers 1000`, the cost of starting `true`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest import mock
 
 COMPRESSORS = ("gzip -6 -c {file}", "zstd -3 -c {file}", "xz -1 -c {file}")
 
@@ -126,6 +129,9 @@ def simulated(races: int, scatter: float) -> None:
             self._lots = random.Random(seed)
             self._means = means
 
+        def floor(self) -> float:
+            return 2e6
+
         def run(self, words: list[str], timeout: float | None) -> Run:
             drawn = self._means[words[-1]] + self._lots.expovariate(1 / scatter) - scatter
             return Run(drawn, 0.0, 0.0, 0.0, 0, 0, False, "")
@@ -144,6 +150,99 @@ def simulated(races: int, scatter: float) -> None:
         runs, _, *counts = tally.cells()
         apart = f"{percent:g} %" if percent else "equal, at most 300 runs"
         print(f"| {apart} | {assumed} | {races} | {runs} | {' | '.join(counts)} |", flush=True)
+
+
+class Busy:
+    """A clock and functions that advance it, on a machine that is busy: so many times a second something else runs for
+    10 ms. The first call after a look at the clock takes twice as long, the first of all 30 times."""
+
+    WORK, STALL = 20e-6, 0.01
+
+    def __init__(self, seed: int, stalls: float) -> None:
+        self._stalls = stalls
+        self._lots = random.Random(seed)
+        self._now = 0.0
+        self._is_cold = True
+        self._calls = {"old": 0, "new": 0}
+        self.in_a_row = {"old": 0, "new": 0}
+
+    def perf_counter(self) -> float:
+        for name, calls in self._calls.items():
+            self.in_a_row[name] = calls or self.in_a_row[name]
+            self._calls[name] = 0
+        self._is_cold = True
+        self._now += 1e-7
+        return self._now
+
+    def function(self, name: str, work: float) -> Callable[[], None]:
+        def call() -> None:
+            took = work * (30.0 if not (self._calls[name] or self.in_a_row[name]) else 1.0 + self._is_cold)
+            self._is_cold = False
+            self._calls[name] += 1
+            if self._lots.random() < self._stalls * took:
+                took += self._lots.expovariate(1.0 / self.STALL)
+            self._now += took
+
+        return call
+
+
+def functions(gates: int) -> None:
+    """Gates for functions on a busy machine: how often batches are unequal, and wrong verdicts."""
+    from bestarm.race import functions as racing
+
+    print(
+        "| the new function does | pauses / s | gates | unequal batches | certified | refuted | undecided | mean runs |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for stalls, percent in itertools.product((300, 3), (0, 20)):
+        found = {"certified": 0, "refuted": 0, "undecided": 0}
+        runs, unequal = [], 0
+        for seed in range(gates):
+            busy = Busy(seed, stalls)
+            old, new = busy.function("old", busy.WORK), busy.function("new", busy.WORK * (1 + percent / 100))
+            with mock.patch.object(racing, "time", busy):
+                gate = racing.gate(new, old, at_most=1.05, runs=100, seed=seed)
+            found[gate.found] += 1
+            runs.append(gate.runs)
+            sizes = busy.in_a_row.values()
+            unequal += max(sizes) > 4 * min(sizes)
+        cells = [f"{percent} % more work", str(stalls), str(gates), *map(str, [unequal, *found.values()])]
+        print(f"| {' | '.join(cells)} | {statistics.fmean(runs):,.0f} |", flush=True)
+
+
+_LAUNCHERS = """
+import statistics, sys
+sys.path.insert(0, sys.argv[1])
+import runner
+ways = {"from a small shell": runner._can_begin_small, "from Python": lambda: False}
+runs = {way: [] for way in ways}
+for _ in range(int(sys.argv[2])):
+    for way, runner._can_begin_small in ways.items():
+        runs[way].append(runner.run(["true"], None))
+rows = {
+    way: [
+        1e3 * statistics.median(run["time"] for run in made),
+        1e3 * statistics.fmean(run["user"] + run["system"] for run in made),
+        max(run["memory"] for run in made) / 1e6,
+    ]
+    for way, made in runs.items()
+}
+rows["ratio"] = [small / large for small, large in zip(*rows.values())]
+print("| `true` is started | median time [ms] | mean user and system time [ms] | most memory [MB] |")
+print("| --- | ---: | ---: | ---: |")
+for way, row in rows.items():
+    print("|", way, "|", " | ".join(f"{number:.2f}" for number in row), "|")
+"""
+
+
+def launchers(runs: int) -> None:
+    """What a run of `true` seems to need, by how it is started."""
+    from bestarm.race import runner
+
+    folder = str(Path(runner.__file__).parent)
+    subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _LAUNCHERS, folder, str(runs)], stdin=subprocess.DEVNULL, check=True
+    )
 
 
 def compressors(program: str, file: str) -> None:
@@ -172,10 +271,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=1.0, help="the budget of a race")
     parser.add_argument("--compressors", metavar="FILE", help="race compressors on this file instead")
     parser.add_argument("--simulated", metavar="RACES", type=int, help="draw the times of so many races of each kind")
+    parser.add_argument(
+        "--functions", metavar="GATES", type=int, help="gates for functions on a simulated busy machine"
+    )
+    parser.add_argument("--launchers", metavar="RUNS", type=int, help="what it costs to start `true`, in both ways")
     parser.add_argument("--scatter", type=float, default=0.02, help="of drawn times, relative to their mean")
     told = parser.parse_args()
     if told.simulated:
         simulated(told.simulated, told.scatter)
+    elif told.functions:
+        functions(told.functions)
+    elif told.launchers:
+        launchers(told.launchers)
     elif told.compressors:
         compressors(told.hyperfine, told.compressors)
     else:

@@ -223,7 +223,7 @@ def test_version() -> None:
 
 
 def test_ctrl_c_ends_a_long_simulation() -> None:
-    """Tied arms never stop; the interrupt must, with status 1 and no traceback."""
+    """Tied arms never stop; the interrupt must, with status 130 and no traceback."""
     # What the command runs, but it says when the first runs are under way.
     program = """
 import sys
@@ -249,6 +249,6 @@ main()
         _, errors = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "interrupted" in errors
     assert "Traceback" not in errors

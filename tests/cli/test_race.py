@@ -94,6 +94,7 @@ def test_the_exit_status_of_a_gate(
         (("race", "true", ":", "--warmup=-1"), 2, "must be a whole number from 0 to 10,000"),
         (("race", "true", ":", "--seed=-1"), 2, "must be a whole number from 0 on"),
         (("race", "true", ":", "--delta=2"), 2, "delta = 2.0: must lie strictly between 0 and 1"),
+        (("race", "true", ":", "--at-most=memory=1MB"), 2, "cannot be seen"),
         (("race", "true", ":", "--export-csv=no-such-folder/x.csv"), 2, "there is no such folder"),
         (("gate", "true", "--baseline=:"), 2, "say what passes: --at-most time=1.02x"),
     ],
@@ -125,8 +126,11 @@ def test_a_race_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert (status["state"], status["answer"]) == ("certified", QUICK)
 
 
-def test_an_interrupted_race_gives_its_tests_back(tmp_path: Path) -> None:
+@cases(1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_race_shows_what_it_has_and_gives_its_tests_back(number: signal.Signals, tmp_path: Path) -> None:
     words = ["race", SLOW, "sleep 0.31", "--db", "races.db", "--study", "sleeps", "--timeout", "60s"]
+    words += ["--export-json", "out.json"]
     process = subprocess.Popen(
         [sys.executable, "-m", "bestarm", *words],
         cwd=tmp_path,
@@ -134,11 +138,31 @@ def test_an_interrupted_race_gives_its_tests_back(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until(lambda: any(file.read_text().count("\n") > 1 for file in tmp_path.glob("*.runs.jsonl")))
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate()
-    assert process.returncode == 1
+    # The first run has been told when there is a second.
+    wait_until(lambda: any(file.read_text().count("\n") > 2 for file in tmp_path.glob("*.runs.jsonl")))
+    process.send_signal(number)
+    printed, errors = process.communicate()
+    assert process.returncode == 130
+    assert "UNDECIDED: stopped after" in printed
+    about = json.loads((tmp_path / "out.json").read_text())["bestarm"]
+    assert (about["found"], about["is_interrupted"], about["runs"] > 0) == ("undecided", True, True)
     assert "stopped; the run under way does not count; the same command goes on" in errors
     asked = bestarm("ask", "sleeps", "--db", "races.db", "--json", cwd=tmp_path)
     assert asked.code == 0
     assert len(json.loads(asked.out)) >= 1
+
+
+def test_a_changed_program_is_measured_again(tmp_path: Path) -> None:
+    """Yesterday's verdict is not today's program's."""
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    words = ["gate", "./program", "--baseline", "sleep 0.2", "--at-most=time=1.1x", "--db=races.db"]
+    assert bestarm(*words, cwd=tmp_path).code == 0
+    ended = bestarm(*words, cwd=tmp_path)
+    assert (ended.code, "UTC; no run was made now." in ended.out) == (0, True)
+    program.write_text("#!/bin/sh\nsleep 0.6\n")
+    ended = bestarm(*words, cwd=tmp_path)
+    assert (ended.code, "./program changed since this race began" in ended.err) == (3, True), ended
+    assert "no run was made now" not in bestarm(*words, "--fresh", cwd=tmp_path).out
+    assert len(json.loads(bestarm("list", "--db=races.db", "--json", cwd=tmp_path).out)) == 3

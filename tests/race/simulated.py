@@ -27,6 +27,9 @@ class Drawn(Runner):
         self._lots = random.Random(seed)
         self.made: list[str] = []
 
+    def floor(self) -> float:
+        return 2e6
+
     def run(self, words: list[str], timeout: float | None) -> Run:
         self.made.append(words[-1])
         run = self._draw(words[-1], self._lots)

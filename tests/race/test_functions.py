@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from bestarm.race.functions import batch, gate
+from bestarm.race import functions
+from bestarm.race.functions import Called, gate
 from bestarm.validation import InvalidInput
 
 TESTS = """
@@ -102,10 +106,65 @@ def test_a_gate_against_stored_seconds() -> None:
     assert refuted.mean == pytest.approx(0.0008)
 
 
-def test_quick_functions_are_called_in_batches() -> None:
-    calls: list[int] = []
-    batch(lambda: calls.append(1), 17)
-    assert len(calls) == 17
+class Machine:
+    """A clock, and functions that take a known time by it. The first call of `new` takes long, as if it had to import
+    something; and something else runs from time to time."""
+
+    def __init__(self, seed: int = 0, stalls: float = 0.0) -> None:
+        self._now = 0.0
+        self._lots = random.Random(seed)
+        self._stalls = stalls
+        self.made: list[str] = []
+
+    def perf_counter(self) -> float:
+        return self._now
+
+    def function(self, name: str, seconds: float) -> Callable[[], None]:
+        def call() -> None:
+            took = seconds if name != "new" or "new" in self.made else 0.02
+            if self._lots.random() < self._stalls * took:
+                took += self._lots.expovariate(100.0)
+            self.made.append(name)
+            self._now += took
+
+        return call
+
+
+def test_functions_are_called_equally_often_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    monkeypatch.setattr(functions, "time", machine)
+    called = Called({"old": machine.function("old", 1e-4), "new": machine.function("new", 1.2e-4)})
+    before = len(machine.made)
+    new, old = called.run(["new"], None).time, called.run(["old"], None).time
+    assert [new, old] == pytest.approx([1.2e-4, 1e-4])
+    # 42 calls of the slower one take 5 ms. There are some more, in 8 turns, and the second of a turn is the first of
+    # the next.
+    made = machine.made[before:]
+    assert made.count("old") == made.count("new") == 56
+    assert sorted(len(list(calls)) for _, calls in itertools.groupby(made)) == [7] * 2 + [14] * 7
+    # The other's run of the same measurement was kept.
+    called.run(["old"], None)
+    called.run(["new"], None)
+    assert len(machine.made) - before == 2 * len(made)
+
+
+def test_a_slow_function_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    monkeypatch.setattr(functions, "time", machine)
+    called = Called({"old": machine.function("old", 1e-7), "new": machine.function("new", 1.0)})
+    before = len(machine.made)
+    assert called.run(["new"], None).time == pytest.approx(1.0)
+    assert sorted(machine.made[before:]) == ["new", "old"]
+
+
+def test_a_busy_machine_certifies_nothing_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth more work is never certified to be at most a twentieth more. Each of 3 gates errs with a probability of
+    at most 0.01, so by chance the test fails with a probability of at most 0.03."""
+    for seed in range(3):
+        machine = Machine(seed, stalls=300.0)
+        monkeypatch.setattr(functions, "time", machine)
+        new, old = machine.function("new", 2.4e-5), machine.function("old", 2e-5)
+        assert gate(new, old, at_most=1.05, runs=120, delta=0.01, seed=seed).found != "certified"
 
 
 @pytest.mark.parametrize("wrong", [{"at_most": 0}, {"at_most": "2"}, {"at_most": 1.1, "seconds": 0}])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bestarm.race import runner as runner_module
 from bestarm.race.runs import Runner
 from bestarm.study.failures import NotStarted
 from bestarm.testing.patience import PATIENCE, wait_until
@@ -38,6 +40,30 @@ def test_memory_is_the_commands_own(runner: Runner) -> None:
     ballast = bytearray(os.urandom(1) * 200_000_000)
     assert runner.run(["true"], PATIENCE).memory < 60e6
     assert len(ballast) == 200_000_000
+
+
+def test_small_programs_are_told_apart(runner: Runner) -> None:
+    """A program whose process was forked from Python would seem to need more than 10 MB."""
+    copying = [
+        runner.run(["dd", "if=/dev/zero", "of=/dev/null", f"bs={size}M", "count=1"], PATIENCE) for size in (4, 8)
+    ]
+    assert runner.run(["true"], PATIENCE).memory < runner.floor()
+    if sys.platform == "linux":
+        assert runner.floor() in (2e6, 4e6)  # with dash, and with bash as the system's shell
+        assert 4e6 < copying[0].memory < 8e6 < copying[1].memory < 12e6
+
+
+def test_commands_find_signals_streams_and_variables_as_they_should_be(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runner.run(["/bin/sh", "-c", "kill -INT $$; exit 7"], PATIENCE)
+    assert run.how == "was ended by signal 2"
+    run = runner.run(["/bin/sh", "-c", "kill -PIPE $$; exit 7"], PATIENCE)
+    assert run.how == "was ended by signal 13"
+    assert runner.run(["/bin/sh", "-c", "echo >&3"], PATIENCE).status != 0
+    monkeypatch.setenv("odd.name", "four")
+    with Runner() as fresh:
+        assert fresh.run(["printenv", "odd.name"], PATIENCE).output == 5
 
 
 def test_failures(runner: Runner) -> None:
@@ -97,3 +123,14 @@ def test_an_end_ends_what_runs(tmp_path: Path) -> None:
     assert ends == ["the process that measures commands has ended"]
     child = (tmp_path / "pid").read_text().strip()
     wait_until(lambda: not Path(f"/proc/{child}").exists())
+
+
+def test_without_a_small_shell_commands_are_started_from_python() -> None:
+    """As on systems that do not hand over orphans."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import runner; runner._can_begin_small = lambda: False; "
+        "run = runner.run(['/bin/sh', '-c', 'echo hello; exit 3'], None); "
+        "print(run['status'], run['output'], runner.run(['true'], None)['memory'] < runner.floor()['floor'])"
+    )
+    words = [sys.executable, "-I", "-S", "-c", script, str(Path(runner_module.__file__).parent)]
+    assert subprocess.run(words, check=True, capture_output=True, text=True).stdout == "3 6 True\n"

@@ -183,7 +183,7 @@ main()
         until_written(chunks, 1, process)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert said.strip().endswith("interrupted")
     kept = chunks.read_text(encoding="utf-8")
     assert not (tmp_path / "card" / "runs.csv").exists()

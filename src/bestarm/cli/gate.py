@@ -14,6 +14,7 @@ from bestarm.cli.shared.racing import (
     ExportCsv,
     ExportJson,
     ExportMarkdown,
+    Fresh,
     IgnoreFailure,
     Minutes,
     Options,
@@ -48,6 +49,7 @@ def gate(
     seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
+    fresh: Fresh = False,
     export_json: ExportJson = None,
     export_csv: ExportCsv = None,
     export_markdown: ExportMarkdown = None,
@@ -67,4 +69,4 @@ def gate(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most, old.name, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race([old, new], told.question(CANDIDATE), told.conditions(), study, db, exports)
+    run_race([old, new], told.question(CANDIDATE), told.conditions(), study, db, exports, fresh=fresh)

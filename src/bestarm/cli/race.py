@@ -14,6 +14,7 @@ from bestarm.cli.shared.racing import (
     ExportCsv,
     ExportJson,
     ExportMarkdown,
+    Fresh,
     IgnoreFailure,
     Minutes,
     Options,
@@ -64,6 +65,7 @@ def race(
     seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
+    fresh: Fresh = False,
     export_json: ExportJson = None,
     export_csv: ExportCsv = None,
     export_markdown: ExportMarkdown = None,
@@ -83,4 +85,4 @@ def race(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most or [], base, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race(contestants, told.question(objective, near), told.conditions(), study, db, exports)
+    run_race(contestants, told.question(objective, near), told.conditions(), study, db, exports, fresh=fresh)

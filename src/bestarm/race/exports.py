@@ -10,7 +10,7 @@ from typing import Any
 
 from bestarm.analysis.status import plain
 from bestarm.race.race import Outcome
-from bestarm.race.summary import figures_of, found_by, note_lines, verdict, verdict_words
+from bestarm.race.summary import figures_of, found_by, history_lines, note_lines, verdict, verdict_words
 
 
 def as_json(outcome: Outcome) -> str:
@@ -22,7 +22,7 @@ def _results(outcome: Outcome) -> Iterator[dict[str, Any]]:
     reasons = {arm.name: arm.reason for arm in outcome.status.arms}
     for one in outcome.contestants:
         runs = outcome.records.of(one.name)
-        found = figures_of(runs)
+        found = figures_of(runs, outcome.records.floor)
         yield {
             "command": one.command,
             **{key: getattr(found, key) for key in ("mean", "stddev", "median", "user", "system", "min", "max")},
@@ -57,7 +57,10 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "counted_up_to": outcome.ceilings,
         "differences": plain(outcome.differences),
         "arms": plain(status.arms),
-        "notes": list(note_lines(outcome)),
+        "notes": [*history_lines(outcome), *note_lines(outcome)],
+        "is_interrupted": outcome.is_interrupted,
+        "is_decided_before": bool(outcome.decided),
+        "memory_floor": outcome.records.floor,
     }
 
 
@@ -70,7 +73,7 @@ def as_csv(outcome: Outcome) -> str:
     writer.writerow(["command", *figures, *(f"parameter_{name}" for name in names), *more])
     verdicts = verdict_words(outcome)
     for one in outcome.contestants:
-        found = figures_of(outcome.records.of(one.name))
+        found = figures_of(outcome.records.of(one.name), outcome.records.floor)
         writer.writerow(
             [
                 one.command,
@@ -90,16 +93,17 @@ def as_markdown(outcome: Outcome) -> str:
         "|:---|---:|---:|---:|---:|---:|---:|:---|",
     ]
     for one in outcome.contestants:
-        found = figures_of(outcome.records.of(one.name))
+        found = figures_of(outcome.records.of(one.name), outcome.records.floor)
         if found.mean is None or found.min is None or found.max is None or found.memory is None:
             cells = ["0", *["–"] * 4, "0"]
         else:
             spread = "" if found.stddev is None else f" ± {1e3 * found.stddev:.1f}"
             times = (f"{1e3 * found.mean:.1f}{spread}", f"{1e3 * found.min:.1f}", f"{1e3 * found.max:.1f}")
-            cells = [str(found.runs), *times, f"{found.memory / 1e6:.1f}", str(found.failures)]
+            less = "< " if found.memory <= outcome.records.floor else ""
+            cells = [str(found.runs), *times, f"{less}{found.memory / 1e6:.1f}", str(found.failures)]
         name = one.name.replace("|", "\\|").replace("`", "'")
         lines.append(f"| `{name}` | {' | '.join(cells)} | {verdicts[one.name]} |")
-    return "\n".join([*lines, "", verdict(outcome), ""])
+    return "\n".join([*lines, "", " ".join([verdict(outcome), *history_lines(outcome)]), ""])
 
 
 EXPORTS = {"json": as_json, "csv": as_csv, "markdown": as_markdown}

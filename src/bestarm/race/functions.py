@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
+import random
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from bestarm.race.contestants import Contestant
@@ -19,8 +22,12 @@ from bestarm.validation import InvalidInput
 Function = Callable[[], Any]
 
 BATCH = 0.005
-"""Seconds that one measurement takes at least: a quicker function is called so many times in a row."""
+"""Seconds that a measurement of the slowest function takes at least: quicker functions are called many times for it."""
 _MOST_CALLS = 10**7
+_TURNS = 8
+"""How many times functions take turns within one measurement, if they are called often enough."""
+_TRIES = 3
+"""Of these the quickest says how long calls take: something else may run during one of them."""
 _CUT = 4.0
 """A call of more than so many times a limit in seconds counts as that."""
 
@@ -41,40 +48,76 @@ class Gate:
 
 
 class Called(Runner):
-    """Calls functions instead of running commands. A run is the mean of a batch of calls."""
+    """Calls functions instead of running commands. A run is the mean of a batch of calls.
 
-    def __init__(self, functions: dict[str, Function]) -> None:
+    All functions are called equally often, in turns, so that whatever else the machine does disturbs them alike. So one
+    measurement yields a run of each. Those that nobody asked for yet are kept until somebody does: the runs of two
+    functions at the same place of the order come from the same measurement.
+    """
+
+    def __init__(self, functions: dict[str, Function], seed: int | None = None) -> None:
         super().__init__()
         self._functions = functions
-        self._calls = {name: _calls(function) for name, function in functions.items()}
+        with _undisturbed():
+            calls = min(_calls(function) for function in functions.values())
+        self._turns = min(_TURNS, calls)
+        self._calls = -(-calls // self._turns)
+        self._order = random.Random(seed)
+        self._kept: dict[str, deque[float]] = {name: deque() for name in functions}
 
     def run(self, words: list[str], timeout: float | None) -> Run:
-        seconds = batch(self._functions[words[-1]], self._calls[words[-1]])
+        name = words[-1]
+        if not self._kept[name]:
+            self._measure()
+        seconds = self._kept[name].popleft()
         cut = seconds if timeout is None else min(seconds, timeout)
         return Run(cut, 0.0, 0.0, 0.0, 0, 0, False, "")
 
+    def _measure(self) -> None:
+        took = dict.fromkeys(self._functions, 0.0)
+        names = list(self._functions)
+        self._order.shuffle(names)
+        with _undisturbed():
+            for _ in range(self._turns):
+                for name in names:
+                    took[name] += seconds_for(self._functions[name], self._calls)
+                # Neither is always the first of a turn.
+                names.reverse()
+        for name, seconds in took.items():
+            self._kept[name].append(seconds / (self._turns * self._calls))
+
+    def floor(self) -> float:
+        return 0.0
+
 
 def _calls(function: Function) -> int:
-    """How many calls make a batch. This also warms up what needs it."""
+    """How many calls take long enough. This also warms up what needs it."""
     calls = 1
     while calls < _MOST_CALLS:
-        took = calls * batch(function, calls)
-        if took >= BATCH:
+        quickest = min(seconds_for(function, calls) for _ in range(_TRIES))
+        if quickest >= BATCH:
             break
-        calls = min(_MOST_CALLS, max(2 * calls, int(1.2 * calls * BATCH / max(took, 1e-9))) if took > 0 else 10 * calls)
+        wanted = int(1.2 * calls * BATCH / quickest) if quickest > 0 else 10 * calls
+        calls = min(_MOST_CALLS, max(2 * calls, wanted))
     return calls
 
 
-def batch(function: Function, calls: int) -> float:
-    """Seconds for each of so many calls in a row. Garbage is collected before and not during them."""
+def seconds_for(function: Function, calls: int) -> float:
+    """Seconds that so many calls in a row take."""
+    started = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Garbage is collected before and not during this."""
     gc.collect(0)
     was_on = gc.isenabled()
     gc.disable()
     try:
-        started = time.perf_counter()
-        for _ in range(calls):
-            function()
-        return (time.perf_counter() - started) / calls
+        yield
     finally:
         if was_on:
             gc.enable()
@@ -92,9 +135,9 @@ def gate(
 ) -> Gate:
     """Call `candidate` until it is certain whether a call takes at most so many times as long as one of `baseline`.
 
-    The baseline is a function, which is called alternately, or the seconds that a call may be compared with, as they
-    were measured another time. `runs` and `seconds` are the budget. `seed` is that of the random
-    order of measurements, drawn afresh unless it is stated.
+    The baseline is a function, which is called in turns with the candidate, or the seconds that a call may be compared
+    with, as they were measured another time. `runs` and `seconds` are the budget. `seed` is that of the random order of
+    measurements, drawn afresh unless it is stated.
 
     >>> import time
     >>> gate(lambda: None, lambda: time.sleep(0.01), at_most=1.1).found
@@ -115,7 +158,7 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    outcome = Race(contestants, question, conditions, runner=Called(functions)).go()
+    outcome = Race(contestants, question, conditions, runner=Called(functions, seed)).go()
     return _summed_up(outcome)
 
 

@@ -72,10 +72,10 @@ class Question:
 def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]) -> dict[str, float]:
     """By metric: what larger values count as. `largest` has the largest value of the first runs."""
     ceilings: dict[str, float] = {}
-    for limit in question.limits:
-        if limit.is_relative or limit.quantile is not None or limit.metric == "failures":
-            continue
-        ceilings[limit.metric] = max(ceilings.get(limit.metric, 0.0), _TIMES_LIMIT * limit.value)
+    stated = [limit for limit in question.limits if not limit.is_relative and limit.metric != "failures"]
+    for limit in stated:
+        if limit.quantile is None:
+            ceilings[limit.metric] = max(ceilings.get(limit.metric, 0.0), _TIMES_LIMIT * limit.value)
         if limit.metric == "time" and not limit.value < timeout:
             shown = time_words(limit.value)
             reason = f"must be longer than the limit, {shown}: a run that takes longer counts as the timeout"
@@ -84,6 +84,10 @@ def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]
         for metric in question.compared:
             # Never 0: a range has two ends.
             ceilings.setdefault(metric, max(_TIMES_SEEN * largest.get(metric, 0.0), 1e-3))
+    for limit in stated:
+        if limit.metric in ceilings:
+            # What is cut off must still be seen to be above the limit of a quantile.
+            ceilings[limit.metric] = max(ceilings[limit.metric], _TIMES_LIMIT * limit.value)
     if "time" in ceilings:
         ceilings["time"] = timeout
     return ceilings

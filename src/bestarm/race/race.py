@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from bestarm.analysis.status import Status
 from bestarm.answer import Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
+from bestarm.race.digests import changed, digests_of
 from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, timeout_for
 from bestarm.race.records import Records, file_beside
 from bestarm.race.runs import Run, Runner
+from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
-from bestarm.study.failures import MeasurementFailed, NotStarted
+from bestarm.study.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
 from bestarm.study.names import is_gone
 from bestarm.study.workers import create_or_open
+from bestarm.validation import InvalidInput
 
 _POLL = 0.2
 """Seconds between two looks while everything waits for somebody else's runs."""
 _NO_SUCH_PROGRAM = (126, 127)
 """How a shell says that there is no such program, or that it may not be started."""
+_FLOOR_BEFORE = 16e6
+"""Bytes of memory below which earlier versions could not tell programs apart."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +63,22 @@ class Outcome:
     is_own_timeout: bool
     """Whether nobody stated a timeout."""
     ceilings: dict[str, float]
+    decided: str = ""
+    """When it was decided, and whether files have changed since, if that was before this process began."""
+    afresh: str = ""
+    """Why there is a new study, if there is an older one of the same race."""
+    is_interrupted: bool = False
 
 
 Watch = Callable[[Study, Records], None]
 
 
 class Race:
-    """Commands that compete. With `db` the race is kept there, and goes on where it stopped."""
+    """Commands that compete. With `db` the race is kept there, and goes on where it stopped.
+
+    If a program or file that a command names has changed since, or with `fresh`, it starts anew, as a study of the same
+    name with a number. The old study is kept.
+    """
 
     def __init__(
         self,
@@ -71,6 +88,7 @@ class Race:
         *,
         study: str | None = None,
         db: str | None = None,
+        fresh: bool = False,
         runner: Runner | None = None,
     ) -> None:
         self._contestants = tuple(contestants)
@@ -78,52 +96,122 @@ class Race:
         self._prepare = None if conditions.prepare is None else words_of(conditions.prepare, conditions.shell)
         self._question = question
         self._conditions = conditions
-        self._name = study or _name_of(self._contestants)
         self._storage = open_storage(":memory:" if db is None else db, create=True)
-        self._records = Records(None if db is None else file_beside(db, self._name))
+        self._db = db
+        self._files: dict[str, str] = {}
+        if db is not None:
+            commands = [*self._words.values(), *([] if self._prepare is None else [self._prepare])]
+            self._files = digests_of(commands, are_scripts=conditions.shell != "none")
+        self._find(study or _name_of(self._contestants), fresh)
         self._runner = runner or Runner()
+        self._study: Study | None = None
+        self._ceilings: dict[str, float] = {}
+        self._decided = ""
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
         self._timeout = conditions.timeout or self._records.about.get("timeout")
         # Whatever cannot be asked is refused before the first run, with a timeout that would do.
         timeout = self._timeout or timeout_for(1.0, question.limits)
         plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
 
+    def _find(self, name: str, fresh: bool) -> None:
+        """The newest study of this race, or a new one if that cannot go on."""
+        self.afresh = ""
+        self._name, following = name, name
+        for following in _numbered(name):
+            if self._storage.find_study(following) is None:
+                break
+            self._name = following
+        self._records = Records(None if self._db is None else file_beside(self._db, self._name))
+        altered = changed(self._records.about.get("files", {}), self._files)
+        if following == self._name or not (fresh or altered):
+            return
+        why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
+        self.afresh = f"Started afresh as {following!r}, {why}; {self._name!r} is kept."
+        self._name = following
+        self._records = Records(None if self._db is None else file_beside(self._db, self._name))
+
     def go(self, watch: Watch | None = None) -> Outcome:
         """Run until there is an answer or the time is up."""
         with self._runner:
             found = self._storage.find_study(self._name)
-            before = None if found is None else Study.open(self._name, storage=self._storage).plan
-            largest = self._first_runs()
+            before = None if found is None else Study.open(self._name, storage=self._storage)
+            self._look_at_memory()
+            largest = {} if self._is_decided(before) else self._first_runs()
             assert self._timeout is not None
-            ceilings = ceilings_of(self._question, self._timeout, largest) | (
-                {} if before is None else ceilings_in(before)
+            self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
+                {} if before is None else ceilings_in(before.plan)
             )
-            plan = plan_of(self._name, [one.name for one in self._contestants], self._question, ceilings)
+            plan = plan_of(self._name, [one.name for one in self._contestants], self._question, self._ceilings)
             if before is not None and self._question.runs is None:
                 # Whoever says nothing of it leaves it as it is.
-                plan = dataclasses.replace(plan, budget=before.budget)
+                plan = dataclasses.replace(plan, budget=before.plan.budget)
             study = create_or_open(plan, self._storage, self._conditions.seed)
-            self._records.begin(
-                {
-                    "commands": {one.name: one.command for one in self._contestants},
-                    "shell": self._conditions.shell,
-                    "prepare": self._conditions.prepare,
-                    "timeout": self._timeout,
-                }
-            )
-            self._settle(study, ceilings)
-            self._rounds(study, ceilings, watch)
-            return Outcome(
-                self._contestants,
-                self._question,
-                study.plan,
-                study.status(),
-                study.differences(),
-                self._records,
-                self._timeout,
-                self._conditions.timeout is None,
-                ceilings,
-            )
+            about = {
+                "commands": {one.name: one.command for one in self._contestants},
+                "shell": self._conditions.shell,
+                "prepare": self._conditions.prepare,
+                "timeout": self._timeout,
+            }
+            self._records.begin(about, {"files": self._files, "memory_floor": self._records.floor})
+            self._settle(study)
+            if study.done:
+                self._decided = self._when(study)
+            self._study = study
+            self._rounds(study, watch)
+            outcome = self.outcome()
+            assert outcome is not None
+            return outcome
+
+    def outcome(self, *, is_interrupted: bool = False) -> Outcome | None:
+        """What the race has come to so far; None before the first run that counts."""
+        if self._study is None or self._timeout is None:
+            return None
+        return Outcome(
+            self._contestants,
+            self._question,
+            self._study.plan,
+            self._study.status(),
+            self._study.differences(),
+            self._records,
+            self._timeout,
+            self._conditions.timeout is None,
+            self._ceilings,
+            self._decided,
+            self.afresh,
+            is_interrupted,
+        )
+
+    def _look_at_memory(self) -> None:
+        """Find out below what memory cannot be seen. Nothing can be said of a limit that is less."""
+        now, about = self._runner.floor(), self._records.about
+        # Earlier versions did not record it, and saw less.
+        before = about.get("memory_floor", _FLOOR_BEFORE) if about else now
+        self._records.floor = before
+        if "memory" not in self._question.metrics:
+            return
+        if now > before:
+            reason = f"could be seen when this race began, and now {size_words(now)} cannot; --fresh starts anew"
+            raise InvalidInput("memory", size_words(before), reason)
+        for limit in self._question.limits:
+            if limit.metric == "memory" and not limit.is_relative and not limit.value > before:
+                anew = "; --fresh starts anew, and sees more" if now < before else ""
+                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{anew}"
+                raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
+
+    def _is_decided(self, study: Study | None) -> bool:
+        """Whether no run is needed any more."""
+        if study is None or self._timeout is None:
+            return False
+        return study.status().state in ("certified", "no_feasible_arm")
+
+    def _when(self, study: Study) -> str:
+        """When the last run was made, and whether the programs may be others by now."""
+        told = [event.time for event in study.log(last=100) if event.kind == "told"]
+        when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
+        files = self._records.about.get("files")
+        known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
+        ended = "Decided" if self._is_decided(study) else "The budget was spent"
+        return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts anew."
 
     def _first_runs(self) -> dict[str, float]:
         """Runs that do not count: they warm caches, and say how long a timeout must be. The largest of each metric."""
@@ -163,49 +251,76 @@ class Race:
                 "matter: --ignore-failure"
             )
 
-    def _rounds(self, study: Study, ceilings: dict[str, float], watch: Watch | None) -> None:
-        """Ask for a run of every command, and make them in random order, so that no command is always the first."""
+    def _rounds(self, study: Study, watch: Watch | None) -> None:
+        """Ask for a run of every command, and make them in random order, so that no command is always the first. The
+        runs of one command are made in the order of their places."""
         lots = random.Random(study.record.seed)
         while not study.done and time.monotonic() < self._deadline:
             tests = study.ask(len(self._contestants))
             if not tests:
                 time.sleep(_POLL)
-            lots.shuffle(tests)
+            order = [test.arm for test in tests]
+            lots.shuffle(order)
+            waiting = {arm: iter([test for test in tests if test.arm == arm]) for arm in order}
+            tests = [next(waiting[arm]) for arm in order]
             held = {test.id: test for test in tests}
             try:
                 for test in tests:
                     if time.monotonic() >= self._deadline or study.done:
                         break
-                    self._measure(study, held, test, ceilings)
+                    self._measure(study, held, test)
                     if watch is not None:
                         watch(study, self._records)
             finally:
                 if held:
                     study.release(held.values())
 
-    def _measure(self, study: Study, held: dict[int, Test], test: Test, ceilings: dict[str, float]) -> None:
+    def _measure(self, study: Study, held: dict[int, Test], test: Test) -> None:
         assert self._timeout is not None
         run = self._run(test.arm, self._timeout)
         self._records.add(test.id, test.arm, run)
         try:
             self._check(test.arm, run)
+            values = self._values(test, run)
         except MeasurementFailed as error:
             # It stays in the way of later results until somebody says what it counts.
-            study.set_aside(held.pop(test.id), str(error), kind="failed")
+            study.set_aside(held.pop(test.id), str(error), kind=error.kind)
             raise
-        self._tell(study, test, run, ceilings)
+        study.tell(test, values)
         del held[test.id]
 
-    def _tell(self, study: Study, test: Test, run: Run, ceilings: dict[str, float]) -> None:
-        values = {metric: self._value(test.arm, metric, run, ceilings) for metric in test.metrics}
-        study.tell(test, values if len(values) > 1 else next(iter(values.values())))
+    def _values(self, test: Test, run: Run) -> dict[str, float] | float:
+        values = {metric: self._value(test.arm, metric, run) for metric in test.metrics}
+        return values if len(values) > 1 else next(iter(values.values()))
 
-    def _value(self, name: str, metric: str, run: Run, ceilings: dict[str, float]) -> float:
+    def _value(self, name: str, metric: str, run: Run) -> float:
         if metric == CANDIDATE:
             return float(name != self._question.baseline)
-        return min(run.value(metric), ceilings.get(metric, float("inf")))
+        if run.timed_out and metric not in ("time", "failures"):
+            return self._unfinished(name, metric, run)
+        value = run.value(metric)
+        if metric == "memory":
+            value = max(value, self._records.floor)
+        return min(value, self._ceilings.get(metric, math.inf))
 
-    def _settle(self, study: Study, ceilings: dict[str, float]) -> None:
+    def _unfinished(self, name: str, metric: str, run: Run) -> float:
+        """What a run that was stopped counts as. What it used until then says nothing about a whole run: a command that
+        hangs writes nothing. So it counts as the most that there is.
+
+        This certifies nothing false. A value that is told is at least the smaller of the ceiling and what a whole run
+        would have yielded. So if the mean of what is told is below a limit, so is the mean of whole runs, cut off at
+        the ceiling. The same holds for a quantile, where only values above the limit matter.
+        """
+        if metric in self._ceilings:
+            return self._ceilings[metric]
+        if metric in self._question.compared:
+            raise MeasurementTimedOut(
+                f"{name!r} {run.how}, so its {metric} is not known, and commands are compared by it. State a longer "
+                "--timeout, or --assume range, which counts such a run as the most that can be; --fresh starts anew"
+            )
+        return 2.0 * max(limit.value for limit in self._question.limits if limit.metric == metric)
+
+    def _settle(self, study: Study) -> None:
         """What an earlier session left: runs that failed count, if failures are allowed by now; runs of a process that
         is no more are made again, and nobody waits for its heartbeat to be missed."""
         for test, row in study.pending():
@@ -218,7 +333,14 @@ class Race:
                 study.fail(test, "the record of the run is lost; it is made again")
                 continue
             self._check(test.arm, run)
-            self._tell(study, test, run, ceilings)
+            study.tell(test, self._values(test, run))
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """The names of the studies of one race, the oldest first."""
+    yield name
+    for number in itertools.count(2):
+        yield f"{name} ({number})"
 
 
 def _name_of(contestants: Sequence[Contestant]) -> str:

@@ -33,6 +33,8 @@ class Records:
         self.runs: dict[int, tuple[str, Run]] = {}
         self.about: dict[str, Any] = {}
         """What was said of the race when it began."""
+        self.floor = 0.0
+        """Bytes of memory below which programs cannot be told apart; less counts as that."""
         if path is not None and path.exists():
             self._read(path)
 
@@ -48,16 +50,16 @@ class Records:
                 test, command = row.pop("test"), row.pop("command")
                 self.runs[test] = (command, Run(**row))
 
-    def begin(self, about: Mapping[str, Any]) -> None:
-        """Say what the race is, or make sure that it is the same as before."""
+    def begin(self, about: Mapping[str, Any], noted: Mapping[str, Any]) -> None:
+        """Say what the race is, or make sure that it is the same as before. What is `noted` beside it may differ."""
         if not self.about:
-            self.about = dict(about)
+            self.about = {**about, **noted}
             self._write({"about": self.about})
             return
         for field, value in about.items():
             if self.about.get(field) != value:
                 before = json.dumps(self.about.get(field), ensure_ascii=False)
-                reason = f"this race began with {before}; give it another name with --study to start anew"
+                reason = f"this race began with {before}; --fresh starts anew"
                 raise InvalidInput(field, value, reason, shown=json.dumps(value, ensure_ascii=False))
 
     def add(self, test: int, command: str, run: Run) -> None:

@@ -1,16 +1,25 @@
 """Runs commands one after the other and measures them: a small process of its own, which knows nothing of bestarm.
 
-The peak memory that the system reports of a process is at least that of whoever started it. So commands are started
-from here, `python -I -S runner.py`, and not from a process with numpy in it. A request is a line of JSON on standard
-input, and so is a reply on standard output. When the input ends, whatever runs is ended.
+A request is a line of JSON on standard input, and so is a reply on standard output. When the input ends, whatever runs
+is ended.
+
+Linux counts the memory of the process that was forked as part of the peak memory of the program that it becomes. Python
+needs more than 10 MB, so small programs would all seem to need as much. So where it can, this process does not fork
+itself. A shell, which needs less than 1 MB, forks a copy of itself and is then ended. The copy becomes our child,
+because we asked the system for orphans (`PR_SET_CHILD_SUBREAPER`). When it is told to, it becomes the command. The
+clock starts at that moment, so the time of the shell does not count.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import select
 import signal
+import socket
+import struct
 import sys
 import time
 from typing import Any
@@ -22,6 +31,12 @@ _LOOK_EVERY = 0.001
 """Seconds between two looks where the system cannot tell us that a process has ended."""
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts peak memory."""
+_SHELL = "/bin/sh"
+_COPY = '(echo >&3; read -r bestarm_go <&3 && exec "$@" 3<&-); :'
+"""What the shell does: its copy says that it is there, waits for a line, and becomes the command."""
+_PLAIN_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_SET_CHILD_SUBREAPER = 36
+_LEAST_FLOOR = 2e6
 
 
 class Abandoned(Exception):
@@ -30,13 +45,12 @@ class Abandoned(Exception):
 
 def run(words: list[str], timeout: float | None) -> dict[str, Any]:
     """Run a program once. Its output is counted and thrown away."""
+    _reap()
     output, out_end = os.pipe()
     errors, err_end = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    actions = [(os.POSIX_SPAWN_DUP2, end, to) for to, end in enumerate((nothing, out_end, err_end))]
-    started = time.perf_counter()
     try:
-        process = os.posix_spawnp(words[0], words, os.environ, file_actions=actions, setpgroup=0)
+        begun = _begin(words, [nothing, out_end, err_end])
     except (OSError, ValueError) as error:
         for end in (output, errors):
             os.close(end)
@@ -45,24 +59,140 @@ def run(words: list[str], timeout: float | None) -> dict[str, Any]:
         for end in (nothing, out_end, err_end):
             os.close(end)
     try:
-        seen = _watch(process, output, errors, started, timeout)
+        seen = _watch(begun, output, errors, timeout)
     except Abandoned:
-        _end(process)
-        os.wait4(process, 0)
+        begun.end()
+        os.wait4(begun.process, 0)
         raise
     finally:
         os.close(output)
         os.close(errors)
+    # What the copy of the shell used counts in both, in the proportion in which the system divides their sum.
+    used = seen.used.ru_utime + seen.used.ru_stime
+    own = max(0.0, 1.0 - begun.used / used) if used else 1.0
     return {
-        "time": timeout if seen.timed_out else seen.ended - started,
-        "user": seen.used.ru_utime,
-        "system": seen.used.ru_stime,
+        "time": timeout if seen.timed_out else seen.ended - begun.at,
+        "user": own * seen.used.ru_utime,
+        "system": own * seen.used.ru_stime,
         "memory": seen.used.ru_maxrss * _UNIT,
         "output": seen.output,
         "status": os.waitstatus_to_exitcode(seen.status),
         "timed_out": seen.timed_out,
         "errors": seen.errors.decode("utf-8", "replace"),
     }
+
+
+def floor() -> dict[str, Any]:
+    """Bytes of memory below which programs cannot be told apart: what the smallest seems to need, rounded up to a power
+    of two of megabytes, so that it is the same each time."""
+    least = _LEAST_FLOOR
+    for _ in range(3):
+        reply = run(["true"], None)
+        if "error" in reply:
+            return reply
+        while reply["memory"] >= least:
+            least *= 2.0
+    return {"floor": least}
+
+
+class Begun:
+    """A command that has begun: its process and the group of all that it starts, when it began, and the seconds that
+    the process had used before."""
+
+    def __init__(self, process: int, group: int, at: float, used: float = 0.0) -> None:
+        self.process = process
+        self.at = at
+        self.used = used
+        self._group = group
+
+    def end(self) -> None:
+        """End the process and everything that it started."""
+        try:
+            os.killpg(self._group, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(self.process, signal.SIGKILL)
+
+
+def _begin(words: list[str], streams: list[int]) -> Begun:
+    """Start a program with these streams as standard input, output and errors."""
+    # Only posix_spawn can say why a program cannot be started.
+    if _can_begin_small() and _is_program(words[0]):
+        return _begin_small(words, streams)
+    at = time.perf_counter()
+    process = _spawn(os.posix_spawnp, words[0], words, streams)
+    return Begun(process, process, at)
+
+
+@functools.cache
+def _can_begin_small() -> bool:
+    """Whether this system has what `_begin_small` needs."""
+    try:
+        import ctypes
+
+        if ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            return False
+        os.waitpid(_begin_small(["true"], []).process, 0)
+    except (ImportError, AttributeError, OSError):
+        return False
+    return True
+
+
+def _begin_small(words: list[str], streams: list[int]) -> Begun:
+    """The same from a copy of a shell."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        # Some shells do not pass on variables whose names they could not use themselves.
+        odd = [f"{name}={value}" for name, value in os.environ.items() if not _PLAIN_NAME.fullmatch(name)]
+        command = [_SHELL, "-c", _COPY, "sh", *(["env", *odd] if odd else []), *words]
+        shell = _spawn(os.posix_spawn, _SHELL, command, streams, theirs.fileno())
+        theirs.close()
+        # The system says which process wrote the line.
+        _, about, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(struct.calcsize("3i")))
+        os.kill(shell, signal.SIGKILL)
+        os.waitpid(shell, 0)
+        if not about:
+            raise OSError(f"{_SHELL} did not fork")
+        [copy, _, _] = struct.unpack("3i", about[0][2])
+        used = _used_by(copy)
+        at = time.perf_counter()
+        ours.send(b"\n")
+        return Begun(copy, shell, at, used)
+
+
+def _spawn(spawn: Any, program: str, words: list[str], streams: list[int], line: int | None = None) -> int:
+    """Start a program in a process group of its own, with these standard streams and `line` as number 3."""
+    ends = dict(enumerate(streams)) | ({} if line is None else {3: line})
+    actions = [(os.POSIX_SPAWN_DUP2, end, to) for to, end in ends.items()]
+    # Python ignores these signals, and programs would go on doing so.
+    process: int = spawn(
+        program, words, os.environ, file_actions=actions, setpgroup=0, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
+    )
+    return process
+
+
+def _used_by(process: int) -> float:
+    """Seconds of the processor that a process has used."""
+    try:
+        return time.clock_gettime(~process << 3 | 2)  # as clock_getcpuclockid(3) has it
+    except OSError:
+        return 0.0
+
+
+def _is_program(name: str) -> bool:
+    """Whether there is such a program."""
+    folders = [""] if "/" in name else os.get_exec_path()
+    paths = [os.path.join(folder, name) for folder in folders]
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
+
+
+def _reap() -> None:
+    """Take note of the end of processes that commands left behind and that became our children."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 
 
 class Seen:
@@ -77,13 +207,13 @@ class Seen:
         self.used: Any = None
 
 
-def _watch(process: int, output: int, errors: int, started: float, timeout: float | None) -> Seen:
+def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Seen:
     """Read what a process writes until it ends, or end it when it takes too long.
 
     Processes that it started may go on and keep its streams open. Nobody waits for them.
     """
     seen = Seen()
-    handle = os.pidfd_open(process) if hasattr(os, "pidfd_open") else None
+    handle = os.pidfd_open(begun.process) if hasattr(os, "pidfd_open") else None
     waiting = select.poll()
     for end in (output, errors):
         os.set_blocking(end, False)
@@ -95,12 +225,12 @@ def _watch(process: int, output: int, errors: int, started: float, timeout: floa
         while True:
             pause = 3600.0 if handle is not None else _LOOK_EVERY
             if timeout is not None and not seen.timed_out:
-                pause = max(0.0, min(pause, started + timeout - time.perf_counter()))
+                pause = max(0.0, min(pause, begun.at + timeout - time.perf_counter()))
             ready = {end for end, _ in waiting.poll(1000.0 * pause)}
             seen.ended = time.perf_counter()
             has_ended = 0
             if handle is None or handle in ready:
-                has_ended, seen.status, seen.used = os.wait4(process, os.WNOHANG)
+                has_ended, seen.status, seen.used = os.wait4(begun.process, os.WNOHANG)
             if sys.stdin.fileno() in ready:
                 raise Abandoned
             for end in {output, errors} if has_ended else ready & {output, errors}:
@@ -108,9 +238,9 @@ def _watch(process: int, output: int, errors: int, started: float, timeout: floa
                     waiting.unregister(end)
             if has_ended:
                 return seen
-            if timeout is not None and not seen.timed_out and seen.ended - started >= timeout:
+            if timeout is not None and not seen.timed_out and seen.ended - begun.at >= timeout:
                 seen.timed_out = True
-                _end(process)
+                begun.end()
     finally:
         if handle is not None:
             os.close(handle)
@@ -138,14 +268,6 @@ def _read(end: int) -> bytes | None:
         return None
 
 
-def _end(process: int) -> None:
-    """End a process and everything that it started."""
-    try:
-        os.killpg(process, signal.SIGKILL)
-    except ProcessLookupError:
-        os.kill(process, signal.SIGKILL)
-
-
 def main() -> None:
     pending = b""
     while True:
@@ -158,7 +280,7 @@ def main() -> None:
         line, _, pending = pending.partition(b"\n")
         request = json.loads(line)
         try:
-            reply = run(request["words"], request["timeout"])
+            reply = floor() if "words" not in request else run(request["words"], request["timeout"])
         except Abandoned:
             return
         sys.stdout.write(json.dumps(reply) + "\n")

@@ -53,6 +53,7 @@ class Runner:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._floor: float | None = None
 
     def __enter__(self) -> Runner:
         return self
@@ -62,6 +63,15 @@ class Runner:
 
     def run(self, words: list[str], timeout: float | None) -> Run:
         """Run a program once."""
+        return Run(**self._reply({"words": words, "timeout": timeout}))
+
+    def floor(self) -> float:
+        """Bytes of memory below which programs cannot be told apart."""
+        if self._floor is None:
+            self._floor = float(self._reply({})["floor"])
+        return self._floor
+
+    def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
         if not hasattr(os, "posix_spawn"):
             raise NotStarted("this system cannot measure commands; Linux and macOS can")
         if self._process is None:
@@ -77,7 +87,7 @@ class Runner:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps({"words": words, "timeout": timeout}) + "\n")
+            self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
         except BrokenPipeError:
@@ -87,7 +97,7 @@ class Runner:
         reply: dict[str, Any] = json.loads(line)
         if "error" in reply:
             raise NotStarted(reply["error"])
-        return Run(**reply)
+        return reply
 
     def close(self) -> None:
         """End whatever runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from bestarm.race.limits import METRICS
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.race import Outcome
 from bestarm.race.runs import Run
-from bestarm.race.units import time_words
+from bestarm.race.units import size_words, time_words
 
 Found = Literal["certified", "refuted", "undecided"]
 
@@ -33,7 +34,8 @@ class Figures:
     failures: int = 0
 
 
-def figures_of(runs: list[Run]) -> Figures:
+def figures_of(runs: list[Run], floor: float) -> Figures:
+    """Memory below `floor` cannot be seen and counts as that."""
     times = [run.time for run in runs]
     failed = sum(run.failed for run in runs)
     if not runs:
@@ -47,9 +49,18 @@ def figures_of(runs: list[Run]) -> Figures:
         statistics.fmean(run.system for run in runs),
         min(times),
         max(times),
-        statistics.fmean(run.memory for run in runs),
+        statistics.fmean(max(run.memory, floor) for run in runs),
         failed,
     )
+
+
+def memory_words(size: float, floor: float) -> str:
+    """A size, or that it is less than can be seen.
+
+    >>> memory_words(3e6, 2e6), memory_words(2e6, 2e6)
+    ('3 MB', '< 2 MB')
+    """
+    return f"< {size_words(floor)}" if size <= floor else size_words(size)
 
 
 def is_gate(outcome: Outcome) -> bool:
@@ -78,7 +89,8 @@ def verdict(outcome: Outcome) -> str:
             return f"REFUTED: the candidate does not meet every limit, {sure}, {after}."
         return f"CERTIFIED: {status.answer} meets every limit, {sure}, {after}."
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
-    return f"UNDECIDED: the budget is spent {after}, and nothing is certain; {leads}."
+    end = "stopped" if outcome.is_interrupted else "the budget is spent"
+    return f"UNDECIDED: {end} {after}, and nothing is certain; {leads}."
 
 
 def _called(metric: str) -> str:
@@ -114,14 +126,30 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
             is_shown = arm.name == _in_question(outcome) or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
-            scale, words = 1.0, METRICS[limit.metric].words
-            if limit.is_relative and baseline is not None:
+            scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
+            if limit.metric == "memory":
+                floor = outcome.records.floor
+                words = functools.partial(memory_words, floor=floor)
+                if _has_unseen(outcome):
+                    counted = f" (less than {size_words(floor)} counts as that)"
+            # What is less than can be seen has no multiples.
+            if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
                 scale, words = baseline.metrics[place].mean, _times
             mean, low, high = (
                 words(number / scale) if math.isfinite(number) and scale else "?"
                 for number in (stands.mean, stands.low, stands.high)
             )
-            yield f"{arm.name}: {limit.words}: {stands.verdict}; measured {mean}, interval {low} to {high}"
+            yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {mean}, interval {low} to {high}"
+
+
+def history_lines(outcome: Outcome) -> Iterator[str]:
+    """What happened before this race: it was decided, or another one was that has to be made again."""
+    yield from filter(None, (outcome.afresh, outcome.decided))
+
+
+def _has_unseen(outcome: Outcome) -> bool:
+    """Whether some run needed less memory than can be seen."""
+    return any(run.memory <= outcome.records.floor for _, run in outcome.records.runs.values())
 
 
 def _in_question(outcome: Outcome) -> str | None:
@@ -151,7 +179,12 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
         )
     stopped = sum(run.timed_out for _, run in outcome.records.runs.values())
     if stopped:
-        yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that."
+        others = [metric for metric in outcome.question.metrics if metric not in ("time", "failures", CANDIDATE)]
+        also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
+        yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that{also}."
+    if "memory" in outcome.question.metrics and _has_unseen(outcome):
+        floor = size_words(outcome.records.floor)
+        yield f"Memory below {floor} cannot be seen, and counts as {floor}."
     for metric, top in outcome.ceilings.items():
         if metric != "time":
             yield f"More {metric} than {METRICS[metric].words(top)} counts as that."

@@ -12,7 +12,7 @@ import typer
 
 from bestarm.cli.app.discovery import Commands, add_command, own_commands
 from bestarm.cli.shared.show import complain
-from bestarm.cli.shared.verdicts import VERDICTS
+from bestarm.cli.shared.verdicts import INTERRUPTED, VERDICTS
 
 app = typer.Typer(
     name="bestarm",
@@ -46,8 +46,8 @@ for _name, _command in own_commands().items():
 
 
 def main() -> None:
-    """Run the program. Exit status 0; 2 for a user's mistake; 3 and 4 for verdicts of `race` and `gate`; 1 for anything
-    else."""
+    """Run the program. Exit status 0; 2 for a user's mistake; 3 and 4 for verdicts of `race` and `gate`; 130 if
+    it is interrupted; 1 for anything else."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -65,13 +65,13 @@ def _status() -> int:
     try:
         app()
     except SystemExit as end:
-        if end.code == 130:
+        if end.code == INTERRUPTED:
             print("interrupted", file=sys.stderr)
-        return int(end.code) if end.code in (0, 2, *VERDICTS) else 0 if end.code is None else 1
+        return int(end.code) if end.code in (0, 2, *VERDICTS, INTERRUPTED) else 0 if end.code is None else 1
     except KeyboardInterrupt:
         # It came before or after the command itself, which handles it.
         print("interrupted", file=sys.stderr)
-        return 1
+        return INTERRUPTED
     except ValueError as error:
         from bestarm.validation import InvalidInput
 

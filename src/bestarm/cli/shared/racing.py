@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from bestarm.cli.shared.show import new_table, plain_console, shown
-from bestarm.cli.shared.verdicts import REFUTED, UNDECIDED
+from bestarm.cli.shared.verdicts import INTERRUPTED, REFUTED, UNDECIDED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,6 +74,9 @@ RaceDatabase = Annotated[
     str | None,
     typer.Option("--db", metavar="URL", help="Keep the study there; the same command goes on.", show_default="nowhere"),
 ]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start anew; what --db has of this race is kept under its own name.")
+]
 ExportJson = Annotated[
     str | None, typer.Option(metavar="FILE", help="Write JSON that scripts for hyperfine read.", show_default=False)
 ]
@@ -129,8 +132,8 @@ def results_table(
     contestants: Sequence[Contestant], verdicts: Mapping[str, str], records: Records, *, is_wide: bool
 ) -> Table:
     """A row for each command: its runs in figures, as far as there is room, and what is certain of it."""
-    from bestarm.race.summary import figures_of
-    from bestarm.race.units import size_words, time_words
+    from bestarm.race.summary import figures_of, memory_words
+    from bestarm.race.units import time_words
 
     times = ["mean", "stddev", *(["min", "max", "user", "system"] if is_wide else [])]
     numbers = ("runs", *("± sd" if name == "stddev" else name for name in times), "memory", "failed")
@@ -138,10 +141,10 @@ def results_table(
     for column in table.columns[1:]:
         column.no_wrap = True
     for one in contestants:
-        found = figures_of(records.of(one.name))
+        found = figures_of(records.of(one.name), records.floor)
         seconds: list[float | None] = [getattr(found, name) for name in times]
         cells = ["–" if number is None else time_words(number) for number in seconds]
-        memory = "–" if found.memory is None else size_words(found.memory)
+        memory = "–" if found.memory is None else memory_words(found.memory, records.floor)
         table.add_row(shown(one.name), f"{found.runs:,}", *cells, memory, f"{found.failures:,}", verdicts[one.name])
     return table
 
@@ -200,6 +203,8 @@ def run_race(
     study: str | None,
     db: str | None,
     exports: dict[str, str | None],
+    *,
+    fresh: bool = False,
 ) -> None:
     """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
     from bestarm.race.exports import EXPORTS
@@ -211,16 +216,22 @@ def run_race(
         # Better now than when the race is over.
         if path not in (None, "-") and not Path(str(path)).absolute().parent.is_dir():
             raise InvalidInput(f"--export-{kind}", path, "there is no such folder")
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for name in ("SIGTERM", "SIGHUP"):
         # The same as Ctrl-C: the command that runs is ended, and its test given back.
-        signal.signal(number, signal.default_int_handler)
-    race = Race(contestants, question, conditions, study=study, db=db)
-    with Board(contestants) as board:
-        try:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+    race = Race(contestants, question, conditions, study=study, db=db, fresh=fresh)
+    if race.afresh:
+        print(shown(race.afresh), file=sys.stderr)
+    outcome: Outcome | None
+    try:
+        with Board(contestants) as board:
             outcome = race.go(board)
-        except KeyboardInterrupt:
-            goes_on = "" if db is None else "; the same command goes on"
-            print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
+    except KeyboardInterrupt:
+        goes_on = "" if db is None else "; the same command goes on"
+        print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
+        outcome = race.outcome(is_interrupted=True)
+        if outcome is None:
             raise
     is_piped = "-" in exports.values()
     _print(outcome, Console(stderr=True, markup=False, emoji=False, highlight=False) if is_piped else plain_console())
@@ -229,16 +240,18 @@ def run_race(
             print(EXPORTS[kind](outcome), end="" if kind == "csv" else "\n")
         elif path is not None:
             Path(path).write_text(EXPORTS[kind](outcome), encoding="utf-8")
+    if outcome.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
     raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED}[found_by(outcome)])
 
 
 def _print(outcome: Outcome, console: Console) -> None:
-    from bestarm.race.summary import difference_lines, limit_lines, note_lines, verdict, verdict_words
+    from bestarm.race.summary import difference_lines, history_lines, limit_lines, note_lines, verdict, verdict_words
 
     is_wide = console.width >= _WIDE
     console.print(results_table(outcome.contestants, verdict_words(outcome), outcome.records, is_wide=is_wide))
     console.print()
     console.print(shown(verdict(outcome)), soft_wrap=True)
-    for lines in (limit_lines(outcome), difference_lines(outcome), note_lines(outcome)):
+    for lines in (history_lines(outcome), limit_lines(outcome), difference_lines(outcome), note_lines(outcome)):
         for line in lines:
             console.print(f"  {shown(line)}", soft_wrap=True)

@@ -6,5 +6,7 @@ REFUTED = 3
 """It is certain that no command meets every limit; of a gate, that the candidate does not."""
 UNDECIDED = 4
 """The budget is spent, and nothing is certain."""
+INTERRUPTED = 130
+"""Ctrl-C, or a signal that is handled like it, as shells have it."""
 
 VERDICTS = (REFUTED, UNDECIDED)

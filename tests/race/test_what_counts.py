@@ -1,0 +1,74 @@
+"""What a run counts as that was stopped, or whose memory is less than can be seen."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from tests.race.simulated import a_run, race, skewed
+
+from bestarm.race.exports import as_json
+from bestarm.race.limits import read_limits
+from bestarm.race.plans import Question, ceilings_of
+from bestarm.race.race import Outcome
+from bestarm.race.runs import Run
+from bestarm.race.summary import found_by, limit_lines, note_lines
+from bestarm.study.failures import MeasurementTimedOut
+from bestarm.validation import InvalidInput
+
+FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
+
+
+def test_memory_below_what_can_be_seen_counts_as_that() -> None:
+    def draw(command: str, lots: random.Random) -> Run:
+        return a_run(FAST_AND_SLOW(command, lots).time, memory=lots.uniform(0.5e6, 2e6))
+
+    outcome = race(draw, ["fast", "slow"], ["memory=1.5x"], baseline="slow", runs=300)
+    lines = [*limit_lines(outcome), *note_lines(outcome)]
+    limit = "fast: memory at most 1.5x the baseline (less than 2 MB counts as that)"
+    assert f"{limit}: holds; measured < 2 MB, interval < 2 MB to < 2 MB" in lines
+    assert "Memory below 2 MB cannot be seen, and counts as 2 MB." in lines
+    assert {result["verdict"] for result in json.loads(as_json(outcome))["results"]} == {"feasible", "worse"}
+    with pytest.raises(InvalidInput, match="'memory=2 MB': must be more than 2 MB: memory below that cannot be seen"):
+        race(draw, ["fast", "slow"], ["memory=2MB"])
+
+
+@pytest.mark.parametrize(
+    ("at_most", "question", "found"),
+    [
+        (["output=1kB"], {}, "refuted"),
+        (["memory=1GB"], {}, "refuted"),
+        (["user=3s"], {}, "refuted"),
+        (["p90(memory)=1GB"], {}, "refuted"),
+        (["output=2x"], {"assumed": "range"}, "refuted"),
+        (["output=2x"], {}, None),
+        (["memory=2x", "failures=50%"], {}, None),
+    ],
+)
+def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
+    """A command that hangs has written next to nothing, and used little memory."""
+
+    def draw(command: str, lots: random.Random) -> Run:
+        return a_run(99.0 if command == "hangs" else 0.1)
+
+    def made() -> Outcome:
+        return race(draw, ["quick", "hangs"], at_most, baseline="quick", is_gate=True, runs=3000, **question)
+
+    if found is not None:
+        assert found_by(made()) == found
+        return
+    with pytest.raises(MeasurementTimedOut, match=r"'hangs' took longer than 10 s and was stopped, so its \w+ is not"):
+        made()
+
+
+@pytest.mark.parametrize(
+    ("at_most", "assumed"), [(["memory=10MB", "p90(memory)=90MB"], "symmetry"), (["p90(memory)=900MB"], "range")]
+)
+def test_what_is_cut_off_is_still_above_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
+    asked = Question("memory", tuple(read_limits(at_most, None)), assumed=assumed)  # type: ignore[arg-type]
+    ceiling = ceilings_of(asked, 10.0, {"memory": 1e6})["memory"]
+    assert all(limit.value < ceiling for limit in asked.limits)
+    with pytest.raises(InvalidInput, match="must be longer than the limit, 20 s"):
+        ceilings_of(Question(limits=tuple(read_limits(["p99(time)=20s"], None))), 10.0, {})
