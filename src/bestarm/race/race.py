@@ -11,7 +11,8 @@ from bestarm.analysis.status import Status
 from bestarm.answer import Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
-from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, timeout_for
+from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
+from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
 from bestarm.race.records import Records, file_beside
 from bestarm.race.runs import Run, Runner
 from bestarm.storage.opening import open_storage
@@ -54,6 +55,14 @@ class Outcome:
     is_own_timeout: bool
     """Whether nobody stated a timeout."""
     ceilings: dict[str, float]
+    cutoffs: Cutoffs
+    """By command and metric: what a run that pauses exceeds."""
+
+    @property
+    def delta(self) -> float:
+        """The probability at most that the verdict is wrong: of its study, and of what is said of pauses."""
+        question = self.question
+        return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
 
 
 Watch = Callable[[Study, Records], None]
@@ -83,6 +92,7 @@ class Race:
         self._runner = runner or Runner()
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
         self._timeout = conditions.timeout or self._records.about.get("timeout")
+        self._cutoffs: Cutoffs = self._records.about.get("cutoffs") or {}
         # Whatever cannot be asked is refused before the first run, with a timeout that would do.
         timeout = self._timeout or timeout_for(1.0, question.limits)
         plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
@@ -92,6 +102,8 @@ class Race:
         with self._runner:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage).plan
+            if before is not None:
+                self._question = as_kept(self._question, before)
             largest = self._first_runs()
             assert self._timeout is not None
             ceilings = ceilings_of(self._question, self._timeout, largest) | (
@@ -101,6 +113,9 @@ class Race:
             if before is not None and self._question.runs is None:
                 # Whoever says nothing of it leaves it as it is.
                 plan = dataclasses.replace(plan, budget=before.budget)
+            if before is not None and before.delta == self._question.delta:
+                # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
+                plan = dataclasses.replace(plan, delta=before.delta)
             study = create_or_open(plan, self._storage, self._conditions.seed)
             self._records.begin(
                 {
@@ -108,6 +123,7 @@ class Race:
                     "shell": self._conditions.shell,
                     "prepare": self._conditions.prepare,
                     "timeout": self._timeout,
+                    "cutoffs": self._cutoffs,
                 }
             )
             self._settle(study, ceilings)
@@ -122,13 +138,17 @@ class Race:
                 self._timeout,
                 self._conditions.timeout is None,
                 ceilings,
+                self._cutoffs,
             )
 
     def _first_runs(self) -> dict[str, float]:
-        """Runs that do not count: they warm caches, and say how long a timeout must be. The largest of each metric."""
-        needs = self._timeout is None or self._question.assumed == "range"
+        """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
+        largest of each metric."""
+        watched = self._question.watched
+        needs = self._timeout is None or self._question.assumed == "range" or bool(watched and not self._cutoffs)
         count = int(needs) if self._conditions.warmup is None else max(self._conditions.warmup, int(needs))
         largest = {"time": 0.0}
+        first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
         for one in self._contestants:
             for _ in range(count):
                 limit = max(self._deadline - time.monotonic(), 0.1) if self._timeout is None else self._timeout
@@ -138,12 +158,15 @@ class Race:
                 if self._conditions.shell != "none" and run.status in _NO_SUCH_PROGRAM:
                     raise NotStarted(f"{one.name!r} {run.how}")
                 self._check(one.name, run)
+                first[one.name].append(run)
                 for metric in self._question.metrics:
-                    if metric != CANDIDATE:
+                    if metric not in (CANDIDATE, "pauses"):
                         largest[metric] = max(largest.get(metric, 0.0), run.value(metric))
                 largest["time"] = max(largest["time"], run.time)
         if self._timeout is None:
             self._timeout = timeout_for(largest["time"], self._question.limits)
+        if not self._cutoffs:
+            self._cutoffs = cutoffs_of(first, watched)
         return largest
 
     def _run(self, name: str, timeout: float) -> Run:
@@ -202,6 +225,8 @@ class Race:
     def _value(self, name: str, metric: str, run: Run, ceilings: dict[str, float]) -> float:
         if metric == CANDIDATE:
             return float(name != self._question.baseline)
+        if metric == "pauses":
+            return float(is_pause(run, self._cutoffs[name]))
         return min(run.value(metric), ceilings.get(metric, float("inf")))
 
     def _settle(self, study: Study, ceilings: dict[str, float]) -> None:

@@ -55,8 +55,9 @@ class Records:
             self._write({"about": self.about})
             return
         for field, value in about.items():
-            if self.about.get(field) != value:
-                before = json.dumps(self.about.get(field), ensure_ascii=False)
+            # Records of earlier versions lack what was not known then.
+            if field in self.about and self.about[field] != value:
+                before = json.dumps(self.about[field], ensure_ascii=False)
                 reason = f"this race began with {before}; give it another name with --study to start anew"
                 raise InvalidInput(field, value, reason, shown=json.dumps(value, ensure_ascii=False))
 
