@@ -19,7 +19,7 @@ from bestarm.policies.certify import new_memory, propose, start
 from bestarm.policies.certify_on_items import BY_ITEMS, CertifyOnItems, advance_on_items
 from bestarm.policies.certify_relative import certified_now, update_relative
 from bestarm.policies.confidence import PresentAnswer, interval_end, present_answer, present_leader, weigh
-from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams
+from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams, on_items_of
 from bestarm.policies.limits import regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
@@ -39,7 +39,7 @@ def _contrasts(problem: Problem) -> Problem:
     constraints = [
         Constraint(
             str(k),
-            part.noise.contrast(part.threshold),
+            on_items_of(problem, part.noise.contrast(part.threshold)),
             None if part.at_most is None else 0.0,
             None if part.at_least is None else 0.0,
             slack=part.slack,
