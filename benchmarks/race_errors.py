@@ -65,6 +65,8 @@ class Command:
 
 
 class Drawn(Runner):
+    """Draws a run instead of making it."""
+
     def __init__(self, commands: dict[str, Command], seed: int) -> None:
         super().__init__()
         self._commands = commands
@@ -89,6 +91,8 @@ def outcome(
 
 @dataclass
 class Tally:
+    """What gates or races of one kind came to."""
+
     found: Counter[str] = field(default_factory=Counter)
     runs: list[int] = field(default_factory=list)
     bounds: list[int] = field(default_factory=list)

@@ -18,23 +18,24 @@ from bestarm.race.runs import Run
 Cutoffs = Mapping[str, Mapping[str, float]]
 """By command and metric: what a run that pauses exceeds."""
 
-_TIMES_FIRST = 2.0
+_SIZES = {"memory", "output"}
+_TIMES_FIRST = {"memory": 1.1, "output": 1.1}
+"""How many times the first runs a run must exceed to be a pause: twice, but for sizes, which hardly vary."""
 _LEAST = 1e-3
 """No cutoff is smaller: a first run may have used no time of the processor that could be seen."""
 _MORE = 3.0
 """A command that has paused more than so many times as often as another cannot be taken to scatter as it does."""
-_SIZES = {"memory", "output"}
 
 
 def cutoffs_of(first: Mapping[str, Sequence[Run]], watched: Set[str]) -> dict[str, dict[str, float]]:
-    """What a pause is of each command: more than twice the largest of its first runs, or of those of its closest rival
-    if that is more. What a quick command takes longer matters only where others are as quick."""
+    """What a pause is of each command: more than twice the largest of its first runs (1.1 times for sizes), or of those
+    of its closest rival if that is more. What a quick command takes longer matters only where others are as quick."""
     found: dict[str, dict[str, float]] = {name: {} for name in first} if watched else {}
     for metric in sorted(watched):
         largest = {name: max(run.value(metric) for run in runs) for name, runs in first.items()}
         for name, own in largest.items():
             closest = min((other for rival, other in largest.items() if rival != name), default=own)
-            found[name][metric] = max(_TIMES_FIRST * max(own, closest), _LEAST)
+            found[name][metric] = max(_TIMES_FIRST.get(metric, 2.0) * max(own, closest), _LEAST)
     return found
 
 
@@ -42,18 +43,17 @@ def is_pause(run: Run, cutoffs: Mapping[str, float]) -> bool:
     return run.timed_out or any(run.value(metric) > cutoff for metric, cutoff in cutoffs.items())
 
 
-def rarer_than(runs: int, alpha: float) -> int | None:
-    """After so many runs without a pause: N such that pauses are rarer than 1 in N. None if that says nothing.
+def rarer_than(runs: int, alpha: float) -> int:
+    """After so many runs without a pause: N such that pauses are rarer than 1 in N.
 
     Whatever share of runs pause, that this is ever said of a command and is false, at any number of runs, has a
     probability of alpha at most.
 
     >>> rarer_than(22, 0.0125), rarer_than(1000, 0.0125), rarer_than(3, 0.0125)
-    (5, 228, None)
+    (5, 228, 1)
     """
     # (1 - 1/N) ** runs <= alpha
-    found = math.floor(-1.0 / math.expm1(math.log(alpha) / runs) + 1e-9) if runs and 0.0 < alpha < 1.0 else 0
-    return found if found >= 2 else None
+    return math.floor(-1.0 / math.expm1(math.log(alpha) / runs) + 1e-9) if runs else 0
 
 
 @dataclasses.dataclass(frozen=True)

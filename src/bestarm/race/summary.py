@@ -177,9 +177,8 @@ def _assumption(outcome: Outcome) -> str:
 def _pause_words(outcome: Outcome) -> str:
     """What a pause is, and how many there were."""
     cutoffs = {
-        name: " or ".join(f"{METRICS[metric].words(cutoff)} of {_called(metric)}" for metric, cutoff in of_one.items())
+        name: " or ".join(f"{METRICS[metric].words(cutoff)} {_called(metric)}" for metric, cutoff in of_one.items())
         for name, of_one in outcome.cutoffs.items()
     }
-    counts = (f"{name}: more than {cutoff}, {paused(outcome, name).words}" for name, cutoff in cutoffs.items())
-    what = called(outcome.question.watched).capitalize()
-    return f"{what} (more than twice the first runs): {'; '.join(counts)}."
+    counts = (f"more than {cutoff} of {name}, in {paused(outcome, name).words}" for name, cutoff in cutoffs.items())
+    return f"Counted as {called(outcome.question.watched)}: {'; '.join(counts)}."

@@ -12,6 +12,9 @@ from bestarm.race.race import Outcome
 
 Found = Literal["certified", "refuted", "undecided"]
 
+_LEAST = 2
+"""That something is rarer than 1 in 1 says nothing."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
@@ -30,7 +33,7 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
     found = _found_by_study(outcome)
     favored = _favored(outcome, found)
     what = called(outcome.question.watched)
-    bounds: list[int | None] = []
+    bounds: list[int] = []
     seen: list[str] = []
     for name in favored:
         own, rest = paused(outcome, name), _rest(outcome, name)
@@ -47,13 +50,14 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
             seen.append(f"{own.words} of {name} against {others.words} of {whose}")
         else:
             alpha = outcome.question.delta_of_pauses / len(outcome.contestants)
-            told = [bound for bound in (limit, None if own.count else rarer_than(own.runs, alpha)) if bound is not None]
-            bounds.append(max(told, default=None))
+            stated = 0 if limit is None else math.floor(1.0 / limit + 1e-9)
+            seen_none = 0 if own.count else rarer_than(own.runs, alpha)
+            bounds.append(max(stated, seen_none))
     if seen:
         return Conclusion(found, f" ({what}: {'; '.join(seen)}; taken to strike all alike)")
     if not bounds:
         return Conclusion(found)
-    rarest = None if None in bounds else min(bound for bound in bounds if bound is not None)
+    rarest = min(bounds) if min(bounds) >= _LEAST else None
     if rarest is not None and found == "certified" and _is_outweighed(outcome, 1.0 / rarest):
         return Conclusion(found)
     whose = "" if favored == (outcome.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
@@ -101,13 +105,12 @@ def _rest(outcome: Outcome, name: str) -> list[str]:
     return [one.name for one in outcome.contestants if one.name != name]
 
 
-def _certified_limit(outcome: Outcome, name: str) -> int | None:
-    """N if the study has certified that pauses are rarer than 1 in N."""
+def _certified_limit(outcome: Outcome, name: str) -> float | None:
+    """The share of pauses that the study has certified to be more than the command has, if it has."""
     [arm] = [arm for arm in outcome.status.arms if arm.name == name]
     limits = enumerate(outcome.question.limits, start=1)
     stated = [(limit.value, arm.metrics[place].verdict) for place, limit in limits if limit.metric == "pauses"]
-    held = [share for share, stands in stated if stands == "holds"]
-    return math.floor(1.0 / min(held) + 1e-9) if held else None
+    return min((share for share, stands in stated if stands == "holds"), default=None)
 
 
 def _is_outweighed(outcome: Outcome, share: float) -> bool:
