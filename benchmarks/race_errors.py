@@ -16,12 +16,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bestarm.race.contestants import contestants_of
 from bestarm.race.exports import as_json
 from bestarm.race.limits import read_limits
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.runs import Run, Runner
+from bestarm.study import Study
+from bestarm.study.decider import Decider
 
 DELTA = 0.05
 Draw = Callable[[random.Random], float]
@@ -76,6 +80,37 @@ class Drawn(Runner):
         return self._commands[words[-1]].draw(self._lots)
 
 
+class Quick(Race):
+    """Decides in memory and records all runs at the end: a study records each run at once, which takes far longer than
+    to draw it. Decisions are the same."""
+
+    def _rounds(self, study: Study, ceilings: dict[str, float], watch: object) -> None:
+        plan, assumed_timeout = study.plan, self._timeout or math.inf
+        decider = Decider(plan, self._conditions.seed)
+        policy, told, ends = decider.policy, [], []
+        while decider.stop is None and len(told) < plan.max_tests:
+            rows, values = [], []
+            for arm, lead in decider.next_round()[: plan.max_tests - len(told)]:
+                name = plan.arm_names[arm]
+                run = self._run(name, assumed_timeout)
+                self._records.add(len(told) + 1, name, run)
+                found = {metric: self._value(name, metric, run, ceilings) for metric in plan.yields[lead]}
+                place = sum(one[0] == name for one in told)
+                told.append((name, found, "1"))
+                for _, part in policy.results_of(arm, lead):
+                    rows.append((arm, part, place))
+                    values.append(found[plan.parts[part].metric])
+            flags = np.array([0] * (len(rows) - 1) + [1], np.int8)
+            normal = decider._normal(np.array([row[1] for row in rows]), np.array(values), enter=True)
+            decider._take(policy.advance(np.array(rows), normal, flags))
+            ends.append(len(told) - 1)
+        given = [
+            (name, *next(iter(found.items())), item) if len(found) == 1 else (name, found, item)
+            for name, found, item in told
+        ]
+        study.add(given, ends=ends)
+
+
 def outcome(
     commands: dict[str, Command], at_most: Sequence[str], seed: int, runs: int, *, is_gate: bool, **asked: object
 ) -> dict[str, object]:
@@ -84,7 +119,7 @@ def outcome(
     limits = tuple(read_limits(at_most, baseline))
     question = Question(CANDIDATE if is_gate else "time", limits, baseline, delta=DELTA, runs=runs, **asked)  # type: ignore[arg-type]
     conditions = Conditions(timeout=20.0, minutes=600.0, seed=seed)
-    race = Race(contestants_of(list(commands)), question, conditions, runner=Drawn(commands, seed))
+    race = Quick(contestants_of(list(commands)), question, conditions, runner=Drawn(commands, seed))
     found: dict[str, object] = json.loads(as_json(race.go()))
     return found
 
