@@ -30,8 +30,8 @@ AtMost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LIMIT",
-        help="time=2s, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. memory=500MB is about the median run, "
-        "mean(memory)=500MB about the mean. Metrics: time, user, system, memory, output, failures, pauses.",
+        help="time=2s, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. memory=500MB is about the median "
+        "run, mean(memory)=500MB about the mean. Metrics: time, user, system, memory, output, failures, pauses.",
         show_default=False,
     ),
 ]
