@@ -34,12 +34,17 @@ RelativePairedStreams = _tuple("RelativePairedStreams", (*PairedStreams._fields,
 """`PairedStreams`, with the contrasts of each arm and metric; empty where nothing is relative."""
 
 
+_ODDS = 1.5
+"""What a bet on a sign gains if there is one item. It could be 2. But limits are often closer than values scatter, and
+then some more results should be seen that could lie beyond them."""
+
+
 def _contrasts(problem: Problem) -> Problem:
     """A problem whose constraints are about the contrasts. Those that are not relative are never looked at."""
     constraints = [
         Constraint(
             str(k),
-            on_items_of(problem, part.noise.contrast(part.threshold)),
+            on_items_of(problem, part.noise.contrast(part.threshold), _ODDS),
             None if part.at_most is None else 0.0,
             None if part.at_least is None else 0.0,
             slack=part.slack,

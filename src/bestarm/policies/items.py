@@ -50,14 +50,14 @@ def new_paired_setting(problem: Problem, delta: float, bound: str, reference: Fl
     return PairedSetting(*setting, between, places)
 
 
-def on_items_of(problem: Problem, between: NoiseModel) -> NoiseModel:
-    """The noise of differences, on the items of the problem."""
-    return between.on_one_item() if problem.repeats and problem.items == 1 else between
+def on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseModel:
+    """The noise of differences on the items of the problem. If there is one item, a bet on a sign gains `odds`."""
+    return between.on_one_item(odds) if problem.repeats and problem.items == 1 else between
 
 
 def _differences(problem: Problem) -> Problem:
     """A problem whose one constraint is how much the leader is better than an arm on the same item."""
-    noise = on_items_of(problem, problem.objective.noise.differences())
+    noise = on_items_of(problem, problem.objective.noise.differences(), 2.0)
     return Problem(
         arms=problem.arm_names,
         objective=maximize("performance", noise=noise),

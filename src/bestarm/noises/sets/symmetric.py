@@ -157,8 +157,8 @@ class SymmetricSet(SetNoise):
         law = super().law(sign, reference)
         return law._replace(numbers=(*law.numbers, math.log(self.odds)))
 
-    def on_one_item(self) -> NoiseModel:
-        return SymmetricSet(self.items, self.ties, 2.0)
+    def on_one_item(self, odds: float) -> NoiseModel:
+        return SymmetricSet(self.items, self.ties, odds)
 
     @property
     def scale(self) -> float:
