@@ -85,14 +85,15 @@ class Quick(Race):
     to draw it. Decisions are the same."""
 
     def _rounds(self, study: Study, ceilings: dict[str, float], watch: object) -> None:
-        plan, assumed_timeout = study.plan, self._timeout or math.inf
+        plan, timeout = study.plan, self._timeout or math.inf
         decider = Decider(plan, self._conditions.seed)
-        policy, told, ends = decider.policy, [], []
+        policy, ends = decider.policy, []
+        told: list[tuple[str, dict[str, float], str]] = []
         while decider.stop is None and len(told) < plan.max_tests:
             rows, values = [], []
             for arm, lead in decider.next_round()[: plan.max_tests - len(told)]:
                 name = plan.arm_names[arm]
-                run = self._run(name, assumed_timeout)
+                run = self._run(name, timeout)
                 self._records.add(len(told) + 1, name, run)
                 found = {metric: self._value(name, metric, run, ceilings) for metric in plan.yields[lead]}
                 place = sum(one[0] == name for one in told)
