@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.lengths import examples
 
 from bestarm.race.contestants import contestants_of, with_baseline, words_of
-from bestarm.race.limits import METRICS, read_limit, read_limits, read_objective
+from bestarm.race.limits import METRICS, SHARES, read_limit, read_limits, read_objective
 from bestarm.race.units import SIZES, TIMES, read_share, read_size, read_time, size_words, time_words
 from bestarm.validation import InvalidInput
 
@@ -56,7 +56,10 @@ def test_no_text_makes_it_fail_otherwise(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "metric", "value", "quantile", "is_relative"),
     [
-        ("memory=500MB", "memory", 5e8, None, False),
+        ("memory=500MB", "memory", 5e8, 0.5, False),
+        ("mean( output )=1kB", "output", 1e3, None, False),
+        ("mean(time)=2s", "time", 2.0, None, False),
+        ("pauses=0.1%", "pauses", 0.001, None, False),
         (" time = 2s ", "time", 2.0, None, False),
         ("p99(time)=2s", "time", 2.0, 0.99, False),
         ("p99.9(memory)=1GiB", "memory", 2.0**30, 0.999, False),
@@ -82,6 +85,8 @@ def test_limits(text: str, metric: str, value: float, quantile: float | None, is
         ("failures=100%", "must be less than 100%"),
         ("failures=2x", "failures need a limit of their own"),
         ("p99(failures)=1%", "a share of runs already"),
+        ("mean(pauses)=1%", "pauses are a share of runs already"),
+        ("pauses=1.1x", "pauses need a limit of their own"),
         ("p99(time)=1.1x", "a quantile needs a limit of its own"),
         ("p0(time)=1s", "a quantile lies between"),
         ("time=nan", "must be a time"),
@@ -99,7 +104,7 @@ def test_what_is_relative_needs_a_baseline() -> None:
         read_limits(["time=1.02x"], None)
     with pytest.raises(InvalidInput, match="failures can only be limited"):
         read_objective("failures")
-    assert all(read_objective(name) == name for name in METRICS if name != "failures")
+    assert all(read_objective(name) == name for name in METRICS if name not in SHARES)
     assert read_share("failures", "0.5") == 0.5
 
 

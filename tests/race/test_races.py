@@ -26,8 +26,8 @@ FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2, "slower": 0.4}, scatter=0.01)
 def test_the_fastest_is_certified() -> None:
     outcome = race(FAST_AND_SLOW, ["slow", "fast", "slower"])
     assert (outcome.status.state, outcome.status.answer, found_by(outcome)) == ("certified", "fast", "certified")
-    assert verdict(outcome).startswith("CERTIFIED: fast has the least mean time, with 95 % confidence, after ")
-    assert outcome.differences["slow"].low > 0
+    assert verdict(outcome).startswith("CERTIFIED: fast has the least mean time, except for pauses rarer than 1 in ")
+    assert ", with 95 % confidence, after " in verdict(outcome)
     assert len(list(difference_lines(outcome))) == 2
     # All runs of a race are among its records, and those of the study.
     assert len(outcome.records.runs) == outcome.status.tests
@@ -46,12 +46,11 @@ def test_limits_keep_commands_out() -> None:
     assert outcome.status.answer == "safe"
     verdicts = {arm.name: arm.verdict for arm in outcome.status.arms}
     assert (verdicts["quick"], verdicts["large"]) == ("infeasible", "infeasible")
-    assert outcome.ceilings == {"memory": 4e8}
+    assert outcome.ceilings == {}
     assert any(run.timed_out for run in outcome.records.of("hangs"))
     lines = "\n".join(limit_lines(outcome))
-    assert "large: memory at most 100 MB: violated; measured 400 MB" in lines
+    assert "large: median memory at most 100 MB: violated; measured 1 GB" in lines
     assert "safe: failures at most 20 %: holds" in lines
-    assert "More memory than 400 MB counts as that." in note_lines(outcome)
 
 
 def test_no_command_meets_the_limits() -> None:

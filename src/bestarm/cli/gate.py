@@ -56,8 +56,9 @@ def gate(
 ) -> None:
     """Let a command pass only if it is certain not to be worse than another by more than you allow.
 
-    Exit status: 0 if it is certain that the candidate meets every limit, 3 if it is certain that it does not, 4 if the
-    budget is spent before either is.
+    Exit status: 0 if it is certain that the candidate meets every limit, except for pauses rarer than the verdict says;
+    3 if it is certain that it does not; 4 if the budget is spent before either is, or if the candidate pauses and the
+    baseline does not. --at-most pauses=1% makes sure that pauses are rare.
     """
     from bestarm.race.contestants import contestants_of
     from bestarm.race.plans import CANDIDATE

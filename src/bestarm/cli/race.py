@@ -72,8 +72,9 @@ def race(
 ) -> None:
     """Find the best of several commands, within limits, with as few runs as possible.
 
-    Exit status: 0 if an answer is certified, 3 if it is certain that no command meets every limit, 4 if the budget is
-    spent before anything is certain.
+    Exit status: 0 if an answer is certified, except for pauses rarer than the verdict says; 3 if it is certain that no
+    command meets every limit; 4 if the budget is spent before anything is certain, or if the answer pauses and the
+    others do not.
     """
     from bestarm.race.contestants import contestants_of, with_baseline
     from bestarm.race.limits import METRICS, read_objective

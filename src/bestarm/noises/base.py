@@ -339,6 +339,11 @@ class NoiseModel(abc.ABC):
             return self.differences()
         return noise_of_file("bounded", "Bounded", low - factor * high, high - factor * low)
 
+    def on_one_item(self, odds: float) -> NoiseModel:
+        """The noise of differences, where one item is measured again and again. Then there are no items that two arms
+        do equally well on, and a bet on a sign may gain more: `odds`, at most 2."""
+        return self
+
     def refuses_items(self, *, repeats: bool) -> str | None:
         """Why a study with items cannot use this noise; None if it can."""
         try:

@@ -19,7 +19,7 @@ from bestarm.policies.certify import new_memory, propose, start
 from bestarm.policies.certify_on_items import BY_ITEMS, CertifyOnItems, advance_on_items
 from bestarm.policies.certify_relative import certified_now, update_relative
 from bestarm.policies.confidence import PresentAnswer, interval_end, present_answer, present_leader, weigh
-from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams
+from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams, on_items_of
 from bestarm.policies.limits import regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
@@ -34,12 +34,17 @@ RelativePairedStreams = _tuple("RelativePairedStreams", (*PairedStreams._fields,
 """`PairedStreams`, with the contrasts of each arm and metric; empty where nothing is relative."""
 
 
+_ODDS = 1.5
+"""What a bet on a sign gains if there is one item. It could be 2. But limits are often closer than values scatter, and
+then some more results should be seen that could lie beyond them."""
+
+
 def _contrasts(problem: Problem) -> Problem:
     """A problem whose constraints are about the contrasts. Those that are not relative are never looked at."""
     constraints = [
         Constraint(
             str(k),
-            part.noise.contrast(part.threshold),
+            on_items_of(problem, part.noise.contrast(part.threshold), _ODDS),
             None if part.at_most is None else 0.0,
             None if part.at_least is None else 0.0,
             slack=part.slack,

@@ -18,7 +18,7 @@ from bestarm.evidence.reaching import Infeasibility
 from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, Stream, stream_of
+from bestarm.noises.base import ABOVE, NoiseModel, Stream, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, most_kept, record, scatter
 from bestarm.policies.confidence import interval_end
 from bestarm.policies.leads import LEAST_LEVEL, overhead
@@ -50,9 +50,14 @@ def new_paired_setting(problem: Problem, delta: float, bound: str, reference: Fl
     return PairedSetting(*setting, between, places)
 
 
+def on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseModel:
+    """The noise of differences on the items of the problem. If there is one item, a bet on a sign gains `odds`."""
+    return between.on_one_item(odds) if problem.repeats and problem.items == 1 else between
+
+
 def _differences(problem: Problem) -> Problem:
     """A problem whose one constraint is how much the leader is better than an arm on the same item."""
-    noise = problem.objective.noise.differences()
+    noise = on_items_of(problem, problem.objective.noise.differences(), 2.0)
     return Problem(
         arms=problem.arm_names,
         objective=maximize("performance", noise=noise),

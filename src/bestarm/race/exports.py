@@ -11,6 +11,7 @@ from typing import Any
 from bestarm.analysis.status import plain
 from bestarm.race.race import Outcome
 from bestarm.race.summary import figures_of, found_by, history_lines, note_lines, verdict, verdict_words
+from bestarm.race.symmetry import conclusion_of, paused
 
 
 def as_json(outcome: Outcome) -> str:
@@ -34,6 +35,7 @@ def _results(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "name": one.name,
             "output_byte": [run.output for run in runs],
             "timed_out": [run.timed_out for run in runs],
+            "pauses": paused(outcome, one.name).count,
             "verdict": verdicts[one.name],
             "reason": reasons[one.name],
         }
@@ -47,7 +49,9 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "leader": status.leader,
         "found": found_by(outcome),
         "verdict": verdict(outcome),
-        "delta": outcome.plan.delta,
+        "pauses_rarer_than": conclusion_of(outcome).pauses_rarer_than,
+        "pauses_exceed": plain(outcome.cutoffs),
+        "delta": outcome.delta,
         "runs": status.tests,
         "seed": status.seed,
         "objective": outcome.question.objective,

@@ -16,7 +16,8 @@ from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Outcome, Race
 from bestarm.race.runs import Run, Runner
-from bestarm.race.summary import Found, found_by, limit_lines, verdict
+from bestarm.race.summary import found_by, limit_lines, verdict
+from bestarm.race.symmetry import Found, conclusion_of
 from bestarm.validation import InvalidInput
 
 Function = Callable[[], Any]
@@ -45,6 +46,8 @@ class Gate:
     """Seconds that a call of the candidate took."""
     seed: int | None = None
     """Of the random order of the measurements. Stated, it repeats that order."""
+    pauses_rarer_than: int | None = None
+    """N if `found` holds except for pauses that are rarer than 1 in N measurements."""
 
 
 class Called(Runner):
@@ -166,4 +169,5 @@ def _summed_up(outcome: Outcome) -> Gate:
     runs = outcome.records.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
     sentence = " ".join([verdict(outcome), *(f"{line}." for line in limit_lines(outcome))])
-    return Gate(found_by(outcome), sentence, outcome.status.tests, mean, outcome.status.seed)
+    rare = conclusion_of(outcome).pauses_rarer_than
+    return Gate(found_by(outcome), sentence, outcome.status.tests, mean, outcome.status.seed, rare)

@@ -30,12 +30,21 @@ METRICS = {
     "memory": Metric(read_size, size_words, "peak memory"),
     "output": Metric(read_size, size_words, "size of what is written to standard output"),
     "failures": Metric(read_share, _percent, "share of runs that fail"),
+    "pauses": Metric(read_share, _percent, "share of runs that take more than twice the first runs"),
 }
 """What one run yields, all at once."""
 
-OBJECTIVES = tuple(name for name in METRICS if name != "failures")
+SHARES = ("failures", "pauses")
+"""Metrics that are 0 or 1 in each run. They can only be limited."""
+
+OBJECTIVES = tuple(name for name in METRICS if name not in SHARES)
+
+BY_MEDIAN = ("memory", "output")
+"""A limit in bytes is about the median run, unless it says mean(memory). These metrics hardly vary, and a limit on the
+mean of what never varies takes hundreds of runs: a rare run of many times the size could still be to come."""
 
 _QUANTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]+)?)\(([^()]*)\)")
+_MEAN = re.compile(r"mean\(([^()]*)\)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Limit:
     def words(self) -> str:
         """As a table shows it."""
         subject = self.metric if self.quantile is None else f"p{100 * self.quantile:g}({self.metric})"
+        if self.metric in BY_MEDIAN and not self.is_relative:
+            subject = {None: f"mean {self.metric}", 0.5: f"median {self.metric}"}.get(self.quantile, subject)
         value = f"{self.value:g}x the baseline" if self.is_relative else METRICS[self.metric].words(self.value)
         return f"{subject} at most {value}"
 
@@ -58,42 +69,52 @@ class Limit:
 def read_objective(text: str) -> str:
     """The metric to make small."""
     name = text.strip()
-    if name == "failures":
-        raise InvalidInput("--minimize", text, "failures can only be limited: --at-most failures=1%", OBJECTIVES)
+    if name in SHARES:
+        raise InvalidInput("--minimize", text, f"{name} can only be limited: --at-most {name}=1%", OBJECTIVES)
     if name not in OBJECTIVES:
         raise InvalidInput("--minimize", text, f"must be one of {', '.join(OBJECTIVES)}", OBJECTIVES)
     return name
 
 
 def read_limit(text: str) -> Limit:
-    """A limit such as `memory=500MB`, `p99(time)=2s`, `failures=1%` or, of the baseline, `time=1.02x`.
+    """A limit such as `time=2s`, `p99(time)=2s`, `failures=1%` or, of the baseline, `time=1.02x`.
+
+    `memory=500MB` and `output=1MB` are about the median run; `mean(memory)=500MB` is about the mean.
 
     >>> read_limit("p99(time)=2s")
     Limit(metric='time', value=2.0, quantile=0.99, is_relative=False)
     >>> read_limit("memory=1.1x").words
     'memory at most 1.1x the baseline'
+    >>> read_limit("memory=500MB").words, read_limit("mean(memory)=500MB").words
+    ('median memory at most 500 MB', 'mean memory at most 500 MB')
     """
     field = "--at-most"
     subject, equals, amount = (part.strip() for part in text.partition("="))
     if not equals or not amount:
         raise InvalidInput(field, text, "must be METRIC=LIMIT, such as time=2s, p99(time)=2s or memory=500MB")
     quantile = None
+    is_mean = _MEAN.fullmatch(subject)
+    if is_mean:
+        subject = is_mean[1].strip()
     if found := _QUANTILE.fullmatch(subject):
         quantile, subject = round(float(found[1]) / 100, 12), found[2].strip()
         if not quantile > 0.0:
             raise InvalidInput(field, text, "a quantile lies between p1 and p99.99, such as p99(time)")
     if subject not in METRICS:
-        reason = f"{subject!r} is no metric; the metrics are {', '.join(METRICS)}, and quantiles such as p99(time)"
+        others = "quantiles such as p99(time), and mean(memory)"
+        reason = f"{subject!r} is no metric; the metrics are {', '.join(METRICS)}, {others}"
         raise InvalidInput(field, text, reason, tuple(METRICS))
-    if quantile is not None and subject == "failures":
-        raise InvalidInput(field, text, "failures are a share of runs already: --at-most failures=1%")
+    if (quantile is not None or is_mean) and subject in SHARES:
+        raise InvalidInput(field, text, f"{subject} are a share of runs already: --at-most {subject}=1%")
     factor = read_multiple(amount)
     if factor is not None and quantile is not None:
         raise InvalidInput(field, text, "a quantile needs a limit of its own, not so many times the baseline")
-    if factor is not None and subject == "failures":
-        raise InvalidInput(field, text, "failures need a limit of their own, such as 1%")
+    if factor is not None and subject in SHARES:
+        raise InvalidInput(field, text, f"{subject} need a limit of their own, such as 1%")
     if factor is not None:
         return Limit(subject, factor, is_relative=True)
+    if subject in BY_MEDIAN and quantile is None and not is_mean:
+        quantile = 0.5
     return Limit(subject, METRICS[subject].read(field, amount), quantile)
 
 

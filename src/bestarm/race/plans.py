@@ -4,11 +4,12 @@ Which noise is true of what:
 
 - Commands are compared with each other, and with so many times the baseline, run by run: the difference of two runs of
   the same place in the order. Of two commands whose times scatter in the same way, however skewed, that difference is
-  symmetric. So `Symmetric` is stated, which takes few runs and no range. Whoever does not want to assume it says
-  `range`, and pays for it in runs.
+  symmetric. So `Symmetric` is stated, which takes few runs and no range. It says nothing of rare long pauses that have
+  not been seen, so a part of delta goes to a bound on them (`bestarm.race.pauses`). `range` does without symmetry, and
+  takes many times the runs.
 - A mean below a limit of its own is one command's alone, and run times are skewed. So it is `Bounded`: times by the
   timeout, everything else by so many times the limit, and larger values count as that.
-- A quantile needs nothing (`Quantile`), nor does a share of failures (`Bernoulli`).
+- A quantile needs nothing (`Quantile`), nor does a share of failures or of pauses (`Bernoulli`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
 from bestarm.plan import Budget, Plan
 from bestarm.problem import Constraint, Objective
-from bestarm.race.limits import Limit
+from bestarm.race.limits import SHARES, Limit
 from bestarm.race.units import time_words
 from bestarm.validation import InvalidInput
 
@@ -37,6 +38,9 @@ ASSUMED: tuple[Assumed, ...] = ("symmetry", "range")
 CANDIDATE = "candidate"
 """The metric of a gate: 1 for the candidate, 0 for the baseline. So the candidate is the answer if and only if it meets
 every limit, whichever of the two is quicker."""
+
+_SHARE_OF_PAUSES = 0.1
+"""Of the delta of a race that rests on symmetry: what the claim on pauses may add to the probability of error."""
 
 _TIMES_LIMIT = 4.0
 """A value of more than so many times its limit counts as that."""
@@ -57,6 +61,10 @@ class Question:
     runs: int | None = None
     """The most runs there may be, of all commands together."""
 
+    def __post_init__(self) -> None:
+        if not 0.0 < self.delta < 1.0:
+            raise InvalidInput("delta", self.delta, "must lie strictly between 0 and 1")
+
     @property
     def metrics(self) -> tuple[str, ...]:
         """What is recorded of a run, each once."""
@@ -66,13 +74,44 @@ class Question:
     def compared(self) -> set[str]:
         """The metrics by which commands are compared with each other or with the baseline."""
         found = {limit.metric for limit in self.limits if limit.is_relative}
-        return found if self.objective == CANDIDATE else found | {self.objective}
+        return found if self.is_gate else found | {self.objective}
+
+    @property
+    def is_gate(self) -> bool:
+        return self.objective == CANDIDATE
+
+    @property
+    def rests_on_symmetry(self) -> bool:
+        """Whether commands are compared by differences that are taken to be symmetric."""
+        return self.assumed == "symmetry" and bool(self.compared)
+
+    @property
+    def watched(self) -> set[str]:
+        """The metrics in which a run may pause."""
+        is_limited = any(limit.metric == "pauses" for limit in self.limits)
+        return (self.compared if self.rests_on_symmetry else set()) | ({"time"} if is_limited else set())
+
+    @property
+    def delta_of_pauses(self) -> float:
+        """What claims on pauses may add to the probability of error, all together.
+
+        The study of a gate errs with probability delta / 2 at most: if the candidate meets every limit, only its
+        rejection is wrong, and if it does not, only its certificate is. Either has half of delta. So the other half is
+        free. In a race, the study gets the rest.
+        """
+        if not self.rests_on_symmetry:
+            return 0.0
+        return 0.5 * self.delta if self.is_gate else _SHARE_OF_PAUSES * self.delta
+
+    @property
+    def delta_of_study(self) -> float:
+        return self.delta if self.is_gate else round(self.delta - self.delta_of_pauses, 15)
 
 
 def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]) -> dict[str, float]:
     """By metric: what larger values count as. `largest` has the largest value of the first runs."""
     ceilings: dict[str, float] = {}
-    stated = [limit for limit in question.limits if not limit.is_relative and limit.metric != "failures"]
+    stated = [limit for limit in question.limits if not limit.is_relative and limit.metric not in SHARES]
     for limit in stated:
         if limit.quantile is None:
             ceilings[limit.metric] = max(ceilings.get(limit.metric, 0.0), _TIMES_LIMIT * limit.value)
@@ -108,11 +147,11 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
     def noise_of(limit: Limit) -> Noise:
         if limit.quantile is not None:
             return Quantile(limit.quantile)
-        if limit.metric == "failures":
+        if limit.metric in SHARES:
             return Bernoulli()
         return comparing(limit.metric) if limit.is_relative else Bounded(0.0, ceilings[limit.metric])
 
-    if question.objective == CANDIDATE:
+    if question.is_gate:
         objective = Objective(CANDIDATE, "maximize", Exact())
     else:
         objective = Objective(
@@ -132,10 +171,20 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
         items=1 if is_paired else None,
         repeats=is_paired,
         name=name,
-        delta=question.delta,
+        delta=question.delta_of_study,
         budget=None if question.runs is None else Budget(tests=question.runs),
         baseline=question.baseline,
     )
+
+
+def as_kept(question: Question, kept: Plan) -> Question:
+    """The question as a study asks it that is kept already. Studies of earlier versions limit the mean of memory and
+    output, and not the median."""
+    limits = tuple(
+        dataclasses.replace(limit, quantile=None) if limit.quantile == 0.5 and not part.noise.is_share else limit
+        for limit, part in zip(question.limits, kept.constraints, strict=False)
+    )
+    return dataclasses.replace(question, limits=limits) if len(limits) == len(question.limits) else question
 
 
 def timeout_for(slowest: float, limits: Sequence[Limit]) -> float:

@@ -15,7 +15,8 @@ from bestarm.answer import Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.digests import changed, digests_of
-from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, timeout_for
+from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
+from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
 from bestarm.race.records import Records, file_beside
 from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
@@ -63,11 +64,19 @@ class Outcome:
     is_own_timeout: bool
     """Whether nobody stated a timeout."""
     ceilings: dict[str, float]
+    cutoffs: Cutoffs
+    """By command and metric: what a run that pauses exceeds."""
     decided: str = ""
     """When it was decided, and whether files have changed since, if that was before this process began."""
     afresh: str = ""
     """Why there is a new study, if there is an older one of the same race."""
     is_interrupted: bool = False
+
+    @property
+    def delta(self) -> float:
+        """The probability at most that the verdict is wrong: of its study, and of what is said of pauses."""
+        question = self.question
+        return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
 
 
 Watch = Callable[[Study, Records], None]
@@ -109,6 +118,7 @@ class Race:
         self._decided = ""
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
         self._timeout = conditions.timeout or self._records.about.get("timeout")
+        self._cutoffs: Cutoffs = self._records.about.get("cutoffs") or {}
         # Whatever cannot be asked is refused before the first run, with a timeout that would do.
         timeout = self._timeout or timeout_for(1.0, question.limits)
         plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
@@ -135,6 +145,8 @@ class Race:
         with self._runner:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage)
+            if before is not None:
+                self._question = as_kept(self._question, before.plan)
             self._look_at_memory()
             largest = {} if self._is_decided(before) else self._first_runs()
             assert self._timeout is not None
@@ -145,6 +157,9 @@ class Race:
             if before is not None and self._question.runs is None:
                 # Whoever says nothing of it leaves it as it is.
                 plan = dataclasses.replace(plan, budget=before.plan.budget)
+            if before is not None and before.plan.delta == self._question.delta:
+                # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
+                plan = dataclasses.replace(plan, delta=before.plan.delta)
             study = create_or_open(plan, self._storage, self._conditions.seed)
             about = {
                 "commands": {one.name: one.command for one in self._contestants},
@@ -152,7 +167,8 @@ class Race:
                 "prepare": self._conditions.prepare,
                 "timeout": self._timeout,
             }
-            self._records.begin(about, {"files": self._files, "memory_floor": self._records.floor})
+            learned = {"files": self._files, "memory_floor": self._records.floor, "cutoffs": self._cutoffs}
+            self._records.begin(about, learned)
             self._settle(study)
             if study.done:
                 self._decided = self._when(study)
@@ -176,6 +192,7 @@ class Race:
             self._timeout,
             self._conditions.timeout is None,
             self._ceilings,
+            self._cutoffs,
             self._decided,
             self.afresh,
             is_interrupted,
@@ -214,10 +231,13 @@ class Race:
         return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts anew."
 
     def _first_runs(self) -> dict[str, float]:
-        """Runs that do not count: they warm caches, and say how long a timeout must be. The largest of each metric."""
-        needs = self._timeout is None or self._question.assumed == "range"
+        """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
+        largest of each metric."""
+        watched = self._question.watched
+        needs = self._timeout is None or self._question.assumed == "range" or bool(watched and not self._cutoffs)
         count = int(needs) if self._conditions.warmup is None else max(self._conditions.warmup, int(needs))
         largest = {"time": 0.0}
+        first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
         for one in self._contestants:
             for _ in range(count):
                 limit = max(self._deadline - time.monotonic(), 0.1) if self._timeout is None else self._timeout
@@ -227,12 +247,15 @@ class Race:
                 if self._conditions.shell != "none" and run.status in _NO_SUCH_PROGRAM:
                     raise NotStarted(f"{one.name!r} {run.how}")
                 self._check(one.name, run)
+                first[one.name].append(run)
                 for metric in self._question.metrics:
-                    if metric != CANDIDATE:
+                    if metric not in (CANDIDATE, "pauses"):
                         largest[metric] = max(largest.get(metric, 0.0), run.value(metric))
                 largest["time"] = max(largest["time"], run.time)
         if self._timeout is None:
             self._timeout = timeout_for(largest["time"], self._question.limits)
+        if not self._cutoffs:
+            self._cutoffs = cutoffs_of(first, watched)
         return largest
 
     def _run(self, name: str, timeout: float) -> Run:
@@ -296,6 +319,8 @@ class Race:
     def _value(self, name: str, metric: str, run: Run) -> float:
         if metric == CANDIDATE:
             return float(name != self._question.baseline)
+        if metric == "pauses":
+            return float(is_pause(run, self._cutoffs[name]))
         if run.timed_out and metric not in ("time", "failures"):
             return self._unfinished(name, metric, run)
         value = run.value(metric)

@@ -7,15 +7,14 @@ import functools
 import math
 import statistics
 from collections.abc import Iterator
-from typing import Literal
 
-from bestarm.race.limits import METRICS
+from bestarm.race.limits import METRICS, SHARES
+from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.race import Outcome
 from bestarm.race.runs import Run
+from bestarm.race.symmetry import Found, conclusion_of, paused
 from bestarm.race.units import size_words, time_words
-
-Found = Literal["certified", "refuted", "undecided"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,30 +63,31 @@ def memory_words(size: float, floor: float) -> str:
 
 
 def is_gate(outcome: Outcome) -> bool:
-    return outcome.question.objective == CANDIDATE
+    return outcome.question.is_gate
 
 
 def found_by(outcome: Outcome) -> Found:
-    """What a race came to. A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
-    state = outcome.status.state
-    if state == "certified":
-        return "refuted" if is_gate(outcome) and outcome.status.answer == outcome.question.baseline else "certified"
-    return "refuted" if state == "no_feasible_arm" else "undecided"
+    """What a race came to. A verdict that rests on symmetry is withheld if pauses speak against symmetry."""
+    return conclusion_of(outcome).found
 
 
 def verdict(outcome: Outcome) -> str:
     """The conclusion in one sentence."""
-    status, plan = outcome.status, outcome.plan
+    status = outcome.status
     after = f"after {status.tests:,} runs"
-    sure = f"with {100 * (1 - plan.delta):g} % confidence"
+    sure = f"with {100 * (1 - outcome.delta):g} % confidence"
+    conclusion = conclusion_of(outcome)
+    but = conclusion.exception
+    if conclusion.withheld:
+        return f"UNDECIDED {after}: {conclusion.withheld}"
     if status.state == "no_feasible_arm":
-        return f"No command meets every limit, {sure}, {after}."
+        return f"No command meets every limit{but}, {sure}, {after}."
     if status.state == "certified":
         if not is_gate(outcome):
-            return f"CERTIFIED: {status.answer} {_is_best(outcome)}, {sure}, {after}."
+            return f"CERTIFIED: {status.answer} {_is_best(outcome)}{but}, {sure}, {after}."
         if status.answer == outcome.question.baseline:
-            return f"REFUTED: the candidate does not meet every limit, {sure}, {after}."
-        return f"CERTIFIED: {status.answer} meets every limit, {sure}, {after}."
+            return f"REFUTED: the candidate does not meet every limit{but}, {sure}, {after}."
+        return f"CERTIFIED: {status.answer} meets every limit{but}, {sure}, {after}."
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
     end = "stopped" if outcome.is_interrupted else "the budget is spent"
     return f"UNDECIDED: {end} {after}, and nothing is certain; {leads}."
@@ -160,7 +160,9 @@ def _in_question(outcome: Outcome) -> str | None:
 def verdict_words(outcome: Outcome) -> dict[str, str]:
     """What is certain of each command, in a word."""
     if not is_gate(outcome):
-        return {arm.name: arm.verdict for arm in outcome.status.arms}
+        # What is worse is so by symmetry.
+        doubted = {"worse": "open"} if conclusion_of(outcome).withheld else {}
+        return {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}
     found = {"certified": "passes", "refuted": "fails", "undecided": "open"}[found_by(outcome)]
     return {one.name: "baseline" if one.name == outcome.question.baseline else found for one in outcome.contestants}
 
@@ -177,9 +179,11 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
             f"No --timeout was stated: a run that takes longer than {time_words(outcome.timeout)}, ten times the "
             "slowest first run or more, is stopped and counts as that."
         )
+    if outcome.cutoffs:
+        yield _pause_words(outcome)
     stopped = sum(run.timed_out for _, run in outcome.records.runs.values())
     if stopped:
-        others = [metric for metric in outcome.question.metrics if metric not in ("time", "failures", CANDIDATE)]
+        others = [metric for metric in outcome.question.metrics if metric not in ("time", CANDIDATE, *SHARES)]
         also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
         yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that{also}."
     if "memory" in outcome.question.metrics and _has_unseen(outcome):
@@ -200,5 +204,16 @@ def _assumption(outcome: Outcome) -> str:
         return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter."
     return (
         "Assumed: runs are independent of each other, and the difference between runs of two commands scatters as far "
-        "above its mean as below. --assume range does without the second, and takes many times the runs."
+        "above its mean as below, except for pauses. --assume range does without the second, and takes many times the "
+        "runs."
     )
+
+
+def _pause_words(outcome: Outcome) -> str:
+    """What a pause is, and how many there were."""
+    cutoffs = {
+        name: " or ".join(f"{METRICS[metric].words(cutoff)} {_called(metric)}" for metric, cutoff in of_one.items())
+        for name, of_one in outcome.cutoffs.items()
+    }
+    counts = (f"more than {cutoff} of {name}, in {paused(outcome, name).words}" for name, cutoff in cutoffs.items())
+    return f"Counted as {called(outcome.question.watched)}: {'; '.join(counts)}."

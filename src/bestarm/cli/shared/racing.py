@@ -30,8 +30,8 @@ AtMost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LIMIT",
-        help="memory=500MB, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. Metrics: time, user, system, "
-        "memory, output, failures.",
+        help="time=2s, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. memory=500MB is about the median "
+        "run, mean(memory)=500MB about the mean. Metrics: time, user, system, memory, output, failures, pauses.",
         show_default=False,
     ),
 ]
@@ -40,7 +40,11 @@ Prepare = Annotated[
 ]
 Warmup = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Runs of each command that do not count.", show_default="1, to choose a timeout"),
+    typer.Option(
+        metavar="N",
+        help="Runs of each command that do not count.",
+        show_default="1, to choose a timeout and to know pauses",
+    ),
 ]
 Timeout = Annotated[
     str | None,
@@ -60,7 +64,8 @@ Assume = Annotated[
     str,
     typer.Option(
         metavar="symmetry|range",
-        help="Differences between runs scatter as far up as down; or nothing is assumed but the timeout.",
+        help="Differences between runs scatter as far up as down, except for pauses; or nothing is assumed but the "
+        "timeout.",
     ),
 ]
 IgnoreFailure = Annotated[bool, typer.Option("--ignore-failure", "-i", help="A run that fails counts like any other.")]

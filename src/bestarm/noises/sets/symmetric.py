@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, ENDLESS, NoiseKernels, NoiseModel, Stream, stream_of
+from bestarm.noises.base import ABOVE, BELOW, ENDLESS, Law, NoiseKernels, NoiseModel, Stream, stream_of
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence
 from bestarm.noises.self_normalized import (
@@ -44,6 +44,7 @@ from bestarm.noises.self_normalized import (
 from bestarm.noises.self_normalized import end as symmetric_end
 from bestarm.noises.sets.settled import (
     ITEMS,
+    OFFSET,
     SetNoise,
     is_certain,
     is_settled,
@@ -56,9 +57,12 @@ from bestarm.noises.sets.settled import (
 from bestarm.noises.symmetric import scatter
 from bestarm.validation import value
 
-_LOG_ODDS = math.log(10.0 / 9.0)
-"""What a bet on a sign gains. For what is symmetric it could be log 2. But differences between two arms on an item are
+_CAUTIOUS = 10.0 / 9.0
+"""What a bet on a sign gains. For what is symmetric it could be 2. But differences between two arms on an item are
 often exactly 0, and where a few are not, and all on one side, such bets would be lost too seldom."""
+
+_LOG_ODDS = OFFSET + 1
+"""Where the numbers of a law have the logarithm of that."""
 
 _ROUNDED = KEPT
 """Where a stream keeps what its sum has rounded."""
@@ -109,7 +113,8 @@ def evidence(s: Stream, side: int, c: float) -> float:
     log_sn = gaussian_evidence(squares_around(s, x), deviations_from(s, side, x))
     log_rest = LOG_FLAT
     if side * (beyond(s, side) - x) > 0.0:
-        log_rest += s.n * _LOG_ODDS + math.log1p(math.exp(-s.n * _LOG_ODDS))
+        log_odds = s.numbers[s.metric, _LOG_ODDS]
+        log_rest += s.n * log_odds + math.log1p(math.exp(-s.n * log_odds))
     return add_flat(log_sn, log_rest)
 
 
@@ -146,6 +151,14 @@ class SymmetricSet(SetNoise):
 
     items: int
     ties: int = BELOW
+    odds: float = _CAUTIOUS
+
+    def law(self, sign: float, reference: float) -> Law:
+        law = super().law(sign, reference)
+        return law._replace(numbers=(*law.numbers, math.log(self.odds)))
+
+    def on_one_item(self, odds: float) -> NoiseModel:
+        return SymmetricSet(self.items, self.ties, odds)
 
     @property
     def scale(self) -> float:

@@ -1,0 +1,100 @@
+"""Pauses: runs of a command that take far longer than its first runs did, and what a verdict says of them.
+
+Two commands are compared by the difference of their runs, which is taken to scatter as far up as down. That cannot be
+known of what has not been seen: if a command pauses for long in 1 of 100 runs, its first 20 runs mostly look as if it
+never did. So a verdict by symmetry is about runs without a pause, and a second statement bounds how rare pauses are.
+`docs/certify.md` has the proofs ("Pauses in a race").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence, Set
+
+from bestarm.race.limits import METRICS
+from bestarm.race.runs import Run
+
+Cutoffs = Mapping[str, Mapping[str, float]]
+"""By command and metric: what a run that pauses exceeds."""
+
+_SIZES = {"memory", "output"}
+_TIMES_FIRST = {"memory": 1.1, "output": 1.1}
+"""How many times the first runs a run must exceed to be a pause: twice, but for sizes, which hardly vary."""
+_LEAST = 1e-3
+"""No cutoff is smaller: a first run may have used no time of the processor that could be seen."""
+_MORE = 3.0
+"""A command that has paused more than so many times as often as another cannot be taken to scatter as it does."""
+
+
+def cutoffs_of(first: Mapping[str, Sequence[Run]], watched: Set[str]) -> dict[str, dict[str, float]]:
+    """What a pause is of each command: more than twice the largest of its first runs (1.1 times for sizes), or of those
+    of its closest rival if that is more. What a quick command takes longer matters only where others are as quick."""
+    found: dict[str, dict[str, float]] = {name: {} for name in first} if watched else {}
+    for metric in sorted(watched):
+        largest = {name: max(run.value(metric) for run in runs) for name, runs in first.items()}
+        for name, own in largest.items():
+            closest = min((other for rival, other in largest.items() if rival != name), default=own)
+            found[name][metric] = max(_TIMES_FIRST.get(metric, 2.0) * max(own, closest), _LEAST)
+    return found
+
+
+def is_pause(run: Run, cutoffs: Mapping[str, float]) -> bool:
+    return run.timed_out or any(run.value(metric) > cutoff for metric, cutoff in cutoffs.items())
+
+
+def rarer_than(runs: int, alpha: float) -> int:
+    """After so many runs without a pause: N such that pauses are rarer than 1 in N.
+
+    Whatever share of runs pause, that this is ever said of a command and is false, at any number of runs, has a
+    probability of alpha at most.
+
+    >>> rarer_than(22, 0.0125), rarer_than(1000, 0.0125), rarer_than(3, 0.0125)
+    (5, 228, 1)
+    """
+    # (1 - 1/N) ** runs <= alpha
+    return math.floor(-1.0 / math.expm1(math.log(alpha) / runs) + 1e-9) if runs else 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Pauses:
+    """The pauses of one command."""
+
+    runs: int
+    count: int
+    longest: str
+    """The largest value of those that paused, in words."""
+
+    @property
+    def share(self) -> float:
+        return self.count / self.runs if self.runs else 0.0
+
+    @property
+    def words(self) -> str:
+        return f"{self.count:,} of {self.runs:,} runs"
+
+    def can_scatter_like(self, other: Pauses) -> bool:
+        """Whether pauses may be taken to strike this command no more often than another."""
+        return self.share <= _MORE * other.share
+
+
+def pauses_of(runs: Sequence[Run], cutoffs: Mapping[str, float]) -> Pauses:
+    paused = [run for run in runs if is_pause(run, cutoffs)]
+    # Which metric stands out most?
+    worst = max(
+        ((max(run.value(metric) for run in paused) / cutoff, metric) for metric, cutoff in cutoffs.items() if paused),
+        default=(0.0, "time"),
+    )[1]
+    return Pauses(len(runs), len(paused), METRICS[worst].words(max((run.value(worst) for run in paused), default=0.0)))
+
+
+def pooled(several: Sequence[Pauses]) -> Pauses:
+    """The pauses of several commands together."""
+    return Pauses(sum(one.runs for one in several), sum(one.count for one in several), "")
+
+
+def called(watched: Set[str]) -> str:
+    """What pauses are called, where they may be those of memory or output."""
+    if not watched & _SIZES:
+        return "pauses"
+    return "spikes" if watched <= _SIZES else "pauses or spikes"

@@ -1,0 +1,255 @@
+"""Pauses: what a verdict that rests on symmetry does not cover, and when it is withheld."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.lengths import lengths
+from tests.race.simulated import Draw, Drawn, a_run, race
+
+from bestarm.race.exports import as_json
+from bestarm.race.limits import Limit
+from bestarm.race.pauses import cutoffs_of, rarer_than
+from bestarm.race.plans import CANDIDATE, Question, plan_of
+from bestarm.race.race import Conditions, Outcome
+from bestarm.race.runs import Run
+from bestarm.race.summary import found_by, note_lines, verdict, verdict_words
+from bestarm.race.symmetry import conclusion_of
+from bestarm.study import Study
+
+DELTA = 0.05
+
+
+def pausing(rates: dict[str, float], mean: float = 1.0, pause: float = 12.0) -> Draw:
+    """Equal commands, but for pauses in these shares of runs."""
+
+    def draw(command: str, lots: random.Random) -> Run:
+        time = mean + lots.gauss(0.0, 0.02)
+        return a_run(time + pause * (lots.random() < rates[command]))
+
+    return draw
+
+
+class Scripted(Drawn):
+    """Runs of which those with these numbers pause, by command; the first is not counted."""
+
+    def __init__(self, at: dict[str, set[int]], means: dict[str, float] | None = None) -> None:
+        super().__init__(lambda *_: a_run(1.0))
+        self._at, self._means = at, means or {}
+
+    def run(self, words: list[str], timeout: float | None) -> Run:
+        command = words[-1]
+        self.made.append(command)
+        number = self.made.count(command) - 1
+        time = self._means.get(command, 1.0) + self._lots.gauss(0.0, 0.01)
+        return a_run(time + 3.0 * (number in self._at.get(command, ())))
+
+
+def gate(draw: Draw, *at_most: str, runner: Drawn | None = None, seed: int = 0, **question: object) -> Outcome:
+    conditions = Conditions(timeout=20.0, seed=seed)
+    limits = at_most or ("time=1.05x",)
+    question = {"runs": 400, **question}
+    kept = {"seed": seed, "runner": runner, "conditions": conditions}
+    return race(draw, ["old", "new"], limits, baseline="old", is_gate=True, **kept, **question)  # type: ignore[arg-type]
+
+
+NO_DRAW = pausing({"old": 0.0, "new": 0.0})
+
+
+@pytest.mark.parametrize("count", lengths(6, 60))
+def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
+    """12 s in 1 % of runs make the mean 1.12 times that of the baseline, and the limit is 1.05. What is certified is
+    certified except for pauses rarer than 1 in N, and none was seen. N > 100 takes 440 runs of the candidate, more than
+    there are; so this cannot fail by chance."""
+    for seed in range(count):
+        outcome = gate(pausing({"old": 0.0, "new": 0.01}), seed=seed)
+        conclusion = conclusion_of(outcome)
+        if found_by(outcome) == "certified":
+            assert conclusion.pauses_rarer_than is not None
+            assert 2 <= conclusion.pauses_rarer_than <= 100
+            assert f"except for pauses rarer than 1 in {conclusion.pauses_rarer_than}, with 95 %" in verdict(outcome)
+        else:
+            assert any(run.time > 12.0 for run in outcome.records.of("new"))
+
+
+def test_what_is_said_of_pauses_is_seldom_false() -> None:
+    """Of 20,000 commands with each share of pauses, "rarer than 1 in N" is ever false of 5 % at most, in exact terms.
+    More than 1,250 of them, an excess of 8 standard deviations, would come by chance with a probability of 1e-15."""
+    rng, alpha = np.random.default_rng(5), 0.05
+    claims = np.array([rarer_than(runs, alpha) for runs in range(1, 3000)])
+    assert (np.diff(claims) >= 0).all()
+    for share in (0.5, 0.1, 0.013, 0.002):
+        first_pause = rng.geometric(share, 20_000)  # claims are made up to the run before it
+        said = claims[np.minimum(first_pause - 2, len(claims) - 1)]
+        assert ((first_pause > 1) & (share * said >= 1.0)).sum() <= 1250
+
+
+def test_seen_pauses_withhold_the_certificate() -> None:
+    outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}}))
+    assert outcome.status.state == "certified"
+    assert (found_by(outcome), verdict_words(outcome)["new"]) == ("undecided", "open")
+    said = verdict(outcome)
+    assert said.startswith("UNDECIDED after ")
+    assert "new has pauses in 1 of " in said
+    assert "(up to 3.99 s), old in 0 of " in said
+    assert "--at-most pauses=… or --assume range decides" in said
+
+
+def test_a_winner_that_paused_is_not_certified() -> None:
+    runner = Scripted({"a": {3}}, {"a": 1.0, "b": 1.5, "c": 2.0})
+    outcome = race(NO_DRAW, ["a", "b", "c"], runner=runner, conditions=Conditions(timeout=20.0))
+    assert (outcome.status.answer, found_by(outcome)) == ("a", "undecided")
+    assert set(verdict_words(outcome).values()) == {"feasible", "open"}
+    assert "a has pauses in 1 of " in verdict(outcome)
+    # What it takes longer matters only where a rival is as quick.
+    runner = Scripted({"a": {3}}, {"a": 1.0, "b": 3.0})
+    assert found_by(race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=60.0))) == "certified"
+
+
+def test_pauses_may_strike_both_alike() -> None:
+    outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}, "old": {5}}))
+    assert found_by(outcome) == "certified"
+    assert "; taken to strike all alike), with 95 %" in verdict(outcome)
+    assert conclusion_of(outcome).pauses_rarer_than is None
+    assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
+
+
+def test_pauses_of_the_baseline_could_refute_wrongly() -> None:
+    outcome = gate(NO_DRAW, runner=Scripted({}, {"old": 1.0, "new": 1.5}))
+    assert verdict(outcome).startswith(
+        "REFUTED: the candidate does not meet every limit, except for pauses of old rarer"
+    )
+    assert found_by(gate(NO_DRAW, runner=Scripted({"old": {3}}, {"old": 1.0, "new": 1.5}))) == "undecided"
+    # A limit of its own does not rest on symmetry.
+    outcome = gate(NO_DRAW, "time=10x", "memory=1MB", runner=Scripted({}))
+    assert verdict(outcome).startswith("No command meets every limit, with 95 %")
+
+
+def test_a_limit_on_pauses_decides() -> None:
+    outcome = gate(NO_DRAW, "time=2x", "pauses=20%", runner=Scripted({"new": {3}}))
+    assert found_by(outcome) == "certified"
+    assert ", except for pauses rarer than 1 in 5, with 95 %" in verdict(outcome)
+    paused = gate(NO_DRAW, "time=20x", "pauses=20%", runner=Scripted({"new": set(range(1, 400, 2))}))
+    assert found_by(paused) == "refuted"
+    assert verdict(paused).startswith("REFUTED: the candidate does not meet every limit, with 95 %")
+
+
+def test_what_pauses_can_add_may_be_too_little_to_matter() -> None:
+    """At a fifth of all runs, and 4 s each, pauses add 0.8 s, and the candidate is 2 s below the limit."""
+    quick = Scripted({}, {"old": 1.0, "new": 1.0})
+    outcome = race(
+        NO_DRAW,
+        ["old", "new"],
+        ["time=3x", "pauses=20%"],
+        baseline="old",
+        is_gate=True,
+        runner=quick,
+        conditions=Conditions(timeout=4.0),
+    )
+    assert verdict(outcome).startswith("CERTIFIED: new meets every limit, with 95 %")
+
+
+def test_without_symmetry_nothing_is_said_of_pauses() -> None:
+    outcome = gate(NO_DRAW, "p50(time)=3s", runner=Scripted({}))
+    assert (outcome.cutoffs, found_by(outcome)) == ({}, "certified")
+    assert "pauses" not in verdict(outcome)
+
+
+def test_cutoffs() -> None:
+    first = {"zstd": [a_run(0.5)], "gzip": [a_run(0.8), a_run(0.9)], "xz": [a_run(6.7, memory=1e8)]}
+    found = cutoffs_of(first, {"time", "memory", "system"})
+    assert {name: of_one["time"] for name, of_one in found.items()} == {"zstd": 1.8, "gzip": 1.8, "xz": 13.4}
+    assert found["xz"]["memory"] == pytest.approx(1.1e8)
+    assert found["zstd"]["memory"] == pytest.approx(2.2e7)
+    assert cutoffs_of(first, set()) == {}
+
+
+def test_spikes_of_memory() -> None:
+    def draw(command: str, lots: random.Random) -> Run:
+        spikes = command == "new" and lots.random() < 0.3
+        return a_run(1.0 + lots.gauss(0, 0.02), memory=2e9 if spikes else 2e7)
+
+    outcome = gate(lambda *_: a_run(1.0), "memory=1.1x")
+    assert ", except for spikes rarer than 1 in 4, with 95 %" in verdict(outcome)
+    assert found_by(gate(draw, "memory=1.1x", runs=100)) != "certified"
+
+
+def test_the_export_has_all_of_it() -> None:
+    about = json.loads(as_json(gate(NO_DRAW, runner=Scripted({}))))
+    assert about["bestarm"]["pauses_rarer_than"] >= 2
+    assert set(about["bestarm"]["pauses_exceed"]) == {"old", "new"}
+    assert [result["pauses"] for result in about["results"]] == [0, 0]
+
+
+def test_cutoffs_are_kept_with_the_race(tmp_path: Path) -> None:
+    db = str(tmp_path / "races.db")
+    kept = {"db": db, "conditions": Conditions()}
+    first = race(NO_DRAW, ["old", "new"], runner=Scripted({}), runs=6, **kept)  # type: ignore[arg-type]
+    runner = Scripted({})
+    second = race(NO_DRAW, ["old", "new"], runner=runner, runs=20, **kept)  # type: ignore[arg-type]
+    assert second.cutoffs == first.cutoffs
+    assert len(runner.made) == 14  # no first runs
+
+
+def test_races_of_earlier_versions_go_on(tmp_path: Path) -> None:
+    """Their studies have all of delta, and limits of memory on the mean; their records have no cutoffs."""
+    db = str(tmp_path / "races.db")
+    limit = Limit("memory", 1e8)
+    old = plan_of("old vs new", ["old", "new"], Question(limits=(limit,), delta=DELTA), {"memory": 4e8})
+    Study.create(dataclasses.replace(old, delta=DELTA), storage=db, seed=0)
+    runner = Scripted({}, {"new": 0.8})
+    outcome = race(NO_DRAW, ["old", "new"], ["memory=100MB"], db=db, runner=runner)
+    assert outcome.plan.delta == DELTA
+    assert outcome.delta == pytest.approx(1.1 * DELTA)
+    assert [one.words for one in outcome.question.limits] == ["mean memory at most 100 MB"]
+    assert outcome.ceilings == {"memory": 4e8}
+    assert "with 94.5 % confidence" in verdict(outcome)
+
+
+def test_delta_is_shared_between_the_study_and_pauses() -> None:
+    """That of a gate errs with half of delta at most, whether the candidate meets every limit or not."""
+    relative = (Limit("time", 1.05, is_relative=True),)
+    one, other = Question(delta=DELTA), Question(CANDIDATE, relative, "old", delta=DELTA)
+    assert one.delta_of_study + one.delta_of_pauses == pytest.approx(DELTA)
+    assert 0.5 * other.delta_of_study + other.delta_of_pauses == pytest.approx(DELTA)
+    assert Question(assumed="range", delta=DELTA).delta_of_study == DELTA
+
+
+@pytest.mark.parametrize(("count", "allowed"), lengths((4, 2), (60, 10)))
+@pytest.mark.parametrize("rate", [0.0, 0.05])
+def test_equal_commands_on_the_limit(rate: float, count: int, allowed: int) -> None:
+    """Of 4 gates at 1.00x between equal commands at most 2 may decide: at an error probability of 5 % each, more happen
+    with a probability of 5 in 10,000 (of 60, more than 10: 2 in 10,000)."""
+    draw = pausing({"old": rate, "new": rate})
+    outcomes = [gate(draw, "time=1.00x", seed=seed, runs=40) for seed in range(count)]
+    assert sum(found_by(outcome) != "undecided" for outcome in outcomes) <= allowed
+
+
+@pytest.mark.parametrize(("at_most", "found"), [("output=1.05x", "certified"), ("output=0.5x", "refuted")])
+def test_what_never_varies_takes_bets_on_signs(at_most: str, found: str) -> None:
+    """The evidence of n equal differences is 0.9 + 0.05 (1 + 1.5^n): 17 pairs reach 2 / DELTA = 40."""
+    outcome = gate(lambda *_: a_run(1.0), at_most)
+    assert (found_by(outcome), outcome.status.tests) == (found, 34)
+
+
+def test_a_limit_on_what_never_varies_is_about_the_median() -> None:
+    outcome = gate(lambda *_: dataclasses.replace(a_run(1.0), output=715_049), "output=700kB")
+    assert found_by(outcome) == "refuted"
+    assert outcome.status.tests <= 30
+    assert "output" not in outcome.ceilings
+
+
+def test_equal_constants_end_with_the_budget() -> None:
+    outcome = gate(lambda *_: a_run(1.0), "output=1.00x", runs=40)
+    assert (found_by(outcome), outcome.status.tests) == ("undecided", 40)
+
+
+def test_a_hopeless_command_is_run_ten_times() -> None:
+    runner = Scripted({}, {"zstd": 0.5, "gzip": 0.9, "xz": 6.7})
+    outcome = race(NO_DRAW, ["zstd", "gzip", "xz"], runner=runner, conditions=Conditions(timeout=60.0))
+    assert (outcome.status.answer, len(outcome.records.of("xz"))) == ("zstd", 10)
