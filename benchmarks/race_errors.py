@@ -76,6 +76,9 @@ class Drawn(Runner):
         self._commands = commands
         self._lots = random.Random(seed)
 
+    def floor(self) -> float:
+        return 2e6
+
     def run(self, words: list[str], timeout: float | None) -> Run:
         return self._commands[words[-1]].draw(self._lots)
 
@@ -84,7 +87,7 @@ class Quick(Race):
     """Decides in memory and records all runs at the end: a study records each run at once, which takes far longer than
     to draw it. Decisions are the same."""
 
-    def _rounds(self, study: Study, ceilings: dict[str, float], watch: object) -> None:
+    def _rounds(self, study: Study, watch: object) -> None:
         plan, timeout = study.plan, self._timeout or math.inf
         decider = Decider(plan, self._conditions.seed)
         policy, ends = decider.policy, []
@@ -95,7 +98,7 @@ class Quick(Race):
                 name = plan.arm_names[arm]
                 run = self._run(name, timeout)
                 self._records.add(len(told) + 1, name, run)
-                found = {metric: self._value(name, metric, run, ceilings) for metric in plan.yields[lead]}
+                found = {metric: self._value(name, metric, run) for metric in plan.yields[lead]}
                 place = sum(one[0] == name for one in told)
                 told.append((name, found, "1"))
                 for _, part in policy.results_of(arm, lead):

@@ -126,7 +126,7 @@ def test_pauses_of_the_baseline_could_refute_wrongly() -> None:
     )
     assert found_by(gate(NO_DRAW, runner=Scripted({"old": {3}}, {"old": 1.0, "new": 1.5}))) == "undecided"
     # A limit of its own does not rest on symmetry.
-    outcome = gate(NO_DRAW, "time=10x", "memory=1MB", runner=Scripted({}))
+    outcome = gate(NO_DRAW, "time=10x", "memory=10MB", runner=Scripted({}))
     assert verdict(outcome).startswith("No command meets every limit, with 95 %")
 
 
