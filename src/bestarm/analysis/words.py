@@ -18,6 +18,7 @@ from bestarm.answer import (
     one_of_words,
     promised,
     rounded_up,
+    void_words,
 )
 from bestarm.goals import listed, set_words
 from bestarm.items import count_of
@@ -57,6 +58,12 @@ def _over_items(plan: Plan) -> str:
 
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
     """What the answer is worth. With the `status`, also what is certain while there is none."""
+    now = answer or status
+    if now is not None and now.guarantee == "void":
+        return (
+            f"The results contradict what the guarantee rests on, so there is none: {void_words(now.void_because)}. "
+            "Nothing is known about how often such an answer is wrong."
+        )
     if answer is None:
         known = "" if status is None else certain(plan, status)
         return (
@@ -146,8 +153,10 @@ def known(
     candidates: Sequence[str],
     feasible: Sequence[str],
     regret: float | None,
+    *,
+    is_void: bool = False,
 ) -> str:
-    """What is certain now, in a sentence; nothing if nothing is.
+    """What is certain now, in a sentence; nothing if nothing is. `is_void` says that the guarantee is.
 
     >>> import bestarm as ba
     >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
@@ -160,6 +169,8 @@ def known(
     >>> print(known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2))
     With 95 % confidence the best is a or b; a is at most 0.2 below the best (this has 95 % confidence of its own)
     """
+    if is_void:
+        return "Nothing is certain: the guarantee is void"
     sure = f"With {promised(plan.delta)} confidence"
     if state == "certified" and plan.asks in ("top", "any feasible"):
         claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)

@@ -27,6 +27,7 @@ from bestarm.cli.shared.racing import (
     Warmup,
     run_race,
 )
+from bestarm.cli.shared.verdicts import IgnoreHealth
 
 
 @command(place=6)
@@ -45,6 +46,7 @@ def gate(
     minutes: Minutes = 5.0,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
+    ignore_health: IgnoreHealth = False,
     seed: Seed = 0,
     study: StudyOption = None,
     db: RaceDatabase = None,
@@ -55,7 +57,7 @@ def gate(
     """Let a command pass only if it is certain not to be worse than another by more than you allow.
 
     Exit status: 0 if it is certain that the candidate meets every limit, 3 if it is certain that it does not, 4 if the
-    budget is spent before either is.
+    budget is spent before either is, 5 if the results contradict what the guarantee rests on.
     """
     from bestarm.race.contestants import contestants_of
     from bestarm.race.plans import CANDIDATE
@@ -67,4 +69,4 @@ def gate(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most, old.name, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race([old, new], told.question(CANDIDATE), told.conditions(), study, db, exports)
+    run_race([old, new], told.question(CANDIDATE), told.conditions(), study, db, exports, ignore_health=ignore_health)

@@ -27,6 +27,7 @@ from bestarm.cli.shared.racing import (
     Warmup,
     run_race,
 )
+from bestarm.cli.shared.verdicts import IgnoreHealth
 
 
 @command(place=5)
@@ -61,6 +62,7 @@ def race(
     ] = None,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
+    ignore_health: IgnoreHealth = False,
     seed: Seed = 0,
     study: StudyOption = None,
     db: RaceDatabase = None,
@@ -71,7 +73,7 @@ def race(
     """Find the best of several commands, within limits, with as few runs as possible.
 
     Exit status: 0 if an answer is certified, 3 if it is certain that no command meets every limit, 4 if the budget is
-    spent before anything is certain.
+    spent before anything is certain, 5 if the results contradict what the guarantee rests on.
     """
     from bestarm.race.contestants import contestants_of, with_baseline
     from bestarm.race.limits import METRICS, read_objective
@@ -83,4 +85,6 @@ def race(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most or [], base, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race(contestants, told.question(objective, near), told.conditions(), study, db, exports)
+    run_race(
+        contestants, told.question(objective, near), told.conditions(), study, db, exports, ignore_health=ignore_health
+    )

@@ -13,7 +13,7 @@ from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Outcome, Race
 from bestarm.race.runs import Run, Runner
-from bestarm.race.summary import Found, found_by, limit_lines, verdict
+from bestarm.race.summary import Found, decided_by, found_by, limit_lines, verdict
 from bestarm.validation import InvalidInput
 
 Function = Callable[[], Any]
@@ -29,13 +29,18 @@ _OLD, _NEW = "baseline", "candidate"
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """What a gate came to: `found` is "certified", "refuted" or "undecided"."""
+    """What a gate came to: `found` is "certified", "refuted" or "undecided", or "void" if the measurements contradict
+    what the guarantee rests on."""
 
     found: Found
     sentence: str
     runs: int
     mean: float
     """Seconds that a call of the candidate took."""
+    decided: Found
+    """`found`, if it did not matter that results contradict what the guarantee rests on."""
+    void_because: tuple[str, ...] = ()
+    """What they contradict, if it is void."""
 
 
 class Called(Runner):
@@ -120,4 +125,5 @@ def _summed_up(outcome: Outcome) -> Gate:
     runs = outcome.records.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
     sentence = " ".join([verdict(outcome), *(f"{line}." for line in limit_lines(outcome))])
-    return Gate(found_by(outcome), sentence, outcome.status.tests, mean)
+    status = outcome.status
+    return Gate(found_by(outcome), sentence, status.tests, mean, decided_by(outcome), status.void_because)

@@ -8,13 +8,14 @@ import statistics
 from collections.abc import Iterator
 from typing import Literal
 
+from bestarm.answer import DECIDED, void_words
 from bestarm.race.limits import METRICS
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.race import Outcome
 from bestarm.race.runs import Run
 from bestarm.race.units import time_words
 
-Found = Literal["certified", "refuted", "undecided"]
+Found = Literal["certified", "refuted", "undecided", "void"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +59,17 @@ def is_gate(outcome: Outcome) -> bool:
 
 def found_by(outcome: Outcome) -> Found:
     """What a race came to. A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
-    state = outcome.status.state
-    if state == "certified":
-        return "refuted" if is_gate(outcome) and outcome.status.answer == outcome.question.baseline else "certified"
-    return "refuted" if state == "no_feasible_arm" else "undecided"
+    return "void" if outcome.status.guarantee == "void" else decided_by(outcome)
+
+
+def decided_by(outcome: Outcome) -> Found:
+    """The same, if it did not matter that the results contradict what the guarantee rests on."""
+    if outcome.status.state not in DECIDED:
+        return "undecided"
+    is_refuted = outcome.status.answer is None or (
+        is_gate(outcome) and outcome.status.answer == outcome.question.baseline
+    )
+    return "refuted" if is_refuted else "certified"
 
 
 def verdict(outcome: Outcome) -> str:
@@ -69,6 +77,8 @@ def verdict(outcome: Outcome) -> str:
     status, plan = outcome.status, outcome.plan
     after = f"after {status.tests:,} runs"
     sure = f"with {100 * (1 - plan.delta):g} % confidence"
+    if status.guarantee == "void":
+        return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
     if status.state == "no_feasible_arm":
         return f"No command meets every limit, {sure}, {after}."
     if status.state == "certified":
@@ -79,6 +89,14 @@ def verdict(outcome: Outcome) -> str:
         return f"CERTIFIED: {status.answer} meets every limit, {sure}, {after}."
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
     return f"UNDECIDED: the budget is spent {after}, and nothing is certain; {leads}."
+
+
+def _seems(outcome: Outcome) -> str:
+    """What a race came to, where nothing is guaranteed."""
+    if not is_gate(outcome):
+        return f"{outcome.status.leader} leads" if outcome.status.leader else "no command seems to meet every limit"
+    found = {"certified": "seems to meet every limit", "refuted": "seems not to meet every limit"}
+    return f"the candidate {found.get(decided_by(outcome), 'may meet every limit or not')}"
 
 
 def _called(metric: str) -> str:
@@ -133,7 +151,7 @@ def verdict_words(outcome: Outcome) -> dict[str, str]:
     """What is certain of each command, in a word."""
     if not is_gate(outcome):
         return {arm.name: arm.verdict for arm in outcome.status.arms}
-    found = {"certified": "passes", "refuted": "fails", "undecided": "open"}[found_by(outcome)]
+    found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[found_by(outcome)]
     return {one.name: "baseline" if one.name == outcome.question.baseline else found for one in outcome.contestants}
 
 
@@ -155,9 +173,10 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
     for metric, top in outcome.ceilings.items():
         if metric != "time":
             yield f"More {metric} than {METRICS[metric].words(top)} counts as that."
-    for sentence in outcome.status.health.warnings:
+    warnings = outcome.status.health.through("race").warnings
+    for sentence in warnings:
         yield f"Warning: {sentence}"
-    if not outcome.status.health.warnings:
+    if not warnings:
         yield f"Health of the data: no sign of trouble, {outcome.status.health.checks:,} checks."
 
 

@@ -14,8 +14,8 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from bestarm.cli.shared.show import new_table, plain_console, shown
-from bestarm.cli.shared.verdicts import REFUTED, UNDECIDED
+from bestarm.cli.shared.show import VOID_STYLE, new_table, plain_console, shown
+from bestarm.cli.shared.verdicts import REFUTED, UNDECIDED, VOID
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,7 +113,8 @@ class Board:
             return
         self._shown = now
         status = study.status()
-        line = Text(shown(f"{status.headline}; {compact_line(status)}"))
+        style = VOID_STYLE if status.guarantee == "void" else ""
+        line = Text(shown(f"{status.headline}; {compact_line(status)}"), style=style)
         if self._live is None:
             self._console.print(line, soft_wrap=True)
         else:
@@ -198,11 +199,13 @@ def run_race(
     study: str | None,
     db: str | None,
     exports: dict[str, str | None],
+    *,
+    ignore_health: bool,
 ) -> None:
     """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
     from bestarm.race.exports import EXPORTS
     from bestarm.race.race import Race
-    from bestarm.race.summary import found_by
+    from bestarm.race.summary import decided_by, found_by
     from bestarm.validation import InvalidInput
 
     for kind, path in exports.items():
@@ -227,7 +230,8 @@ def run_race(
             print(EXPORTS[kind](outcome), end="" if kind == "csv" else "\n")
         elif path is not None:
             Path(path).write_text(EXPORTS[kind](outcome), encoding="utf-8")
-    raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED}[found_by(outcome)])
+    found = decided_by(outcome) if ignore_health else found_by(outcome)
+    raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED, "void": VOID}[found])
 
 
 def _print(outcome: Outcome, console: Console) -> None:
@@ -236,7 +240,8 @@ def _print(outcome: Outcome, console: Console) -> None:
     is_wide = console.width >= _WIDE
     console.print(results_table(outcome.contestants, verdict_words(outcome), outcome.records, is_wide=is_wide))
     console.print()
-    console.print(shown(verdict(outcome)), soft_wrap=True)
+    style = VOID_STYLE if outcome.status.guarantee == "void" else None
+    console.print(shown(verdict(outcome)), soft_wrap=True, style=style)
     for lines in (limit_lines(outcome), difference_lines(outcome), note_lines(outcome)):
         for line in lines:
             console.print(f"  {shown(line)}", soft_wrap=True)
