@@ -33,7 +33,13 @@ def test_the_status_and_the_client_have_it(service: httpx.Client) -> None:
         there.add(results(4.0))
         health = service.get(study).json()["health"]
         assert [note["kind"] for note in health["notes"]] == ["scatter"]
-        assert there.health == there.status().health == ba.Health(6, (ba.HealthNote(**health["notes"][0]),))
+        sent = dict(health["notes"][0])
+        sentence = sent.pop("sentence")
+        note = ba.HealthNote(**sent)
+        assert there.health == there.status().health == ba.Health(6, (note,))
+        # Advice is sent in the words of study files, and the client gives it in those of Python.
+        assert 'noise = "symmetric"' in sentence == note.through("file").sentence
+        assert "ba.Symmetric()" in note.sentence
 
 
 def test_a_conclusion_has_its_warnings(service: httpx.Client) -> None:
@@ -43,7 +49,8 @@ def test_a_conclusion_has_its_warnings(service: httpx.Client) -> None:
         there.add(results(4.0))
         answer = there.answer
     assert answer is not None
-    assert [*answer.warnings] == service.get(study).json()["conclusion"]["warnings"]
+    [sent] = service.get(study).json()["conclusion"]["warnings"]
+    assert "noise = " in sent
     assert answer.warnings[0].startswith("yield: results scatter by about ")
 
 
