@@ -18,7 +18,6 @@ from bestarm.answer import (
     one_of_words,
     promised,
     rounded_up,
-    void_words,
 )
 from bestarm.goals import listed, set_words
 from bestarm.items import count_of
@@ -61,8 +60,8 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
     now = answer or status
     if now is not None and now.guarantee == "void":
         return (
-            f"The results contradict what the guarantee rests on, so there is none: {void_words(now.void_because)}. "
-            "Nothing is known about how often such an answer is wrong."
+            "The results contradict what the guarantee rests on. Nothing is known about how often such an answer is "
+            "wrong. What is said below of each arm (intervals, verdicts, reasons) is not guaranteed either."
         )
     if answer is None:
         known = "" if status is None else certain(plan, status)

@@ -41,11 +41,11 @@ function factsTable(studies, remove) {
       row("State", state),
       row("Answer or leader", leads),
       row("How sure", sure),
-      row("Evidence there is", (study, line) => (isDecided(line) ? "all that is needed" : percent(study.progress))),
+      row("Evidence there is", (study, line) => (isVoid(line) ? "–" : isDecided(line) ? "all that is needed" : percent(study.progress))),
       row("Tests", (study, line) => count(line.tests)),
       row("Cost", (study, line) => number(line.cost)),
-      row("Arms that can be the answer", (study, line) => `${count(line.left)} of ${count(line.arms)}`),
-      row("Below the best by at most", (study) => (study.regret_at_most === null ? "–" : number(study.regret_at_most))),
+      row("Arms that can be the answer", (study, line) => (isVoid(line) ? "–" : `${count(line.left)} of ${count(line.arms)}`)),
+      row("Below the best by at most", (study, line) => (isVoid(line) || study.regret_at_most === null ? "–" : number(study.regret_at_most))),
       row("Known", (study, line) => (study.known ? sentence(`${study.known}.`, [line.leader])
         : line.tests ? "Nothing is certain yet." : "There are no results yet.")),
       row("Created", (study, line) => dateTime(line.created))));

@@ -94,7 +94,7 @@ export function standingPanel(context, { free, save, extend }) {
     more.hidden = questions.length <= MOST_OPEN;
     restTitle.textContent = `${count(questions.length - MOST_OPEN)} more`;
     nothing.hidden = questions.length > 0;
-    replace(nothing, isOver ? "Nothing." : !status.tests ? "Everything: every arm can be the answer."
+    replace(nothing, isOver ? (isVoid(status) ? "Whether this is right: the policy has stopped, on results that prove nothing." : "Nothing.") : !status.tests ? "Everything: every arm can be the answer."
       : status.candidates.length ? `${plural(status.candidates.length, "arm")} can still be the answer.` : "What the answer is.");
   }
 
