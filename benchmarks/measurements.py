@@ -172,7 +172,7 @@ def _answered(plan: Plan, seed: int) -> tuple[int | None, int]:
     # The item at each place of the order: all of them once, or drawn again and again.
     order = rng.integers(400, size=100_000) if plan.repeats else rng.permutation(400)
     policy = Decider(plan, seed).policy
-    proposal = policy.tests_of([(0, 0), (1, 0)])
+    proposal: list[tuple[int, int]] | Stop = policy.tests_of([(0, 0), (1, 0)])
     while not isinstance(proposal, Stop):
         counts = policy.streams.counts[:, 0].copy()
         tests = []

@@ -45,6 +45,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = str(tmp_path_factory.mktemp("void") / "s.db")
     problem = ba.Problem(arms=list(ARMS.values()), objective=ba.maximize("yield", noise=ba.Gaussian(1.0)))
     rng = random.Random(5)
+
     def measure(arm: str, metric: str) -> float:
         return rng.gauss(0.5 * (arm == ARMS["new"]), 3.0)
 

@@ -47,7 +47,8 @@ def test_limits_keep_commands_out() -> None:
     lines = "\n".join(limit_lines(outcome))
     assert "large: memory at most 100 MB: violated; measured 400 MB" in lines
     assert "safe: failures at most 20 %: holds" in lines
-    assert "More memory than 400 MB counts as that." in note_lines(outcome)
+    assert "More memory than 400 MB counts as that, also in the certified mean." in note_lines(outcome)
+    assert verdict(outcome).endswith(" runs. Means are those in which more memory than 400 MB counts as that.")
 
 
 def test_no_command_meets_the_limits() -> None:

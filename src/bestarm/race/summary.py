@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from bestarm.answer import DECIDED, void_words
+from bestarm.goals import listed
 from bestarm.race.limits import METRICS
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.race import Outcome
@@ -80,13 +81,13 @@ def verdict(outcome: Outcome) -> str:
     if status.guarantee == "void":
         return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
     if status.state == "no_feasible_arm":
-        return f"No command meets every limit, {sure}, {after}."
+        return f"No command meets every limit, {sure}, {after}.{_counted(outcome)}"
     if status.state == "certified":
         if not is_gate(outcome):
-            return f"CERTIFIED: {status.answer} {_is_best(outcome)}, {sure}, {after}."
+            return f"CERTIFIED: {status.answer} {_is_best(outcome)}, {sure}, {after}.{_counted(outcome)}"
         if status.answer == outcome.question.baseline:
-            return f"REFUTED: the candidate does not meet every limit, {sure}, {after}."
-        return f"CERTIFIED: {status.answer} meets every limit, {sure}, {after}."
+            return f"REFUTED: the candidate does not meet every limit, {sure}, {after}.{_counted(outcome)}"
+        return f"CERTIFIED: {status.answer} meets every limit, {sure}, {after}.{_counted(outcome)}"
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
     return f"UNDECIDED: the budget is spent {after}, and nothing is certain; {leads}."
 
@@ -97,6 +98,12 @@ def _seems(outcome: Outcome) -> str:
         return f"{outcome.status.leader} leads" if outcome.status.leader else "no command seems to meet every limit"
     found = {"certified": "seems to meet every limit", "refuted": "seems not to meet every limit"}
     return f"the candidate {found.get(decided_by(outcome), 'may meet every limit or not')}"
+
+
+def _counted(outcome: Outcome) -> str:
+    """Which means a verdict is about, if large values are cut off."""
+    cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in outcome.ceilings.items()]
+    return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
 
 def _called(metric: str) -> str:
@@ -171,8 +178,8 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
     if stopped:
         yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that."
     for metric, top in outcome.ceilings.items():
-        if metric != "time":
-            yield f"More {metric} than {METRICS[metric].words(top)} counts as that."
+        if metric != "time" or not outcome.is_own_timeout:
+            yield f"More {metric} than {METRICS[metric].words(top)} counts as that, also in the certified mean."
     warnings = outcome.status.health.through("race").warnings
     for sentence in warnings:
         yield f"Warning: {sentence}"
