@@ -150,7 +150,7 @@ def differences(runs: int) -> None:
     """Answers are right (1) or wrong (0). Arm a is wrong on 12 of 400 items, and b on none: a is 0.03 worse, with a
     tolerance of 0.02. Each arm's values are sub-Gaussian with a scale of 0.5. The differences are 0, and rarely -1."""
     head("noise stated for values of 0 and 1", "items", "mean tests", "wrong")
-    for noise in (ba.Gaussian(0.5), ba.Symmetric(), ba.Bounded(0.0, 1.0), ba.Bernoulli()):
+    for noise in (ba.Bounded(0.0, 1.0), ba.Gaussian(0.5)):
         for repeats in (False, True):
             plan = Plan(
                 arms=["a", "b"],
