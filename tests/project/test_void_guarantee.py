@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import random
 import re
@@ -95,7 +96,7 @@ def remotely(show: Callable[[ba.client.RemoteStudy], str]) -> Callable[[pytest.F
 
 
 def progress(study: ba.Study, *, is_terminal: bool) -> str:
-    console = Console(record=True, force_terminal=is_terminal, width=200, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(record=True, force_terminal=is_terminal, width=200, file=io.StringIO())
     with Display(study, console, shows_end=True):
         pass
     return console.export_text()

@@ -115,8 +115,8 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
 class Gaussian(NoiseModel):
     """Normal, or any sub-Gaussian, observations with known standard deviation `sigma`.
 
-    With items, the values of a set must look normal, and so must the differences between two arms on the same item; with
-    repeats, these must scatter as far up as down. Neither follows from `sigma`: of values in a range, state the range.
+    With items, the values of a set must look normal, and so must the differences between two arms on the same item;
+    with repeats, these must scatter as far up as down. Neither follows from `sigma`. `Bounded` assumes nothing of them.
 
     >>> Gaussian(2.0).sigma
     2.0
