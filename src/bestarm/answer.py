@@ -13,7 +13,14 @@ from bestarm.goals import listed
 from bestarm.texts import html_table
 from bestarm.validation import exact
 
-AnswerState = Literal["certified", "no_feasible_arm", "budget_spent"]
+AnswerState = Literal["certified", "no_feasible_arm", "budget_spent", "void"]
+Guarantee = Literal["holds", "void", "none"]
+
+DECIDED = frozenset(("certified", "no_feasible_arm", "void"))
+"""The states of a study whose policy has stopped. Whether its answer is guaranteed is another question."""
+
+MOST_REASONS = 2
+"""So many reasons why a guarantee is void are named in a sentence."""
 
 MOST_NAMES = 8
 """So many arms are named in a sentence; of more it says how many there are."""
@@ -38,7 +45,8 @@ class Answer:
     it is certified that no arm is feasible, or the budget ended the study first: then `arm` is the leader (None if no
     arm looked feasible), and what is certain is in `candidates` and `feasible`. A certified answer is wrong with
     probability at most `delta`, as long as measurements are independent and scatter as stated, and so is what
-    `candidates` and `feasible` say, taken together; `confidence` is how sure the evidence makes us of `arm`.
+    `candidates` and `feasible` say, taken together; `confidence` is how sure the evidence makes us of `arm`. If the
+    results contradict what this rests on, `state` is "void": `arm` is what the study came to, without any guarantee.
 
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.953, tests=5211, cost=5211.0))
     150 mg: feasible and best, with 95 % confidence, after 5,211 tests
@@ -49,6 +57,9 @@ class Answer:
     75 mg and 150 mg: the best feasible arm is one of these, with 95 % confidence, after 611 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
     not certified: the budget is spent after 2,000 tests; 150 mg leads; nothing is certain yet
+    >>> because = ("results are skewed (efficacy)",)
+    >>> print(Answer("void", "150 mg", delta=0.05, confidence=0.953, tests=5211, cost=5211.0, void_because=because))
+    150 mg leads after 5,211 tests; the guarantee is void, because results are skewed (efficacy)
     """
 
     state: AnswerState
@@ -81,12 +92,22 @@ class Answer:
     claim: str = ""
     """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()
-    """What the results contradict of that on which the guarantee rests, in sentences. Empty if nothing."""
+    """What is wrong with the results, in sentences with advice. Empty if nothing was found."""
+    void_because: tuple[str, ...] = ()
+    """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+    guarantee: Guarantee = dataclasses.field(init=False)
+    """Whether this is guaranteed: "holds", "void" if the results contradict what the guarantee rests on, and "none" if
+    no answer is certified."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guarantee", guarantee_of(self.state, self.void_because))
 
     def __str__(self) -> str:
+        if self.state == "void":
+            return f"{leads_words(self.arm)} after {self.tests:,} tests; {void_words(self.void_because)}"
         if self.state == "budget_spent":
             spent = f"the budget is spent after {self.tests:,} tests"
-            return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known)}"
+            return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known, self.void_because)}"
         conclusion = "no arm is feasible"
         if self.arm is not None:
             claim = self.claim or good_words(self.tolerance, self.slack)
@@ -103,7 +124,7 @@ class Answer:
         table = html_table(rows, heads) if rows else ""
         cut = f"<p>The first {_MOST_ROWS} of {len(self.reasons):,} arms.</p>" if len(self.reasons) > _MOST_ROWS else ""
         warnings = "".join(f"<p>Warning: {escape(sentence)}</p>" for sentence in self.warnings)
-        return f"<p><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
+        return f"<p{void_style(self.guarantee)}><strong>{escape(str(self))}</strong></p>{warnings}{table}{cut}"
 
 
 _MOST_ROWS = 60
@@ -177,9 +198,37 @@ def leads_words(leader: str | None) -> str:
     return "no arm looks feasible" if leader is None else f"{leader} leads"
 
 
-def known_words(known: str) -> str:
+def known_words(known: str, void_because: Sequence[str] = ()) -> str:
     """The sentence on what is certain, within another sentence."""
+    if void_because:
+        return void_words(void_because)
     return f"{known[0].lower()}{known[1:]}" if known else "nothing is certain yet"
+
+
+def guarantee_of(state: str, void_because: Sequence[str]) -> Guarantee:
+    """Whether what a study in this state has come to is guaranteed.
+
+    >>> guarantee_of("certified", ()), guarantee_of("running", ()), guarantee_of("running", ("results are skewed",))
+    ('holds', 'none', 'void')
+    """
+    if void_because:
+        return "void"
+    return "holds" if state in DECIDED else "none"
+
+
+def void_words(because: Sequence[str]) -> str:
+    """That the guarantee is void, and why.
+
+    >>> void_words(["results are skewed (a)"]), void_words(["x (a)", "x (b)", "x (c)", "x (d)"])
+    ('the guarantee is void, because results are skewed (a)', 'the guarantee is void, because x (a); x (b); and 2 more')
+    """
+    more = [f"and {len(because) - MOST_REASONS:,} more"] if len(because) > MOST_REASONS else []
+    return f"the guarantee is void, because {'; '.join([*because[:MOST_REASONS], *more])}"
+
+
+def void_style(guarantee: Guarantee) -> str:
+    """How a notebook marks what is not guaranteed: amber, on light and on dark."""
+    return ' style="border-left:.4em solid #e69f00;padding-left:.6em"' if guarantee == "void" else ""
 
 
 def left_words(arms: int, candidates: Sequence[str]) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Container, Iterable, Sequence
 from html import escape
 
 LONGEST_QUOTE = 80
+VOID_STYLE = "yellow"
+"""Of a line on a terminal that says that a guarantee is void: the amber of terminals."""
 
 # They would turn the rest of the line around.
 _TURNING = {*"\u061c\u200e\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}

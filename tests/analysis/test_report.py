@@ -86,7 +86,7 @@ def test_a_certified_study() -> None:
         assert re.search(rf"{arm}\s+{re.escape(reason)}", text)
     assert "crash: each measurement is 0 or 1" in text
     assert "score: each measurement lies between 0 and 10" in text
-    assert "latency: scatters around its mean with a standard deviation of at most 0.5" in text
+    assert "latency: scatters no further around its mean than normal values of standard deviation 0.5" in text
     assert f"{answer.cost:,.6g}" in text
     # What it says to reproduce it by is there.
     plan = html.unescape(page.split("<pre>")[2].split("</pre>")[0])
@@ -160,6 +160,25 @@ def test_words() -> None:
     answer = ba.Answer("certified", "a", delta=0.05, confidence=0.96, tests=1, cost=1.0)
     assert "no feasible arm is better by more than 0.1" in guarantee(plan, answer)
     assert len(assumptions(plan)) == 5
+
+
+@pytest.mark.parametrize(
+    ("noise", "repeats", "said"),
+    [
+        (ba.Gaussian(0.5), False, "scatter like normal values"),
+        (ba.Gaussian(0.5), True, "scatter as far up as down around their mean"),
+        (ba.Symmetric(), True, "scatter as far up as down around their mean"),
+        (ba.Bounded(0, 1), True, None),
+        (ba.Bernoulli(), False, None),
+    ],
+)
+def test_what_is_assumed_of_differences_is_said(noise: ba.NoiseModel, repeats: bool, said: str | None) -> None:
+    plan = ba.Plan(arms=["a", "b"], objective=ba.maximize("right", noise=noise), items=400, repeats=repeats)
+    found = [point for point in assumptions(plan) if "differences between two arms on the same item" in point]
+    assert len(found) == (said is not None)
+    assert all(
+        said in point and "does not follow from how each arm's values scatter" in point for point in found if said
+    )
 
 
 def test_the_timeline_keeps_a_bounded_number_of_points() -> None:

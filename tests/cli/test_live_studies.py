@@ -80,7 +80,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
         *("answered", "claim"),
-        *("awaited", "health", "seed", "items_seed"),
+        *("awaited", "health", "seed", "items_seed", "void_because", "guarantee"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])
@@ -278,6 +278,8 @@ def test_archived_studies_are_read_only_and_out_of_the_way(bestarm: Program) -> 
         "state",
         "answer",
         "leader",
+        "guarantee",
+        "void_because",
         "confidence",
         "tests",
         "created",

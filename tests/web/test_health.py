@@ -33,7 +33,13 @@ def test_the_status_and_the_client_have_it(service: httpx.Client) -> None:
         there.add(results(4.0))
         health = service.get(study).json()["health"]
         assert [note["kind"] for note in health["notes"]] == ["scatter"]
-        assert there.health == there.status().health == ba.Health(6, (ba.HealthNote(**health["notes"][0]),))
+        sent = dict(health["notes"][0])
+        sentence = sent.pop("sentence")
+        note = ba.HealthNote(**sent)
+        assert there.health == there.status().health == ba.Health(6, (note,))
+        # Advice is sent in the words of study files, and the client gives it in those of Python.
+        assert 'noise = "symmetric"' in sentence == note.through("file").sentence
+        assert "ba.Symmetric()" in note.sentence
 
 
 def test_a_conclusion_has_its_warnings(service: httpx.Client) -> None:
@@ -43,7 +49,8 @@ def test_a_conclusion_has_its_warnings(service: httpx.Client) -> None:
         there.add(results(4.0))
         answer = there.answer
     assert answer is not None
-    assert [*answer.warnings] == service.get(study).json()["conclusion"]["warnings"]
+    [sent] = service.get(study).json()["conclusion"]["warnings"]
+    assert "noise = " in sent
     assert answer.warnings[0].startswith("yield: results scatter by about ")
 
 
@@ -86,4 +93,36 @@ def test_findings_can_be_read_by_everybody(visit: Visit, server: Server, scheme:
     no_sideways_scrolling(page)
     page.evaluate(AXE.read_text(encoding="utf-8"))
     assert page.evaluate("axe.run('.health').then((result) => result.violations.map((one) => one.id))") == []
+    visitor.check()
+
+
+AMBER = {"light": "rgb(92, 67, 0)", "dark": "rgb(255, 221, 138)"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_void_guarantee_is_amber_and_nowhere_certified(visit: Visit, server: Server, scheme: Scheme) -> None:
+    name = f"void, {scheme}"
+    plan = ba.Plan(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(1.0)))
+    study, path = new_study(server, name, plan, seed=0)
+    rng = random.Random(5)
+    while tests := study.ask(2):
+        study.tell_many([(test, rng.gauss(2.0 * (test.arm == "new"), 3.0)) for test in tests])
+    assert study.status().state == "void"
+    visitor = visit(scheme=scheme)
+    page = visitor.go(path)
+    color = "(one) => getComputedStyle(one).color"
+    badge = page.locator("h1 .badge.void")
+    badge.wait_for()
+    assert (badge.inner_text(), badge.evaluate(color)) == ("guarantee void", AMBER[scheme])
+    edge = page.locator(".hero").evaluate("(one) => getComputedStyle(one).borderLeftColor")
+    assert edge == AMBER[scheme]
+    page.get_by_text("new leads; the guarantee is void, because results scatter by about").wait_for()
+    assert "certified" not in page.locator("main").inner_text().lower()
+    for address in ("/", f"/compare?studies={path.rsplit('/', 1)[-1]}"):
+        page = visitor.go(address)
+        place = page.get_by_role("listitem").filter(has_text=name) if address == "/" else page.locator("main")
+        badge = place.locator(".badge.void")
+        badge.wait_for()
+        assert (badge.inner_text(), badge.evaluate(color)) == ("guarantee void", AMBER[scheme])
+        assert "certified" not in place.inner_text().lower()
     visitor.check()

@@ -12,6 +12,7 @@ import numpy as np
 from bestarm.analysis.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.analysis.drawing import plain
 from bestarm.analysis.intervals import short, short_names
+from bestarm.answer import DECIDED
 from bestarm.kernel.state import Floats
 from bestarm.simulation.campaign import CampaignResult
 from bestarm.simulation.simulate import Simulation
@@ -72,7 +73,7 @@ def _rows(thing: Any) -> Iterable[_Row]:
     if not hasattr(thing, "status") or not hasattr(thing, "plan"):
         raise InvalidInput("compare", thing, "must be a study or a simulation", shown=quoted(thing))
     status = thing.status()
-    answer = status.leader or (_NONE if status.state == "no_feasible_arm" else _UNFINISHED)
+    answer = status.leader or (_NONE if status.state in DECIDED else _UNFINISHED)
     tests = np.array([float(status.tests)])
     return [_Row(thing.name, thing.plan.policy, tests, {answer: 1.0}, status.state == "running")]
 

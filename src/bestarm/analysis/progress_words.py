@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from bestarm.analysis.open_questions import about, open_words
-from bestarm.answer import names_in_words, percent
+from bestarm.answer import DECIDED, names_in_words, percent
 
 if TYPE_CHECKING:
     from bestarm.analysis.status import Status
@@ -25,7 +25,7 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
 
     Nothing if there is an answer, and nothing on what is known if the budget is spent: the headline says that.
     """
-    if status.state not in ("running", "budget_spent"):
+    if status.state in DECIDED:
         return []
     lines = [("known", status.known)] if status.known and status.state == "running" else []
     if status.open:
@@ -43,7 +43,7 @@ def compact_line(status: Status, outlook: Outlook | None = None) -> str:
     if not status.tests:
         return "no results yet"
     made = f"{status.tests:,} test{'' if status.tests == 1 else 's'}"
-    if status.state in ("certified", "no_feasible_arm"):
+    if status.state in DECIDED:
         return made
     parts = [made, _left(status)]
     if status.open:

@@ -21,7 +21,7 @@ from bestarm.analysis.status_view import lines_html
 from bestarm.analysis.terms import relation, share_words, statistic, subject
 from bestarm.analysis.timeline import Progress
 from bestarm.analysis.words import about_intervals, assumptions, guarantee, question
-from bestarm.answer import Answer
+from bestarm.answer import DECIDED, Answer
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
 
@@ -60,7 +60,7 @@ def study_report(study: Study, *, note: str = "", forecast: bool = True) -> str:
     With `forecast`, a study without an answer is also simulated to see what remains.
     """
     status, answer = study.status(), study.answer
-    is_open = answer is None or answer.state == "budget_spent"
+    is_open = status.state not in DECIDED
     outlook = study.forecast() if forecast and is_open else None
     plan = study.plan
     sections = [
@@ -86,15 +86,14 @@ def _p(text: str, kind: str = "") -> str:
 
 def _opening(plan: Plan, status: Status, answer: Answer | None, note: str) -> str:
     said = status.headline if answer is None else str(answer)
-    firm = answer is not None and answer.state != "budget_spent"
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         f"<h1>{escape(plan.name)}</h1>\n"
         + _p(f"Report made by bestarm {__version__} on {made}.", "small")
         + f"<h2>The question</h2>\n{_p(question(plan))}"
-        + f"<h2>The answer</h2>\n{_p(said, 'answer' if firm else 'answer not')}"
+        + f"<h2>The answer</h2>\n{_p(said, 'answer' if status.guarantee == 'holds' else 'answer not')}"
         + (_p(f"{status.known}.") if status.known and answer is None else "")
-        + _p(guarantee(plan, answer))
+        + _p(guarantee(plan, answer, status if status.guarantee == "void" else None))
         + (_p(note) if note else "")
     )
 
@@ -103,7 +102,7 @@ def _health(status: Status) -> str:
     """What the results contradict, right after the answer; or that they contradict nothing."""
     if not status.tests:
         return ""
-    health = status.health
+    health = status.health.through("file")
     if not health.notes:
         return f"<h2>Is the data healthy?</h2>\n{_p(f'No sign of trouble: {health.checks:,} checks.')}"
     points = "".join(
@@ -115,7 +114,7 @@ def _health(status: Status) -> str:
 
 def _remaining(status: Status, outlook: Outlook | None) -> str:
     """What is open and how far that is, in the lines that every place shows, and how sure the evidence makes us."""
-    if status.state not in ("running", "budget_spent") or not status.tests:
+    if status.state in DECIDED or not status.tests:
         return ""
     lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
     lines.append(("confidence", confidence_words(status)))

@@ -13,19 +13,28 @@ from bestarm.analysis.open_questions import OpenQuestion
 from bestarm.analysis.standing import ArmStanding
 from bestarm.analysis.status_view import status_html, status_text
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import all_names, good_words, known_words, leads_words
+from bestarm.answer import (
+    Guarantee,
+    all_names,
+    good_words,
+    guarantee_of,
+    known_words,
+    leads_words,
+    void_words,
+)
 
-StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent"]
+StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent", "void"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Status:
     """Where a study stands.
 
-    `answer` is what was certified, None as long as nothing is. `leader` is the current best arm. `tests` and `cost` are
-    those of all results recorded. Of these, `waiting` do not count until the result of an earlier test is there.
-    `candidates` are the arms that can still be the answer, `feasible` those certified so, as in `Answer`. `confidence`
-    is how sure the evidence so far makes us of the leader; it can fall. Printed, it is some lines of text.
+    `answer` is what the study has come to, None as long as it has not; `guarantee` says whether it is guaranteed.
+    `leader` is the current best arm. `tests` and `cost` are those of all results recorded. Of these, `waiting` do not
+    count until the result of an earlier test is there. `candidates` are the arms that can still be the answer,
+    `feasible` those certified so, as in `Answer`. `confidence` is how sure the evidence so far makes us of the leader;
+    it can fall. Printed, it is some lines of text.
     """
 
     study: str
@@ -51,9 +60,9 @@ class Status:
     progress: float = 0.0
     """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
     answered: tuple[str, ...] = ()
-    """The arms that were certified: `answer`, or the set that it leads. As `arms` of `Answer`."""
+    """The arms that the policy has stopped with: `answer`, or the set that it leads. As `arms` of `Answer`."""
     claim: str = ""
-    """What was certified of them, in words; empty if it is that `answer` is feasible and best."""
+    """What it claims of them, in words; empty if it is that `answer` is feasible and best."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
@@ -62,6 +71,14 @@ class Status:
     """Of the study's random choices."""
     items_seed: int | None = None
     """Of the random order of its items; None without items. Stated for a new study, both seeds repeat this one."""
+    void_because: tuple[str, ...] = dataclasses.field(init=False)
+    """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+    guarantee: Guarantee = dataclasses.field(init=False)
+    """As in `Answer`; void whatever the state is, if the results contradict what the guarantee rests on."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "void_because", self.health.void_because)
+        object.__setattr__(self, "guarantee", guarantee_of(self.state, self.void_because))
 
     def __str__(self) -> str:
         return status_text(self)
@@ -80,16 +97,19 @@ class Status:
                 return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
                 return "no arm is feasible"
+            case "void":
+                return f"{leads_words(self.leader)}; {void_words(self.void_because)}"
             case "budget_spent":
                 spent = "the budget is spent and no answer is certified"
-                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known)}"
+                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known, self.void_because)}"
         if not self.tests:
             return "running: no results yet"
         if self.leader is None:
             said = "running: no arm looks feasible so far"
         else:
             said = f"running: {self.leader} leads"
-        return f"{said} (not counting {self.results_that_wait})" if self.waiting else said
+        said += f" (not counting {self.results_that_wait})" if self.waiting else ""
+        return f"{said}; {void_words(self.void_because)}" if self.void_because else said
 
     @property
     def results_that_wait(self) -> str:
@@ -111,6 +131,7 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
         data: dict[str, Any] = plain(self)
+        data["health"]["notes"] = [note.through("file").to_dict() for note in self.health.notes]
         if data["awaited"] is not None and data["awaited"]["item"] is None:
             # As it is in every study without items.
             del data["awaited"]["item"]

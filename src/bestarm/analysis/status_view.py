@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bestarm.analysis.intervals import interval_chart
 from bestarm.analysis.progress_words import EMPTY, FULL, progress_lines
+from bestarm.answer import void_style
 from bestarm.texts import in_columns, shown
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = Non
     rows = status.arms[:_MOST]
     chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
     more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
-    head = f"<p><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"
-    where = f"<p>{escape(status.headline)}</p>" if asks else ""
+    style = void_style(status.guarantee)
+    head = f"<p{style}><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"
+    where = f"<p{style}>{escape(status.headline)}</p>" if asks else ""
     lines = lines_html(status_lines(status, outlook))
     return f'<div style="overflow-wrap:anywhere">{head}{where}{lines}{chart}{more}</div>'
 

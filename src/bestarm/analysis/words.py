@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bestarm.analysis.status import Status, StudyState
@@ -21,6 +22,7 @@ from bestarm.answer import (
 )
 from bestarm.goals import listed, set_words
 from bestarm.items import count_of
+from bestarm.noises.base import NoiseModel
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.problem import Constraint, Objective
@@ -57,11 +59,17 @@ def _over_items(plan: Plan) -> str:
 
 def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -> str:
     """What the answer is worth. With the `status`, also what is certain while there is none."""
+    now = answer or status
+    if now is not None and now.guarantee == "void":
+        return (
+            "The results contradict what the guarantee rests on. Nothing is known about how often such an answer is "
+            "wrong. What is said below of each arm (intervals, verdicts, reasons) is not guaranteed either."
+        )
     if answer is None:
         known = "" if status is None else certain(plan, status)
         return (
             "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
-            f"wrong with probability at most {100 * plan.delta:g} %.{known}"
+            f"wrong with probability at most {100 * plan.delta:g} %, if what the guarantee rests on is true.{known}"
         )
     if answer.state == "budget_spent":
         return (
@@ -101,7 +109,8 @@ def _set_guarantee(plan: Plan, answer: Answer) -> str:
 
 
 def _allowed(plan: Plan) -> str:
-    return f"The procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+    errs = f"the procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+    return f"If what the guarantee rests on is true, {errs}"
 
 
 def _nearly(plan: Plan) -> str:
@@ -146,8 +155,10 @@ def known(
     candidates: Sequence[str],
     feasible: Sequence[str],
     regret: float | None,
+    *,
+    is_void: bool = False,
 ) -> str:
-    """What is certain now, in a sentence; nothing if nothing is.
+    """What is certain now, in a sentence; nothing if nothing is. `is_void` says that the guarantee is.
 
     >>> import bestarm as ba
     >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
@@ -160,6 +171,8 @@ def known(
     >>> print(known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2))
     With 95 % confidence the best is a or b; a is at most 0.2 below the best (this has 95 % confidence of its own)
     """
+    if is_void:
+        return "Nothing is certain: the guarantee is void"
     sure = f"With {promised(plan.delta)} confidence"
     if state == "certified" and plan.asks in ("top", "any feasible"):
         claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)
@@ -196,10 +209,36 @@ def _what_stays(plan: Plan) -> str:
     return "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
 
 
-def noise_in_words(part: Objective | Constraint) -> str:
-    """How single measurements of a metric are assumed to scatter."""
+def noise_in_words(part: Objective | Constraint, plan: Plan) -> str:
+    """How single measurements of a metric are assumed to scatter; in a set of items, how the values of these do."""
     what = part.metric if not isinstance(part, Constraint) or part.per is None else part.formula
-    return f"{what}: {part.noise.sentence()}"
+    return f"{what}: {_over_set(part.noise, plan).sentence()}"
+
+
+def _over_set(noise: NoiseModel, plan: Plan) -> NoiseModel:
+    """The noise of an item's values. Of a set, a range is all that is asked, and without one that they look normal."""
+    low, high = noise.range
+    is_asked = plan.items is not None and not plan.repeats and not math.isfinite(high - low)
+    return noise.of_set(count_of(plan.items)) if plan.items is not None and is_asked else noise
+
+
+def _differences(plan: Plan) -> Iterator[str]:
+    """What is assumed of differences on the same item, where that does not follow from what is stated of values."""
+    if plan.items is None:
+        return
+    relative = [part for part in plan.constraints if part.relative_to_baseline]
+    compared: list[Objective | Constraint] = [] if plan.asks == "any feasible" else [plan.objective]
+    for part in [*compared, *relative]:
+        noise = _over_set(part.noise.differences(), plan)
+        if not noise.is_symmetric:
+            continue
+        apart = "an arm and its limit, a multiple of the baseline," if part in relative else "two arms"
+        like = "like normal values" if not plan.repeats else "as far up as down around their mean"
+        yield (
+            f"{part.metric}: differences between {apart} on the same item scatter {like}. That does not follow from "
+            "how each arm's values scatter: differences of values that are 0 or 1, or mostly the same, often do not. "
+            "Where there is a range, state it instead (bounded): then nothing is assumed of differences."
+        )
 
 
 def assumptions(plan: Plan) -> list[str]:
@@ -209,7 +248,8 @@ def assumptions(plan: Plan) -> list[str]:
         *_together(plan),
         *_items(plan),
         f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
-        *dict.fromkeys(noise_in_words(part) + "." for part in plan.parts),
+        *dict.fromkeys(noise_in_words(part, plan) + "." for part in plan.parts),
+        *dict.fromkeys(_differences(plan)),
         "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
         *_order(plan),

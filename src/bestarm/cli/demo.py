@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bestarm.cli.shared.command import command
-from bestarm.cli.shared.show import literal
+from bestarm.cli.shared.show import VOID_STYLE, literal
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing import MetricStanding
@@ -68,7 +68,8 @@ def demo(
         f"stops when the answer is wrong with probability at most {delta:g}.\n"
     )
     answer = _study(console, study, random.Random(seed), rate if console.is_terminal else 0)
-    console.print(f"\n[bold green]{answer}[/bold green]")
+    style = "green" if answer.guarantee == "holds" else VOID_STYLE
+    console.print(f"\n[bold {style}]{answer}[/]")
     note = f"Measured on simulated patients (seed {seed}) with the event rates listed under each arm below."
     try:
         report.write_text(study_report(study, note=note), encoding="utf-8")

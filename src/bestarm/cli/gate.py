@@ -28,6 +28,7 @@ from bestarm.cli.shared.racing import (
     Warmup,
     run_race,
 )
+from bestarm.cli.shared.verdicts import IgnoreHealth
 
 
 @command(place=6)
@@ -46,6 +47,7 @@ def gate(
     minutes: Minutes = 5.0,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
+    ignore_health: IgnoreHealth = False,
     seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
@@ -58,7 +60,8 @@ def gate(
 
     Exit status: 0 if it is certain that the candidate meets every limit, except for pauses rarer than the verdict says;
     3 if it is certain that it does not; 4 if the budget is spent before either is, or if the candidate pauses and the
-    baseline does not. --at-most pauses=1% makes sure that pauses are rare.
+    baseline does not; 5 if the runs contradict what the guarantee rests on. --at-most pauses=1% makes sure that pauses
+    are rare.
     """
     from bestarm.race.contestants import contestants_of
     from bestarm.race.plans import CANDIDATE
@@ -70,4 +73,5 @@ def gate(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most, old.name, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race([old, new], told.question(CANDIDATE), told.conditions(), study, db, exports, fresh=fresh)
+    question, conditions = told.question(CANDIDATE), told.conditions()
+    run_race([old, new], question, conditions, study, db, exports, fresh=fresh, ignore_health=ignore_health)

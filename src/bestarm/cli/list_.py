@@ -7,12 +7,15 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.show import age, new_table, percent, plain_console, print_json, shown, state_words
+from bestarm.cli.shared.show import VOID_STYLE, age, new_table, percent, plain_console, print_json, shown, state_words
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from bestarm.storage.base import Storage, StudyRecord
     from bestarm.study import Status
 
@@ -72,6 +75,8 @@ class _Listed:
             "state": None if status is None else status.state,
             "answer": None if status is None else status.answer,
             "leader": None if status is None else status.leader,
+            "guarantee": None if status is None else status.guarantee,
+            "void_because": [] if status is None else list(status.void_because),
             "confidence": None if status is None else status.confidence,
             "tests": None if status is None else status.tests,
             "created": iso_time(record.created),
@@ -79,11 +84,12 @@ class _Listed:
             "error": self.error or None,
         }
 
-    def cells(self) -> list[str]:
+    def cells(self) -> list[RenderableType]:
         name, old = shown(self.record.name), age(time.time() - self.record.created)
         away = "" if self.record.archived is None else ", archived"
         if self.status is None:
             return [name, f"cannot be read{away}", "", shown(self.error), "", old]
         status = self.status
-        state = state_words(status.state) + away
+        style = VOID_STYLE if status.guarantee == "void" else ""
+        state = Text(state_words(status.state, status.guarantee) + away, style=style)
         return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.progress), old]

@@ -28,6 +28,7 @@ from bestarm.cli.shared.racing import (
     Warmup,
     run_race,
 )
+from bestarm.cli.shared.verdicts import IgnoreHealth
 
 
 @command(place=5)
@@ -62,6 +63,7 @@ def race(
     ] = None,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,
+    ignore_health: IgnoreHealth = False,
     seed: Seed = None,
     study: StudyOption = None,
     db: RaceDatabase = None,
@@ -74,7 +76,7 @@ def race(
 
     Exit status: 0 if an answer is certified, except for pauses rarer than the verdict says; 3 if it is certain that no
     command meets every limit; 4 if the budget is spent before anything is certain, or if the answer pauses and the
-    others do not.
+    others do not; 5 if the runs contradict what the guarantee rests on.
     """
     from bestarm.race.contestants import contestants_of, with_baseline
     from bestarm.race.limits import METRICS, read_objective
@@ -86,4 +88,5 @@ def race(
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
     told = Options(at_most or [], base, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    run_race(contestants, told.question(objective, near), told.conditions(), study, db, exports, fresh=fresh)
+    question, conditions = told.question(objective, near), told.conditions()
+    run_race(contestants, question, conditions, study, db, exports, fresh=fresh, ignore_health=ignore_health)

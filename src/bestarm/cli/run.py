@@ -12,7 +12,8 @@ from rich.console import Console
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_as
-from bestarm.cli.shared.show import plain_console, print_json, shown
+from bestarm.cli.shared.show import VOID_STYLE, plain_console, print_json, shown
+from bestarm.cli.shared.verdicts import VOID, IgnoreHealth
 
 
 @study_command(place=220)
@@ -51,6 +52,7 @@ def run(
     shell: Annotated[
         bool, typer.Option("--shell", help="Run the command in a shell, which gets names as variables.")
     ] = False,
+    ignore_health: IgnoreHealth = False,
     token: Token = None,
     db: Database = None,
     as_json: AsJson = False,
@@ -58,7 +60,7 @@ def run(
     """Make the tests with a command of yours until the answer is certain.
 
     A failure stops the run, unless you say what it counts (--failed-as, --timeout-as), or that it has nothing to do
-    with the result (--retry).
+    with the result (--retry). Exit status 5 says that the results contradict what the guarantee rests on.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -105,9 +107,13 @@ def run(
     finally:
         program.stop()
         pool.shutdown(cancel_futures=True)
+    status = study.status()
     if as_json:
-        print_json(study.status().to_dict())
+        print_json(status.to_dict())
     else:
         console = plain_console()
-        for line in (str(answer), *(f"warning: {sentence}" for sentence in answer.warnings)):
-            console.print(shown(line), soft_wrap=True)
+        console.print(shown(str(answer)), soft_wrap=True, style=VOID_STYLE if answer.guarantee == "void" else None)
+        for sentence in status.health.through("file").warnings:
+            console.print(shown(f"warning: {sentence}"), soft_wrap=True)
+    if answer.guarantee == "void" and not ignore_health:
+        raise typer.Exit(VOID)

@@ -13,7 +13,17 @@ from rich.text import Text
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
-from bestarm.cli.shared.show import counted, figures, new_table, plain_console, print_json, shown, state_words
+from bestarm.cli.shared.show import (
+    VOID_STYLE,
+    counted,
+    figures,
+    new_table,
+    plain_console,
+    print_json,
+    shown,
+    state_words,
+)
+from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing import MetricStanding
@@ -38,11 +48,17 @@ def status(
     name: StudyName,
     forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Say by the exit status what is certain.")] = False,
+    ignore_health: IgnoreHealth = False,
     token: Token = None,
     db: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Where a study stands: every arm and metric, the leader, what is pending."""
+    """Where a study stands: every arm and metric, the leader, what is pending.
+
+    Exit status with --check: 0 if an answer is certified, 3 if it is certain that no arm is feasible, 4 if neither is,
+    and 5 if the results contradict what the guarantee rests on.
+    """
     study = open_study(name, db, token=token)
     now = study.status()
     left = study.forecast() if forecast else None
@@ -51,13 +67,17 @@ def status(
         if forecast:
             data["forecast"] = None if left is None else left.to_dict()
         print_json(data)
-        return
-    console = plain_console()
-    for line in _headlines(study, now, left):
-        console.print(shown(line), soft_wrap=True)
-    if forecast and left is None:
-        console.print(_no_forecast(now))
-    _print_arms(console, study.plan, now, show_all)
+    else:
+        console = plain_console()
+        headline, *lines = _headlines(study, now, left)
+        console.print(shown(headline), soft_wrap=True, style=VOID_STYLE if now.guarantee == "void" else None)
+        for line in lines:
+            console.print(shown(line), soft_wrap=True)
+        if forecast and left is None:
+            console.print(_no_forecast(now))
+        _print_arms(console, study.plan, now, show_all)
+    if check:
+        raise typer.Exit(exit_status(now, ignore_health=ignore_health))
 
 
 def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
@@ -66,7 +86,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
     answer = study.answer
     archived = "" if _archived(study) is None else " (archived)"
     if answer is not None:
-        yield f"{now.study}{archived}: {state_words(now.state)}. {answer}"
+        yield f"{now.study}{archived}: {state_words(now.state, now.guarantee)}. {answer}"
     else:
         yield f"{now.study}{archived}: {now.headline}"
     yield from (f"{name}: {text}" for name, text in progress_lines(now, left))
@@ -83,7 +103,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
     if now.seed is not None:
         yield f"to repeat it: {now.seed_words}"
     if now.tests:
-        yield from f"health: {now.health}".splitlines()
+        yield from f"health: {now.health.through('file')}".splitlines()
 
 
 def _archived(study: AnyStudy) -> float | None:

@@ -41,7 +41,12 @@ def tell(
         ),
     ] = None,
     correct: Annotated[
-        bool, typer.Option("--correct", help="Replace a result told wrongly; the log keeps it.")
+        bool,
+        typer.Option(
+            "--correct",
+            help="Replace a result told wrongly; the log keeps it. To correct only values that surprise voids the "
+            "guarantee.",
+        ),
     ] = False,
     reason: Reason = "",
     key: Key = None,

@@ -12,7 +12,7 @@ from bestarm.analysis.standing import ArmStanding, MetricStanding
 from bestarm.analysis.status import Status, StudyState
 from bestarm.analysis.terms import Share
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import Answer, Difference
+from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
 from bestarm.study.continuations import Outlook
 from bestarm.study.names import Test
@@ -46,14 +46,16 @@ class StudyLine:
     left: int | None = None
     answered: tuple[str, ...] = ()
     claim: str = ""
+    guarantee: Guarantee | None = None
+    void_because: tuple[str, ...] = ()
     error: str | None = None
 
 
 def read_status(data: dict[str, Any]) -> Status:
-    plain = _costed({field.name: data[field.name] for field in dataclasses.fields(Status) if field.name in data})
+    known = (field.name for field in dataclasses.fields(Status) if field.init and field.name in data)
+    plain = _costed({name: data[name] for name in known})
     awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
-    found = tuple(HealthNote(**note) for note in data["health"]["notes"])
-    health = Health(data["health"]["checks"], found)
+    health = _health(data)
     lists = {"arms": tuple(map(_arm, data["arms"])), "open": tuple(map(_question, data["open"]))}
     lists["answered"] = tuple(data["answered"])
     return Status(**_listed(plain) | lists | {"awaited": awaited, "health": health})
@@ -66,8 +68,17 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
     data = _listed(_costed(status["conclusion"]))
     differences = {name: read_difference(limits) for name, limits in data["differences"].items()}
-    names = {name: tuple(data[name]) for name in ("warnings", "arms")}
+    # Advice is sent in the words of study files.
+    names = {"warnings": _health(status).warnings, "arms": tuple(data["arms"])}
+    names["void_because"] = tuple(data["void_because"])
+    del data["guarantee"]
     return Answer(**data | names | {"differences": differences}, reasons=reasons)
+
+
+def _health(status: dict[str, Any]) -> Health:
+    names = [field.name for field in dataclasses.fields(HealthNote) if field.name != "door"]
+    found = (HealthNote(**{name: note[name] for name in names}) for note in status["health"]["notes"])
+    return Health(status["health"]["checks"], tuple(found))
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:

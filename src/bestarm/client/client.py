@@ -60,7 +60,7 @@ class Client:
     def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
         query |= {"archived": "true" if archived else "false"}
         rows = self._connection.get("/api/studies", query)
-        return [StudyLine(**row | {"answered": tuple(row["answered"])}) for row in rows]
+        return [StudyLine(**row | {name: tuple(row[name]) for name in ("answered", "void_because")}) for row in rows]
 
     def create(
         self,

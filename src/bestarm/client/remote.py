@@ -187,9 +187,9 @@ class RemoteStudy:
         return Recorded(told["told"], skipped=told.get("skipped", 0), known=told.get("known", 0))
 
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
-        """Replace a result that was told wrongly; the old one stays in the log.
+        """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
-        Of a test of several metrics, values that are not given stay as they are.
+        Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee.
         """
         self._post("correct", named_test(test) | {"value": plain_result(value), "reason": reason})
 

@@ -158,6 +158,8 @@ def _study_tags(study: Study, status: Status) -> dict[str, str]:
     return {
         "bestarm.study": study.name,
         "bestarm.state": status.state,
+        "bestarm.guarantee": status.guarantee,
+        "bestarm.void_because": "; ".join(status.void_because),
         "bestarm.answer": status.answer or "",
         "bestarm.leader": status.leader or "",
         "bestarm.verdict": status.headline if answer is None else str(answer),

@@ -217,6 +217,8 @@ def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[di
         lines[number] = reason
     whole = {
         "state": answer.state,
+        "guarantee": answer.guarantee,
+        "void_because": list(answer.void_because),
         "trial": None if answer.arm is None else trial_number(answer.arm),
         "conclusion": str(answer),
         "delta": answer.delta,

@@ -115,6 +115,9 @@ def draw(nature: Nature, generator: Generator, arm: int, metric: int) -> float:
 class Gaussian(NoiseModel):
     """Normal, or any sub-Gaussian, observations with known standard deviation `sigma`.
 
+    With items, the values of a set must look normal, and so must the differences between two arms on the same item;
+    with repeats, these must scatter as far up as down. Neither follows from `sigma`. `Bounded` assumes nothing of them.
+
     >>> Gaussian(2.0).sigma
     2.0
     """
@@ -152,7 +155,7 @@ class Gaussian(NoiseModel):
         return self.divergence(np.full(len(c), mean), c) if as_stated else np.full(len(c), math.nan)
 
     def sentence(self) -> str:
-        return f"scatters around its mean with a standard deviation of at most {exact(self.sigma)}"
+        return f"scatters no further around its mean than normal values of standard deviation {exact(self.sigma)}"
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return noise_of_file("sets.gaussian", "GaussianSet", self.sigma, items, ties)

@@ -47,6 +47,8 @@ def _about(outcome: Outcome) -> dict[str, Any]:
         "state": status.state,
         "answer": status.answer,
         "leader": status.leader,
+        "guarantee": status.guarantee,
+        "void_because": list(status.void_because),
         "found": found_by(outcome),
         "verdict": verdict(outcome),
         "pauses_rarer_than": conclusion_of(outcome).pauses_rarer_than,

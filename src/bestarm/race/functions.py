@@ -16,7 +16,7 @@ from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Outcome, Race
 from bestarm.race.runs import Run, Runner
-from bestarm.race.summary import found_by, limit_lines, verdict
+from bestarm.race.summary import decided_by, found_by, limit_lines, verdict
 from bestarm.race.symmetry import Found, conclusion_of
 from bestarm.validation import InvalidInput
 
@@ -37,17 +37,22 @@ _OLD, _NEW = "baseline", "candidate"
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """What a gate came to: `found` is "certified", "refuted" or "undecided"."""
+    """What a gate came to: `found` is "certified", "refuted" or "undecided", or "void" if the measurements contradict
+    what the guarantee rests on."""
 
     found: Found
     sentence: str
     runs: int
     mean: float
     """Seconds that a call of the candidate took."""
-    seed: int | None = None
-    """Of the random order of the measurements. Stated, it repeats that order."""
+    decided: Found
+    """`found`, if it did not matter that results contradict what the guarantee rests on."""
+    void_because: tuple[str, ...] = ()
+    """What they contradict, if it is void."""
     pauses_rarer_than: int | None = None
     """N if `found` holds except for pauses that are rarer than 1 in N measurements."""
+    seed: int | None = None
+    """Of the random order of the measurements. Stated, it repeats that order."""
 
 
 class Called(Runner):
@@ -169,5 +174,14 @@ def _summed_up(outcome: Outcome) -> Gate:
     runs = outcome.records.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
     sentence = " ".join([verdict(outcome), *(f"{line}." for line in limit_lines(outcome))])
-    rare = conclusion_of(outcome).pauses_rarer_than
-    return Gate(found_by(outcome), sentence, outcome.status.tests, mean, outcome.status.seed, rare)
+    status = outcome.status
+    return Gate(
+        found_by(outcome),
+        sentence,
+        status.tests,
+        mean,
+        decided_by(outcome),
+        status.void_because,
+        conclusion_of(outcome).pauses_rarer_than,
+        status.seed,
+    )

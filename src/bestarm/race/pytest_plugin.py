@@ -24,7 +24,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bestarm-undecided",
         choices=("skip", "fail", "pass"),
         default="skip",
-        help="what a test is whose budget is spent before anything is certain",
+        help="what a test is whose budget is spent before anything is certain, or whose guarantee is void",
+    )
+    group.addoption(
+        "--bestarm-ignore-health",
+        action="store_true",
+        help="decide tests as if results did not contradict what the guarantee rests on",
     )
     group.addoption("--bestarm-save", action="store_true", help="measure stored baselines anew")
     group.addoption("--bestarm-store", default=STORE, metavar="FILE", help=f"where baselines are stored ({STORE})")
@@ -34,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Call it as `bestarm_gate(new, baseline=old, at_most=1.05)`: the test passes if it is certain that a call of `new`
     takes at most 1.05 times as long as one of `old`, fails if it is certain that it takes longer, and is skipped if the
-    budget is spent before either is certain.
+    budget is spent before either is certain, or if the measurements contradict what the guarantee rests on.
 
     With `stored="a name"` in place of `baseline`, the function is compared with what it took when the baseline of that
     name was stored, on the same machine: the first time, or with `--bestarm-save`.
@@ -70,9 +75,10 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
         )
         said = f"{found.sentence} The order of measurements was drawn with seed={found.seed}."
         request.node.user_properties.append(("bestarm", f"{found.found}: {said}"))
-        if found.found == "refuted":
+        decided = found.decided if options.bestarm_ignore_health else found.found
+        if decided == "refuted":
             pytest.fail(said, pytrace=False)
-        if found.found == "undecided" and options.bestarm_undecided != "pass":
+        if decided in ("undecided", "void") and options.bestarm_undecided != "pass":
             # Neither a pass nor a failure: nobody knows.
             end = pytest.skip if options.bestarm_undecided == "skip" else pytest.fail
             end(said)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from bestarm.analysis.status import Status
-from bestarm.answer import Difference
+from bestarm.answer import DECIDED, Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.digests import changed, digests_of
@@ -219,7 +219,7 @@ class Race:
         """Whether no run is needed any more."""
         if study is None or self._timeout is None:
             return False
-        return study.status().state in ("certified", "no_feasible_arm")
+        return study.status().state in DECIDED
 
     def _when(self, study: Study) -> str:
         """When the last run was made, and whether the programs may be others by now."""

@@ -8,6 +8,8 @@ import math
 import statistics
 from collections.abc import Iterator
 
+from bestarm.answer import void_words
+from bestarm.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
@@ -67,7 +69,13 @@ def is_gate(outcome: Outcome) -> bool:
 
 
 def found_by(outcome: Outcome) -> Found:
-    """What a race came to. A verdict that rests on symmetry is withheld if pauses speak against symmetry."""
+    """What a race came to: void if the results contradict what the guarantee rests on."""
+    return "void" if outcome.status.guarantee == "void" else decided_by(outcome)
+
+
+def decided_by(outcome: Outcome) -> Found:
+    """The same, if it did not matter that the results contradict that. A verdict that rests on symmetry is withheld if
+    pauses speak against symmetry."""
     return conclusion_of(outcome).found
 
 
@@ -77,20 +85,36 @@ def verdict(outcome: Outcome) -> str:
     after = f"after {status.tests:,} runs"
     sure = f"with {100 * (1 - outcome.delta):g} % confidence"
     conclusion = conclusion_of(outcome)
-    but = conclusion.exception
+    if status.guarantee == "void":
+        return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}"
+    end = f"{conclusion.exception}, {sure}, {after}.{_counted(outcome)}"
     if status.state == "no_feasible_arm":
-        return f"No command meets every limit{but}, {sure}, {after}."
+        return f"No command meets every limit{end}"
     if status.state == "certified":
         if not is_gate(outcome):
-            return f"CERTIFIED: {status.answer} {_is_best(outcome)}{but}, {sure}, {after}."
+            return f"CERTIFIED: {status.answer} {_is_best(outcome)}{end}"
         if status.answer == outcome.question.baseline:
-            return f"REFUTED: the candidate does not meet every limit{but}, {sure}, {after}."
-        return f"CERTIFIED: {status.answer} meets every limit{but}, {sure}, {after}."
+            return f"REFUTED: the candidate does not meet every limit{end}"
+        return f"CERTIFIED: {status.answer} meets every limit{end}"
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
-    end = "stopped" if outcome.is_interrupted else "the budget is spent"
-    return f"UNDECIDED: {end} {after}, and nothing is certain; {leads}."
+    how = "stopped" if outcome.is_interrupted else "the budget is spent"
+    return f"UNDECIDED: {how} {after}, and nothing is certain; {leads}."
+
+
+def _seems(outcome: Outcome) -> str:
+    """What a race came to, where nothing is guaranteed."""
+    if not is_gate(outcome):
+        return f"{outcome.status.leader} leads" if outcome.status.leader else "no command seems to meet every limit"
+    found = {"certified": "seems to meet every limit", "refuted": "seems not to meet every limit"}
+    return f"the candidate {found.get(decided_by(outcome), 'may meet every limit or not')}"
+
+
+def _counted(outcome: Outcome) -> str:
+    """Which means a verdict is about, if large values are cut off."""
+    cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in outcome.ceilings.items()]
+    return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
 
 def _called(metric: str) -> str:
@@ -163,7 +187,7 @@ def verdict_words(outcome: Outcome) -> dict[str, str]:
         # What is worse is so by symmetry.
         doubted = {"worse": "open"} if conclusion_of(outcome).withheld else {}
         return {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}
-    found = {"certified": "passes", "refuted": "fails", "undecided": "open"}[found_by(outcome)]
+    found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[found_by(outcome)]
     return {one.name: "baseline" if one.name == outcome.question.baseline else found for one in outcome.contestants}
 
 
@@ -190,12 +214,13 @@ def note_lines(outcome: Outcome) -> Iterator[str]:
         floor = size_words(outcome.records.floor)
         yield f"Memory below {floor} cannot be seen, and counts as {floor}."
     for metric, top in outcome.ceilings.items():
-        if metric != "time":
-            yield f"More {metric} than {METRICS[metric].words(top)} counts as that."
+        if metric != "time" or not outcome.is_own_timeout:
+            yield f"More {metric} than {METRICS[metric].words(top)} counts as that, also in the certified mean."
     yield f"The order of runs was drawn with --seed {outcome.status.seed}."
-    for sentence in outcome.status.health.warnings:
+    warnings = outcome.status.health.through("race").warnings
+    for sentence in warnings:
         yield f"Warning: {sentence}"
-    if not outcome.status.health.warnings:
+    if not warnings:
         yield f"Health of the data: no sign of trouble, {outcome.status.health.checks:,} checks."
 
 

@@ -7,10 +7,11 @@ import math
 from typing import Literal
 
 from bestarm.analysis.standing import ArmStanding
+from bestarm.answer import DECIDED
 from bestarm.race.pauses import Pauses, called, pauses_of, pooled, rarer_than
 from bestarm.race.race import Outcome
 
-Found = Literal["certified", "refuted", "undecided"]
+Found = Literal["certified", "refuted", "undecided", "void"]
 
 _LEAST = 2
 """That something is rarer than 1 in 1 says nothing."""
@@ -69,9 +70,10 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
 def _found_by_study(outcome: Outcome) -> Found:
     """A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
     status, question = outcome.status, outcome.question
-    if status.state == "certified":
-        return "refuted" if question.is_gate and status.answer == question.baseline else "certified"
-    return "refuted" if status.state == "no_feasible_arm" else "undecided"
+    if status.state not in DECIDED:
+        return "undecided"
+    is_refuted = status.answer is None or (question.is_gate and status.answer == question.baseline)
+    return "refuted" if is_refuted else "certified"
 
 
 def _favored(outcome: Outcome, found: Found) -> tuple[str, ...]:

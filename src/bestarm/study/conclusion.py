@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bestarm.analysis.health.notes import Health
 from bestarm.analysis.knowledge import MOST_DIFFERENCES, differences_of, regret_at_most
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import findings_of, named, standings_of
+from bestarm.analysis.status import StudyState
 from bestarm.analysis.words import known
-from bestarm.answer import Answer, AnswerState
+from bestarm.answer import Answer
 from bestarm.goals import set_words
 from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
@@ -19,14 +21,27 @@ def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
-def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None) -> Answer | None:
-    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings_of`."""
+def state_of(stop: Stop | None, health: Health, *, is_done: bool) -> StudyState:
+    """The state of a study, by what its policy has decided and whether its results contradict its assumptions."""
+    if stop is None:
+        return "budget_spent" if is_done else "running"
+    if health.void_because:
+        return "void"
+    return "no_feasible_arm" if stop.arm is None else "certified"
+
+
+def answer_of(
+    plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None, health: Health | None = None
+) -> Answer | None:
+    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings_of`.
+
+    `health` is what the checks of its results say: where there are no results but simulated ones, nothing.
+    """
+    health = health or Health()
     tests, cost = policy.spent
-    if stop is None and tests < plan.max_tests and cost < plan.max_cost:
+    state = state_of(stop, health, is_done=tests >= plan.max_tests or cost >= plan.max_cost)
+    if state == "running":
         return None
-    state: AnswerState = "budget_spent"
-    if stop is not None:
-        state = "no_feasible_arm" if stop.arm is None else "certified"
     leader, confidence = policy.present_answer(stop)
     found = findings_of(policy, stop)
     arm = None if leader is None else plan.arm_names[leader]
@@ -48,9 +63,11 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         feasible=feasible,
         regret_at_most=regret,
         differences={} if leader is None or is_long else differences_of(plan, policy, leader),
-        known=known(plan, state, arm, candidates, feasible, regret),
+        known=known(plan, state, arm, candidates, feasible, regret, is_void=bool(health.void_because)),
         arms=answered,
         claim=claim_of(plan, found, answered),
+        warnings=health.warnings,
+        void_because=health.void_because,
     )
 
 

@@ -13,14 +13,14 @@ from bestarm.analysis.knowledge import certificates_of, differences_of, open_que
 from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
-from bestarm.analysis.status import Status, StudyState
+from bestarm.analysis.status import Status
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.analysis.words import known
 from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.checks import read_plan
-from bestarm.study.conclusion import answer_of, answered_by, claim_of
+from bestarm.study.conclusion import answer_of, answered_by, claim_of, state_of
 from bestarm.study.continuations import Outlook, simulate_continuations
 from bestarm.study.decider import Decider
 from bestarm.study.names import Numbering, Test
@@ -81,8 +81,7 @@ class Follower:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         with self._lock:
             self._sync()
-            answer = answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw)
-            return None if answer is None else dataclasses.replace(answer, warnings=self._watch.health().warnings)
+            return answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw, self._watch.health())
 
     @property
     def confidence(self) -> float:
@@ -115,11 +114,8 @@ class Follower:
             found = findings_of(policy, stop)
             late = _tests(self._recorded_late())
             tests, cost = self._timeline.total
-            state: StudyState = "running"
-            if stop is not None:
-                state = "no_feasible_arm" if stop.arm is None else "certified"
-            elif self._is_done:
-                state = "budget_spent"
+            health = self._watch.health()
+            state = state_of(stop, health, is_done=self._is_done)
             answered = answered_by(self.plan, stop)
             arms, constraints = certificates_of(self.plan)
             leading = None if leader is None else self.plan.arm_names[leader]
@@ -143,7 +139,7 @@ class Follower:
                 candidates=candidates,
                 feasible=feasible,
                 regret_at_most=regret,
-                known=known(self.plan, state, leading, candidates, feasible, regret),
+                known=known(self.plan, state, leading, candidates, feasible, regret, is_void=bool(health.void_because)),
                 open=questions,
                 progress=progress_of(
                     questions,
@@ -155,7 +151,7 @@ class Follower:
                 answered=answered,
                 claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
-                health=self._watch.health(),
+                health=health,
                 seed=seeds.seed,
                 items_seed=seeds.items_seed,
             )

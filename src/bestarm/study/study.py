@@ -270,9 +270,9 @@ class Study(Tables, Amendable):
             raise error.advised(f"repeat it with key={request!r}, under which it is recorded once", request) from error
 
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
-        """Replace a result that was told wrongly; the old one stays in the log.
+        """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
-        Of a test of several metrics, values that are not given stay as they are.
+        Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee.
         """
         issued = self._issued(test)
         found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None

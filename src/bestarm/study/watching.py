@@ -13,7 +13,7 @@ from bestarm.analysis.progress_words import compact_line, progress_lines
 from bestarm.analysis.status_view import lines_html, status_html
 from bestarm.storage.errors import StorageError
 from bestarm.study.foreseeing import Foreseeable, Foreseer
-from bestarm.texts import shown
+from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -54,7 +54,7 @@ class Terminal:
 
     def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
         lines = [("so far", status.headline), *progress_lines(status, outlook), ("tests", f"{status.tests:,}")]
-        self._live.update(grid([*lines, *work]), refresh=True)
+        self._live.update(grid([*lines, *work], _style(status)), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -72,7 +72,7 @@ class Printed:
         from rich.text import Text
 
         line = "; ".join((status.headline, compact_line(status, outlook), *(f"{name} {text}" for name, text in work)))
-        self._console.print(Text(shown(line)), soft_wrap=True)
+        self._console.print(Text(shown(line), style=_style(status)), soft_wrap=True)
 
     def close(self) -> None:
         pass
@@ -97,14 +97,19 @@ class Notebook:
         pass
 
 
-def grid(lines: Lines) -> RenderableType:
-    """Lines for a terminal: what each is about in a column of its own."""
+def _style(status: Status) -> str:
+    """Of the headline."""
+    return VOID_STYLE if status.guarantee == "void" else ""
+
+
+def grid(lines: Lines, first: str = "") -> RenderableType:
+    """Lines for a terminal: what each is about in a column of its own. The first one's text has the style `first`."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    for name, text in lines:
-        table.add_row(Text(name, style="bold"), Text(shown(text), overflow="fold"))
+    for k, (name, text) in enumerate(lines):
+        table.add_row(Text(name, style="bold"), Text(shown(text), overflow="fold", style="" if k else first))
     return table
 
 

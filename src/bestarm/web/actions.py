@@ -135,7 +135,8 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("correct", models.Nothing)
     async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:
-        """Replace a result that was told wrongly; the old one stays in the log."""
+        """Replace a result that was told wrongly; the old one stays in the log. Look for mistakes by a rule that does
+        not depend on values: to correct only what surprises voids the guarantee."""
         await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 

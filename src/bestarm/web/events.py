@@ -199,7 +199,9 @@ class LiveUpdates:
     async def _look_at_study(self, key: int) -> Seen:
         snapshot = await self._served.snapshot(key)
         version = str(snapshot.version)
-        data = {"version": version} | {name: snapshot.row[name] for name in ("state", "tests", "confidence")}
+        data = {"version": version} | {
+            name: snapshot.row[name] for name in ("state", "guarantee", "tests", "confidence")
+        }
         return Seen(version, _event("change", data), 1, snapshot.seconds)
 
     async def _look_at_list(self, page: ListPage) -> Seen:

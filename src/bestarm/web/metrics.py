@@ -50,6 +50,11 @@ class Metrics:
             "bestarm_results_told", "Results that were taken, repeats included.", registry=self.registry
         )
         self._studies = Gauge("bestarm_studies", "Studies by state.", ["state"], registry=self.registry)
+        self._void = Gauge(
+            "bestarm_studies_void",
+            "Studies whose guarantee is void because their results contradict it, whatever their state.",
+            registry=self.registry,
+        )
         self._pending = Gauge(
             "bestarm_tests_pending",
             f"Tests that wait for their results, in the {LOOKED_AT} newest studies that are not archived.",
@@ -77,6 +82,7 @@ class Metrics:
         states["archived"] = archived
         for state in _STATES:
             self._studies.labels(state).set(states[state])
+        self._void.set(sum(row["guarantee"] == "void" for row in rows))
         self._pending.set(sum(row["pending"] or 0 for row in rows))
         self._streams.set(live.streams)
         return generate_latest(self.registry)
@@ -93,7 +99,8 @@ def metrics_router(metrics: Metrics, served: ServedStudies, live: LiveUpdates) -
         tags=["service"],
     )
     async def page() -> Response:
-        """Metrics for Prometheus: requests, results told, studies by state, tests that wait for results."""
+        """Metrics for Prometheus: requests, results told, studies by state, studies whose guarantee is void, tests that
+        wait for results."""
         return Response(await metrics.page(served, live), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     return router

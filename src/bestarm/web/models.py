@@ -11,7 +11,7 @@ from bestarm.analysis.open_questions import OpenKind
 from bestarm.analysis.standing import Verdict
 from bestarm.analysis.status import StudyState
 from bestarm.analysis.waiting import Awaited
-from bestarm.answer import AnswerState
+from bestarm.answer import AnswerState, Guarantee
 from bestarm.client import StudyLine
 from bestarm.storage.base import Aside
 from bestarm.web.inputs import Values
@@ -73,8 +73,9 @@ class Health(BaseModel):
 _ROW = """One line of the list of studies. What the results say is null while it is being computed.
 
 `left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was certified
-of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one. `error` says why a
-study cannot be read; what its plan says is null then, if it is the plan that cannot be."""
+of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one. `guarantee` is
+"void" if the results contradict what it rests on, which `void_because` says. `error` says why a study cannot be read;
+what its plan says is null then, if it is the plan that cannot be."""
 
 # As the client has it, and every field of it is always there.
 _row_fields: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(StudyLine).items()}
@@ -138,7 +139,9 @@ class OpenQuestion(BaseModel):
 class Conclusion(BaseModel):
     """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack.
 
-    `regret_at_most` is how far the arm can be below the best feasible one; null if there is no limit.
+    `regret_at_most` is how far the arm can be below the best feasible one; null if there is no limit. `guarantee`
+    "holds", or is "void" if the results contradict what it rests on (`void_because`), and then `state` is "void" unless
+    the budget was spent first; it is "none" if no answer is certified.
     """
 
     state: AnswerState
@@ -157,6 +160,8 @@ class Conclusion(BaseModel):
     arms: list[str]
     claim: str
     warnings: list[str]
+    void_because: list[str]
+    guarantee: Guarantee
 
 
 class ResultWords(BaseModel):
@@ -172,15 +177,17 @@ class ResultWords(BaseModel):
 
 
 class HealthNote(BaseModel):
-    """What the results contradict, or a hint: of what kind, how grave, where, and in a sentence what to do.
+    """What the results contradict, or a hint: of what kind, how grave, where, what was seen, what that does.
 
-    `arm` is null if it is not one arm alone.
+    `arm` is null if it is not one arm alone. `sentence` has all of it, and what to do.
     """
 
     kind: HealthKind
     severity: Severity
     metric: str
     arm: str | None
+    seen: str
+    effect: str
     sentence: str
 
 
@@ -204,8 +211,9 @@ class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded.
 
     `measured` has what tests there are of an arm, and `about_tests` says in sentences which of them yield several
-    metrics, and what items they are made on. `seed` is that of the study's random
-    choices, `items_seed` that of the random order of its items.
+    metrics, and what items they are made on. `seed` is that of the study's random choices, `items_seed` that of the
+    random order of its items. `guarantee` is "void" if the results contradict what it rests on, which `void_because`
+    says. Otherwise it "holds", or is "none" if no answer is certified.
     """
 
     id: int
@@ -232,6 +240,8 @@ class StudyStatus(BaseModel):
     claim: str
     awaited: Awaited | None
     health: DataHealth
+    void_because: list[str]
+    guarantee: Guarantee
     plan: dict[str, Any]
     seed: int
     items_seed: int | None

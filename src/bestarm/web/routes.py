@@ -220,7 +220,8 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         tags=["studies"],
     )
     async def events(study: Key, request: Request) -> Response:
-        """Server-sent events: `change` with the version, state, tests and confidence, at once and on every change."""
+        """Server-sent events: `change` with the version, state, guarantee, tests and confidence, at once and then
+        whenever something changes."""
         await served.study(study)
         caller = caller_of(request.scope)
         return live.open_stream(study, lambda: access.is_still_allowed(caller))

@@ -217,7 +217,7 @@ class SharedStudy(Study):
         frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
-            conclusion = plain(answer)
+            conclusion = plain(answer) | {"warnings": list(status.health.through("file").warnings)}
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
@@ -242,7 +242,7 @@ class SharedStudy(Study):
             "conclusion": conclusion,
             **frame,
         }
-        shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending")
+        shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending", "guarantee", "void_because")
         row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
         row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
         body = json_bytes(whole)
@@ -325,5 +325,7 @@ def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -
         "left": None,
         "answered": [],
         "claim": "",
+        "guarantee": None,
+        "void_because": [],
         "error": error,
     }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
+
+from bestarm.analysis.health.advice import Door, advice
 
 HealthKind = Literal["scatter", "outlier", "skewness", "drift", "dependence", "worker", "not exact", "too wide"]
 Severity = Literal["broken", "doubtful", "hint"]
@@ -15,18 +17,46 @@ class HealthNote:
 
     `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is wrong
     with some of them, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
-    is None if it is not one arm alone. `sentence` says what was seen, what that does to the guarantee, and what to do.
+    is None if it is not one arm alone. `seen` says what was seen, and `effect` what that does to the guarantee.
+    `sentence` has all of it, and what to do in the words of a `door`: Python, a study file, or a race.
 
-    >>> note = HealthNote("drift", "broken", "yield", None, "yield: later results are larger than earlier ones. …")
+    >>> note = HealthNote("outlier", "doubtful", "yield", "b", "test 7 gave 93", "If this happens, σ is wrong.")
     >>> print(note)
-    broken: yield: later results are larger than earlier ones. …
+    doubtful: yield of b: test 7 gave 93. If this happens, σ is wrong. If this is a mistake, correct it.
+    >>> note.reason
+    'test 7 gave 93 (yield of b)'
     """
 
     kind: HealthKind
     severity: Severity
     metric: str
     arm: str | None
-    sentence: str
+    seen: str
+    effect: str
+    door: Door = "python"
+
+    @property
+    def where(self) -> str:
+        return self.metric if self.arm is None else f"{self.metric} of {self.arm}"
+
+    @property
+    def reason(self) -> str:
+        """What was seen and where, as it can follow "because"."""
+        return f"{self.seen} ({self.where})"
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(filter(None, (f"{self.where}: {self.seen}.", self.effect, advice(self.kind, self.door))))
+
+    def through(self, door: Door) -> HealthNote:
+        """The same note for somebody who came through another door."""
+        return dataclasses.replace(self, door=door)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, with the sentence in place of the door that it is for."""
+        data = dataclasses.asdict(self) | {"sentence": self.sentence}
+        del data["door"]
+        return data
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.sentence}"
@@ -45,6 +75,15 @@ class Health:
 
     checks: int = 0
     notes: tuple[HealthNote, ...] = ()
+
+    @property
+    def void_because(self) -> tuple[str, ...]:
+        """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+        return tuple(note.reason for note in self.notes if note.severity == "broken")
+
+    def through(self, door: Door) -> Health:
+        """The same for somebody who came through another door."""
+        return Health(self.checks, tuple(note.through(door) for note in self.notes))
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ _ENOUGH_FOR_RANGE = 100
 
 _GRAVEST_FIRST = {"broken": 0, "doubtful": 1, "hint": 2}
 
-_ANEW = "start a new study that says so, and import these results"
 _LOST = "The guarantee rests on this and does not hold"
 
 
@@ -51,10 +50,12 @@ class _Reading:
         yield from self._too_wide_sigma()
         yield from self._too_wide_range()
 
-    def _note(self, kind: HealthKind, severity: Severity, metric: int, arm: int | None, words: str) -> HealthNote:
+    def _note(
+        self, kind: HealthKind, severity: Severity, metric: int, arm: int | None, seen: str, effect: str
+    ) -> HealthNote:
+        """What was seen, as it can follow "because", and what that does, in sentences. Advice is in `advice.py`."""
         name = None if arm is None else self._problem.arm_names[arm]
-        where = self._names[metric] if name is None else f"{self._names[metric]} of {name}"
-        return HealthNote(kind, severity, self._names[metric], name, f"{where}: {words}")
+        return HealthNote(kind, severity, self._names[metric], name, seen, effect)
 
     def _found(self, peaks: Floats) -> Iterator[tuple[int, int, int | None]]:
         """Where evidence, by bet, direction, metric and arm, suffices: the metric, the stronger direction, and the arm
@@ -76,11 +77,10 @@ class _Reading:
 
     def _not_exact(self) -> Iterator[HealthNote]:
         for metric, (arm, test, first, other) in sorted(self._seen.unequal.items()):
-            words = (
-                f"was stated to be exact, and test {test} gave {other!r} where an earlier one gave {first!r}. {_LOST}: "
-                f"one result does not settle an arm. State how results scatter (noise), {_ANEW}."
+            seen = (
+                f"test {test} gave {other!r} where an earlier one gave {first!r}, and results were stated to be exact"
             )
-            yield self._note("not exact", "broken", metric, arm, words)
+            yield self._note("not exact", "broken", metric, arm, seen, f"{_LOST}: one result does not settle an arm.")
 
     def _scatter(self) -> Iterator[HealthNote]:
         scattered = set()
@@ -92,51 +92,45 @@ class _Reading:
             times = math.sqrt(self._seen.squares[metric, often].sum() / free.sum())
             if arm is not None:
                 times = math.sqrt(self._seen.squares[metric, arm] / (self._seen.counts[metric, arm] - 1.0))
-            words = (
+            seen = (
                 f"results scatter by about {times * sigma:.2g}, {times:.2g} times the stated standard deviation of "
-                f"{sigma:.6g}. {_LOST}: the answer can be wrong far more often than δ. State a larger standard "
-                f'deviation, or a noise that needs none ("symmetric"), {_ANEW}.'
+                f"{sigma:.6g}"
             )
-            yield self._note("scatter", "broken", metric, arm, words)
+            effect = f"{_LOST}: the answer can be wrong far more often than δ."
+            yield self._note("scatter", "broken", metric, arm, seen, effect)
         for metric, outlier in sorted(self._seen.outliers.items()):
             if metric in scattered:
                 continue
             sigma = self._seen.noises[metric].stated_scatter or 0.0
             name = self._problem.arm_names[outlier.arm]
             more = "" if outlier.count == 1 else f" ({outlier.count:,} results are like that)"
-            words = (
+            seen = (
                 f"test {outlier.test} of {name} gave {outlier.value:.6g}, further from the results before it than a "
-                f"standard deviation of {sigma:.6g} allows{more}. If this is a mistake, correct it; if such results "
-                "occur, the stated scatter is wrong and the guarantee does not hold."
+                f"standard deviation of {sigma:.6g} allows{more}"
             )
-            yield self._note("outlier", "doubtful", metric, outlier.arm if outlier.count == 1 else None, words)
+            effect = "If such results occur, the stated scatter is wrong and the guarantee does not hold."
+            yield self._note("outlier", "doubtful", metric, outlier.arm if outlier.count == 1 else None, seen, effect)
 
     def _skewness(self) -> Iterator[HealthNote]:
         for metric, side, arm in self._found(self._seen.skewness):
-            words = (
+            seen = (
                 f"results are skewed: the far ones lie {('above', 'below')[side]} the others, and they were stated to "
-                f"scatter as far up as down. {_LOST}: the answer can be wrong more often than δ. State a range with a "
-                f"limit for extreme results (bounded), or ask for a quantile, {_ANEW}."
+                "scatter as far up as down"
             )
-            yield self._note("skewness", "broken", metric, arm, words)
+            effect = f"{_LOST}: the answer can be wrong more often than δ."
+            yield self._note("skewness", "broken", metric, arm, seen, effect)
 
     def _drift(self) -> Iterator[HealthNote]:
         for metric, side, arm in self._found(self._seen.drift):
-            words = (
-                f"later results are {('larger', 'smaller')[side]} than earlier ones. {_LOST}: there is no one mean to "
-                "find, and arms tested at different times are compared unfairly. Find out what changes over time, and "
-                "start a new study when it has stopped."
-            )
-            yield self._note("drift", "broken", metric, arm, words)
+            seen = f"later results are {('larger', 'smaller')[side]} than earlier ones"
+            effect = f"{_LOST}: there is no one mean to find, and arms tested at different times are compared unfairly."
+            yield self._note("drift", "broken", metric, arm, seen, effect)
 
     def _dependence(self) -> Iterator[HealthNote]:
         for metric, side, arm in self._found(self._seen.dependence):
             like = ("resemble each other", "tend to opposite sides")[side]
-            words = (
-                f"results that follow each other {like}. {_LOST}: results that depend on each other prove less than "
-                "they seem to. Make every measurement afresh (restart, clear caches, new samples, random order)."
-            )
-            yield self._note("dependence", "broken", metric, arm, words)
+            effect = f"{_LOST}: results that depend on each other prove less than they seem to."
+            yield self._note("dependence", "broken", metric, arm, f"results that follow each other {like}", effect)
 
     def _workers(self) -> Iterator[HealthNote]:
         seen = self._seen
@@ -149,12 +143,10 @@ class _Reading:
         for metric in np.flatnonzero(np.logaddexp.reduce(by_worker, axis=0) >= seen.log_level).tolist():
             worker = int(np.argmax(by_worker[:, metric]))
             side = int(np.argmax(of_sides[worker, :, metric]))
-            words = (
-                f"results of {names[worker]} are {('larger', 'smaller')[side]} than those that others measure. The "
-                "answer then depends on who measured what, and the guarantee does not cover that. Find out what they "
-                "do differently, and have one way of measuring."
-            )
-            yield self._note("worker", "doubtful", metric, self._alone(seen.by_worker[worker][:, side, metric]), words)
+            what = f"results of {names[worker]} are {('larger', 'smaller')[side]} than those that others measure"
+            effect = "The answer then depends on who measured what, and the guarantee does not cover that."
+            arm = self._alone(seen.by_worker[worker][:, side, metric])
+            yield self._note("worker", "doubtful", metric, arm, what, effect)
 
     def _too_wide_sigma(self) -> Iterator[HealthNote]:
         seen = self._seen
@@ -166,19 +158,18 @@ class _Reading:
             if times * WIDE_SIGMA > 1.0:
                 continue
             if times == 0.0:
-                words = 'every arm gives the same value each time. The noise "exact" takes one test of each.'
+                what = "every arm gives the same value each time"
+                effect = 'The noise "exact" takes one test of each.'
             elif times < 1e-3:
-                words = (
-                    f"the stated standard deviation of {noise.stated_scatter:.6g} is over 1,000 times what is seen. "
-                    "The answer is safe, but takes very many more tests than it needs."
-                )
+                what = f"the stated standard deviation of {noise.stated_scatter:.6g} is over 1,000 times what is seen"
+                effect = "The answer is safe, but takes very many more tests than it needs."
             else:
-                words = (
+                what = (
                     f"the stated standard deviation of {noise.stated_scatter:.6g} is about {1 / times:.2g} times what "
-                    f"is seen ({times * noise.stated_scatter:.2g}). The answer is safe, but takes about "
-                    f"{times**-2:.2g} times the tests that it needs."
+                    f"is seen ({times * noise.stated_scatter:.2g})"
                 )
-            yield self._note("too wide", "hint", metric, None, words)
+                effect = f"The answer is safe, but takes about {times**-2:.2g} times the tests that it needs."
+            yield self._note("too wide", "hint", metric, None, what, effect)
 
     def _too_wide_range(self) -> Iterator[HealthNote]:
         seen = self._seen
@@ -189,8 +180,6 @@ class _Reading:
             if spread * WIDE_RANGE >= high - low:
                 continue
             times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
-            words = (
-                f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far. The answer is safe. "
-                "Unless far results do occur, a narrower range takes fewer tests."
-            )
-            yield self._note("too wide", "hint", metric, None, words)
+            what = f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far"
+            effect = "The answer is safe. Unless far results do occur, a narrower range takes fewer tests."
+            yield self._note("too wide", "hint", metric, None, what, effect)

@@ -14,8 +14,8 @@ import typer
 from rich.console import Console, Group
 from rich.text import Text
 
-from bestarm.cli.shared.show import new_table, plain_console, shown
-from bestarm.cli.shared.verdicts import INTERRUPTED, REFUTED, UNDECIDED
+from bestarm.cli.shared.show import VOID_STYLE, new_table, plain_console, shown
+from bestarm.cli.shared.verdicts import INTERRUPTED, REFUTED, UNDECIDED, VOID
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -123,7 +123,8 @@ class Board:
             return
         self._shown = now
         status = study.status()
-        line = Text(shown(f"{status.headline}; {compact_line(status)}"))
+        style = VOID_STYLE if status.guarantee == "void" else ""
+        line = Text(shown(f"{status.headline}; {compact_line(status)}"), style=style)
         if self._live is None:
             self._console.print(line, soft_wrap=True)
         else:
@@ -209,12 +210,13 @@ def run_race(
     db: str | None,
     exports: dict[str, str | None],
     *,
-    fresh: bool = False,
+    fresh: bool,
+    ignore_health: bool,
 ) -> None:
     """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
     from bestarm.race.exports import EXPORTS
     from bestarm.race.race import Race
-    from bestarm.race.summary import found_by
+    from bestarm.race.summary import decided_by, found_by
     from bestarm.validation import InvalidInput
 
     for kind, path in exports.items():
@@ -247,7 +249,8 @@ def run_race(
             Path(path).write_text(EXPORTS[kind](outcome), encoding="utf-8")
     if outcome.is_interrupted:
         raise typer.Exit(INTERRUPTED)
-    raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED}[found_by(outcome)])
+    found = decided_by(outcome) if ignore_health else found_by(outcome)
+    raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED, "void": VOID}[found])
 
 
 def _print(outcome: Outcome, console: Console) -> None:
@@ -256,7 +259,8 @@ def _print(outcome: Outcome, console: Console) -> None:
     is_wide = console.width >= _WIDE
     console.print(results_table(outcome.contestants, verdict_words(outcome), outcome.records, is_wide=is_wide))
     console.print()
-    console.print(shown(verdict(outcome)), soft_wrap=True)
+    style = VOID_STYLE if outcome.status.guarantee == "void" else None
+    console.print(shown(verdict(outcome)), soft_wrap=True, style=style)
     for lines in (history_lines(outcome), limit_lines(outcome), difference_lines(outcome), note_lines(outcome)):
         for line in lines:
             console.print(f"  {shown(line)}", soft_wrap=True)

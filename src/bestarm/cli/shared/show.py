@@ -16,9 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from bestarm.analysis.figures import side_by_side
-from bestarm.texts import shown
+from bestarm.texts import VOID_STYLE, shown
 
 __all__ = [
+    "VOID_STYLE",
     "age",
     "complain",
     "counted",
@@ -107,6 +108,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def state_words(state: str) -> str:
-    """A study's state as people say it."""
-    return state.replace("_", " ")
+def state_words(state: str, guarantee: str | None = None) -> str:
+    """A study's state as people say it, and whether its guarantee is void.
+
+    >>> state_words("no_feasible_arm"), state_words("void", "void"), state_words("running", "void")
+    ('no feasible arm', 'guarantee void', 'running, guarantee void')
+    """
+    words = [] if state == "void" else [state.replace("_", " ")]
+    return ", ".join([*words, "guarantee void"] if guarantee == "void" else words)

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bestarm.analysis.status import Status
+
 REFUTED = 3
 """It is certain that no command meets every limit; of a gate, that the candidate does not."""
 UNDECIDED = 4
-"""The budget is spent, and nothing is certain."""
+"""No answer is certified: the study is running, or its budget is spent."""
+VOID = 5
+"""The results contradict what the guarantee rests on."""
 INTERRUPTED = 130
 """Ctrl-C, or a signal that is handled like it, as shells have it."""
 
-VERDICTS = (REFUTED, UNDECIDED)
+VERDICTS = (REFUTED, UNDECIDED, VOID)
+
+IgnoreHealth = Annotated[
+    bool,
+    typer.Option("--ignore-health", help="Exit as if the results did not contradict what the guarantee rests on."),
+]
+"""It changes the exit status alone: what is printed still says that the guarantee is void."""
+
+
+def exit_status(status: Status, *, ignore_health: bool) -> int:
+    """What a study's exit status says of its answer."""
+    from bestarm.answer import DECIDED
+
+    if status.guarantee == "void" and not ignore_health:
+        return VOID
+    if status.state not in DECIDED:
+        return UNDECIDED
+    return REFUTED if status.answer is None else 0

@@ -60,7 +60,7 @@ export function askHowMany(title, explanation, label, suggested, save) {
 export function askCorrection(what, values, save) {
   const reason = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open("Correct a result",
-    [h("p", {}, what, " The old result stays in the log."),
+    [h("p", {}, what, " The old result stays in the log. Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee."),
       values.element,
       h("div", { class: "field" }, h("label", { for: reason.id }, "Reason (optional)"), reason)],
     "Correct", async () => {

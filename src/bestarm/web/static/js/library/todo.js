@@ -3,7 +3,7 @@
 import { readsOnly } from "./api.js";
 import { h, named } from "./dom.js";
 import { testWords } from "./measuring.js";
-import { duration, ENDED, plural, roughly } from "./words.js";
+import { duration, ENDED, isDecided, isVoid, plural, roughly } from "./words.js";
 
 const SHOWN_AFTER = 4;
 const MOST_NUMBERS = 4;
@@ -98,9 +98,8 @@ function whenSpent(status, save, extend) {
  * one, `save` is a button that downloads the report, and `extend(tests)` offers to allow so many more.
  */
 export function whatToDo(status, { tests, visitor, free, save, extend }) {
-  const isDone = status.state === "certified" || status.state === "no_feasible_arm";
-  const broken = status.health.notes.some((note) => note.severity === "broken");
-  const first = broken ? "First find out what is wrong with the data. " : "";
+  const isDone = isDecided(status);
+  const first = isVoid(status) ? "First find out what is wrong with the data. " : "";
   if (status.archived) return ["Nothing: the study is archived. Bring it back to change it."];
   if (!isDone && readsOnly()) return [first, "Wait: your token lets you look, and others measure."];
   if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save, extend) : whenRunning(status, tests, visitor, free)];

@@ -92,7 +92,31 @@ export const STATES = {
   certified: "certified",
   no_feasible_arm: "certified: none feasible",
   budget_spent: "budget spent",
+  void: "guarantee void",
 };
+
+/** Whether the policy has stopped. Whether its answer is guaranteed is another question. */
+export const isDecided = (study) => ["certified", "no_feasible_arm", "void"].includes(study.state);
+
+/** Whether the results contradict what the guarantee rests on. */
+export const isVoid = (study) => study.guarantee === "void";
+
+/** The class and the words of a study's badge; amber if the guarantee is void, whatever the state. */
+export function stateBadge(study) {
+  const state = STATES[study.state] || "…";
+  const words = isVoid(study) && study.state !== "void" ? `${state}, ${STATES.void}` : state;
+  return { class: `badge ${isVoid(study) ? "void" : study.state}`, words: study.archived ? "archived" : words };
+}
+
+const MOST_REASONS = 2;
+
+/** Why the guarantee is void; nothing if it is not. */
+function voidWords(study) {
+  if (!isVoid(study)) return "";
+  const because = study.void_because;
+  const more = because.length > MOST_REASONS ? [`and ${count(because.length - MOST_REASONS)} more`] : [];
+  return `; the guarantee is void, because ${[...because.slice(0, MOST_REASONS), ...more].join("; ")}`;
+}
 
 export const VERDICTS = ["feasible", "open", "worse", "infeasible", "retired"];
 export const VERDICT_WORDS = {
@@ -117,6 +141,7 @@ function goodWords(study) {
 
 /** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
 export function certainWords(study) {
+  if (isVoid(study)) return "";
   const arms = study.arms?.length ?? study.arms;
   const out = arms - (study.candidates?.length ?? study.left ?? arms);
   const known = [
@@ -146,17 +171,19 @@ function pieces(study, delta, name) {
       return [[name(study.answer ?? leader), ` is ${study.claim || goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
       return [[`No arm is feasible, ${promised(delta)} confidence`], null];
+    case "void":
+      return [[leader === null ? "No arm looks feasible" : [name(leader), " leads"], voidWords(study)].flat(), null];
     case "budget_spent": {
       const second = `No answer is certified. ${certainWords(study)}How sure we are${leader === null ? "" : " of the leader"}: ${sure}`;
       return leader === null
-        ? [["The budget is spent; no arm looks feasible"], second]
-        : [["The budget is spent; ", name(leader), " leads"], second];
+        ? [[`The budget is spent; no arm looks feasible${voidWords(study)}`], second]
+        : [["The budget is spent; ", name(leader), ` leads${voidWords(study)}`], second];
     }
     case "running":
       if (!study.tests) return [["No results yet"], "Ask for tests, or enter results, to begin"];
       return leader === null
-        ? [["No arm looks feasible so far"], `${certainWords(study)}How sure we are so far: ${sure}`]
-        : [[name(leader), " leads"], `${certainWords(study)}How sure we are so far: ${sure}`];
+        ? [[`No arm looks feasible so far${voidWords(study)}`], `${certainWords(study)}How sure we are so far: ${sure}`]
+        : [[name(leader), ` leads${voidWords(study)}`], `${certainWords(study)}How sure we are so far: ${sure}`];
     default:
       return [["Being computed …"], null];
   }

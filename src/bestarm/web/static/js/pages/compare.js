@@ -4,7 +4,7 @@ import { get, listen } from "../library/api.js";
 import { h, keepingFocus, named, replace, s, sentence } from "../library/dom.js";
 import { badge, marker } from "../library/markers.js";
 import { extent, linear } from "../library/scale.js";
-import { count, dateTime, interval, number, percent, plural, promised, STATES } from "../library/words.js";
+import { count, dateTime, interval, isDecided, isVoid, number, percent, plural, promised, stateBadge } from "../library/words.js";
 import { connectionBar } from "../panels/connection.js";
 
 const MOST = 12;
@@ -17,11 +17,15 @@ const chosenInAddress = () => {
 
 export const address = (ids) => (ids.length ? `/compare?studies=${ids.join(",")}` : "/compare");
 
-const isDecided = (line) => line.state === "certified" || line.state === "no_feasible_arm";
-
 /** One fact in each row, one study in each column. */
 function factsTable(studies, remove) {
   const row = (title, cell) => h("tr", {}, h("th", { scope: "row" }, title), studies.map((study) => h("td", {}, cell(study, study.line))));
+  const state = (study, line) => {
+    const badge = stateBadge(line);
+    return h("span", { class: badge.class }, badge.words);
+  };
+  const sure = (study, line) => (!line.tests ? "–" : isVoid(line) ? "the guarantee is void"
+    : isDecided(line) ? promised(line.delta) : `${percent(line.confidence)} so far`);
   const leads = (study, line) => (line.state === "no_feasible_arm" ? "none is feasible"
     : !line.tests || line.leader === null ? "–"
       : (line.answered?.length > 1 ? line.answered : [line.answer ?? line.leader]).map((name, k) => [k ? ", " : "", named(name)]));
@@ -34,14 +38,14 @@ function factsTable(studies, remove) {
           "Remove", h("span", { class: "sr" }, " ", named(line.name))))))),
     h("tbody", {},
       row("Asked", (study) => study.question),
-      row("State", (study, line) => h("span", { class: `badge ${line.state}` }, line.archived ? "archived" : STATES[line.state])),
+      row("State", state),
       row("Answer or leader", leads),
-      row("How sure", (study, line) => (!line.tests ? "–" : isDecided(line) ? promised(line.delta) : `${percent(line.confidence)} so far`)),
-      row("Evidence there is", (study, line) => (isDecided(line) ? "all that is needed" : percent(study.progress))),
+      row("How sure", sure),
+      row("Evidence there is", (study, line) => (isVoid(line) ? "–" : isDecided(line) ? "all that is needed" : percent(study.progress))),
       row("Tests", (study, line) => count(line.tests)),
       row("Cost", (study, line) => number(line.cost)),
-      row("Arms that can be the answer", (study, line) => `${count(line.left)} of ${count(line.arms)}`),
-      row("Below the best by at most", (study) => (study.regret_at_most === null ? "–" : number(study.regret_at_most))),
+      row("Arms that can be the answer", (study, line) => (isVoid(line) ? "–" : `${count(line.left)} of ${count(line.arms)}`)),
+      row("Below the best by at most", (study, line) => (isVoid(line) || study.regret_at_most === null ? "–" : number(study.regret_at_most))),
       row("Known", (study, line) => (study.known ? sentence(`${study.known}.`, [line.leader])
         : line.tests ? "Nothing is certain yet." : "There are no results yet.")),
       row("Created", (study, line) => dateTime(line.created))));
@@ -66,7 +70,7 @@ function intervalsTable(studies) {
   const title = [named(objective), `, as ${goal === "maximize" ? "large" : "small"} as possible`];
   const label = `Intervals of ${objective}`;
   const rows = (study) => study.arms.map((arm, k) => {
-    const answer = study.line.answered?.includes(arm.name) || study.line.answer === arm.name;
+    const answer = !isVoid(study.line) && (study.line.answered?.includes(arm.name) || study.line.answer === arm.name);
     return h("tr", { class: k === 0 ? "first-of-study" : null },
       h("th", { scope: "row" }, named(arm.name),
         answer ? h("span", { class: "tag" }, "answer")

@@ -5,7 +5,7 @@ import { connectionBar } from "../panels/connection.js";
 import { h, keepingFocus, named, replace } from "../library/dom.js";
 import { confidenceBar } from "../library/bars.js";
 import { address } from "./compare.js";
-import { count, dateTime, headline, number, percent, plural, promised, STATES } from "../library/words.js";
+import { count, dateTime, headline, isDecided, isVoid, number, percent, plural, promised, stateBadge } from "../library/words.js";
 
 const AT_ONCE = 100;
 
@@ -30,20 +30,20 @@ function leaderFact(study) {
 function card(study, chosen, choose) {
   if (study.error) return faultyCard(study);
   const { first, second } = headline(study, study.delta);
-  const decided = study.state === "certified" || study.state === "no_feasible_arm";
-  const sure = decided
-    ? h("span", { class: "sure" }, promised(study.delta))
-    : h("span", { class: "sure" }, percent(study.confidence));
+  const decided = isDecided(study);
+  const badge = stateBadge(study);
+  const sure = decided ? promised(study.delta) : percent(study.confidence);
   const fact = (term, value) => h("div", {}, h("dt", {}, term), h("dd", {}, value));
-  return h("li", { class: `card study-card ${study.state || "unknown"}` },
+  return h("li", { class: `card study-card ${isVoid(study) ? "void" : study.state || "unknown"}` },
     h("div", { class: "card-main" },
       h("h2", {}, h("a", { href: `/studies/${study.id}`, "data-key": `study-${study.id}` }, named(study.name))),
       h("p", { class: "where" },
-        h("span", { class: `badge ${study.state}` }, study.archived ? "archived" : STATES[study.state] || "…"), " ",
+        h("span", { class: badge.class }, badge.words), " ",
         first, second && study.tests ? null : second ? `. ${second}` : null)),
     h("div", { class: "card-sure" },
-      study.tests ? [sure, confidenceBar(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
-        h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
+      isVoid(study) ? [h("span", { class: "sure void" }, "void"), h("span", { class: "muted" }, "guarantee")]
+        : study.tests ? [h("span", { class: "sure" }, sure), confidenceBar(decided ? 1 - study.delta : study.confidence, 1 - study.delta),
+          h("span", { class: "muted" }, decided ? "confidence" : "sure so far")] : null),
     h("dl", { class: "facts" },
       fact(...leaderFact(study)),
       fact("Tests", count(study.tests)),

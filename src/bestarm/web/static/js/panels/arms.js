@@ -3,7 +3,7 @@
 import { h, keepingFocus, named, replace, sentence } from "../library/dom.js";
 import { badge } from "../library/markers.js";
 import { testsOf } from "../library/measuring.js";
-import { count, interval, number, plural, requirement, shareWords, titleOf } from "../library/words.js";
+import { count, interval, isVoid, number, plural, requirement, shareWords, titleOf } from "../library/words.js";
 
 const PAGE = 50;
 const ORDER = { feasible: 0, open: 1, worse: 2, infeasible: 3, retired: 4 };
@@ -86,7 +86,7 @@ export function armsPanel(context) {
   }
 
   function row(arm) {
-    const answer = status.answered.includes(arm.name);
+    const answer = !isVoid(status) && status.answered.includes(arm.name);
     const leads = !answer && arm.name === status.leader;
     return h("tr", { role: "row", class: answer ? "answered" : leads && status.tests ? "leads" : null },
       h("th", { scope: "row", role: "rowheader" }, named(arm.name),

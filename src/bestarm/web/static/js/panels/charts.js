@@ -6,7 +6,7 @@
 import { h, isolated, named, replace, s } from "../library/dom.js";
 import { marker } from "../library/markers.js";
 import { extent, linear, ticks } from "../library/scale.js";
-import { interval, number, plural, requirement, shareWords, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
+import { interval, isVoid, number, plural, requirement, shareWords, titleOf, VERDICT_WORDS, VERDICTS } from "../library/words.js";
 
 const ROW = 26;
 const MOST_ROWS_WHOLE = 24;
@@ -125,7 +125,7 @@ function chart(context, index, scrolled) {
     group.append(s("line", { class: "interval", x1: low, x2: high, y1: y, y2: y }));
     if (m.low !== null) group.append(s("line", { class: "cap", x1: low, x2: low, y1: y - 4, y2: y + 4 }));
     if (m.high !== null) group.append(s("line", { class: "cap", x1: high, x2: high, y1: y - 4, y2: y + 4 }));
-    group.append(marker(arm.verdict, x(m.mean), y, best && status.answer !== null));
+    group.append(marker(arm.verdict, x(m.mean), y, best && status.answer !== null && !isVoid(status)));
     group.append(s("text", { class: "mean", x: width - 6, y: y + 4 }, number(m.mean, 3, m.high - m.low)));
     return group;
   }

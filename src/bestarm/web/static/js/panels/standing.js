@@ -5,11 +5,9 @@ import { confidenceBar, shareBar } from "../library/bars.js";
 import { lacking, whatToDo } from "../library/todo.js";
 import { visitorName } from "../library/visitor.js";
 import { healthPanel } from "./health.js";
-import { about, certainWords, count, number, percent, plural, promised, roughly } from "../library/words.js";
+import { about, certainWords, count, isDecided, isVoid, number, percent, plural, promised, roughly } from "../library/words.js";
 
 const MOST_OPEN = 3;
-
-const isDecided = (status) => status.state === "certified" || status.state === "no_feasible_arm";
 
 /** What a certificate is about, by name. */
 function subject(question) {
@@ -96,7 +94,7 @@ export function standingPanel(context, { free, save, extend }) {
     more.hidden = questions.length <= MOST_OPEN;
     restTitle.textContent = `${count(questions.length - MOST_OPEN)} more`;
     nothing.hidden = questions.length > 0;
-    replace(nothing, isOver ? "Nothing." : !status.tests ? "Everything: every arm can be the answer."
+    replace(nothing, isOver ? (isVoid(status) ? "Whether this is right: the policy has stopped, on results that prove nothing." : "Nothing.") : !status.tests ? "Everything: every arm can be the answer."
       : status.candidates.length ? `${plural(status.candidates.length, "arm")} can still be the answer.` : "What the answer is.");
   }
 
@@ -120,7 +118,7 @@ export function standingPanel(context, { free, save, extend }) {
   }
 
   function drawSure(status) {
-    single.hidden = isDecided(status) || !status.tests;
+    single.hidden = isDecided(status) || isVoid(status) || !status.tests;
     const target = 1 - status.plan.delta;
     replace(sure, confidenceBar(status.confidence, target));
     replace(sureWords, `${percent(status.confidence)}, with ${promised(status.plan.delta)} asked for: one minus the least chance of error at which ${status.leader === null ? "this" : "the leader"} would be certified now. It holds at any time and says little about progress: it stays near 0 until what lacks most has almost all its evidence, and falls when another arm takes the lead.`);

@@ -6,7 +6,7 @@ import { askHowMany } from "../library/dialogs.js";
 import { visitorName } from "../library/visitor.js";
 import { aboutItems, aboutMeasurements, countedTests, itemCount } from "../library/measuring.js";
 import { standingPanel } from "./standing.js";
-import { count, date, headline, number, plural, question, STATES } from "../library/words.js";
+import { count, date, headline, isVoid, number, plural, question, stateBadge } from "../library/words.js";
 
 /** A file name that any system takes. */
 function fileName(status, ending) {
@@ -67,13 +67,14 @@ export function summaryPanel(context) {
 
   function update(status) {
     const { plan } = status;
-    const decided = status.state === "certified" || status.state === "no_feasible_arm";
+    const badge = stateBadge(status);
+    const decided = status.guarantee === "holds";
     replace(first, headline(status, plan.delta).first);
     replace(second, decided ? `Wrong with probability at most ${plan.delta}, if tests are independent and scatter as stated` : "");
     second.hidden = !decided;
-    state.className = `badge ${status.state}`;
-    replace(state, status.archived ? "archived" : STATES[status.state] || "…");
-    element.querySelector(".hero").className = `card hero ${status.state}`;
+    state.className = badge.class;
+    replace(state, badge.words);
+    element.querySelector(".hero").className = `card hero ${isVoid(status) ? "void" : status.state}`;
     replace(asked, question(plan));
     const items = itemCount(plan);
     replace(measured, aboutMeasurements(status.measured.map(({ metrics }) => metrics)), items === null ? "" : aboutItems(items, plan.repeats));
