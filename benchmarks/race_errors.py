@@ -89,7 +89,7 @@ class Quick(Race):
 
     def _rounds(self, study: Study, watch: object) -> None:
         plan, timeout = study.plan, self._timeout or math.inf
-        decider = Decider(plan, self._conditions.seed)
+        decider = Decider(plan, study.record.seed)
         policy, ends = decider.policy, []
         told: list[tuple[str, dict[str, float], str]] = []
         while decider.stop is None and len(told) < plan.max_tests:
