@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -13,6 +13,10 @@ from tests.web.test_dashboard_looks import AXE
 
 import bestarm as ba
 from bestarm.client import Client
+from bestarm.testing.patience import wait_until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
 
 PLAN = ba.Plan(
     arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(1.0), tolerance=0.01), name="watched"
@@ -99,6 +103,12 @@ def test_findings_can_be_read_by_everybody(visit: Visit, server: Server, scheme:
 AMBER = {"light": "rgb(92, 67, 0)", "dark": "rgb(255, 221, 138)"}
 
 
+def wait_until_amber(badge: Locator, words: str, scheme: Scheme) -> None:
+    """The list is drawn anew when figures come, and what was found before is then no part of the page."""
+    look = "(one) => [one.textContent, getComputedStyle(one).color]"
+    wait_until(lambda: badge.evaluate(look) == [words, AMBER[scheme]])
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_void_guarantee_is_amber_and_nowhere_certified(visit: Visit, server: Server, scheme: Scheme) -> None:
     name = f"void, {scheme}"
@@ -110,10 +120,7 @@ def test_a_void_guarantee_is_amber_and_nowhere_certified(visit: Visit, server: S
     assert study.status().state == "void"
     visitor = visit(scheme=scheme)
     page = visitor.go(path)
-    color = "(one) => getComputedStyle(one).color"
-    badge = page.locator("h1 .badge.void")
-    badge.wait_for()
-    assert (badge.inner_text(), badge.evaluate(color)) == ("guarantee void", AMBER[scheme])
+    wait_until_amber(page.locator("h1 .badge.void"), "guarantee void", scheme)
     edge = page.locator(".hero").evaluate("(one) => getComputedStyle(one).borderLeftColor")
     assert edge == AMBER[scheme]
     page.get_by_text("new leads; the guarantee is void, because results scatter by about").wait_for()
@@ -121,8 +128,6 @@ def test_a_void_guarantee_is_amber_and_nowhere_certified(visit: Visit, server: S
     for address in ("/", f"/compare?studies={path.rsplit('/', 1)[-1]}"):
         page = visitor.go(address)
         place = page.get_by_role("listitem").filter(has_text=name) if address == "/" else page.locator("main")
-        badge = place.locator(".badge.void")
-        badge.wait_for()
-        assert (badge.inner_text(), badge.evaluate(color)) == ("guarantee void", AMBER[scheme])
+        wait_until_amber(place.locator(".badge.void"), "guarantee void", scheme)
         assert "certified" not in place.inner_text().lower()
     visitor.check()
