@@ -16,7 +16,7 @@ import pytest
 import bestarm as ba
 from bestarm.analysis.words import question
 from bestarm.storage.errors import StudyArchived
-from bestarm.study.continuations import _drawn_means, estimated_scatters
+from bestarm.study.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.exchange import import_results, write_csv, write_json
 from bestarm.study.study import Test
 
@@ -270,8 +270,8 @@ def test_worlds_are_drawn_for_an_arm_that_was_retired_before_it_was_measured(noi
     study.status()
     policy = study._decider.policy
     scatters = [estimated_scatters(policy.setting, policy.streams, 0)]
-    means = _drawn_means(whole, policy, scatters, np.random.default_rng(1))
-    assert all(math.isfinite(means[arm]["gain"]) for arm in "abc")
+    world = drawn_world(whole, policy, scatters, np.random.default_rng(1))
+    assert np.isfinite(world.true_means()).all()
 
 
 def test_whoever_follows_the_study_learns_of_it(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from bestarm.analysis.health.notes import Health
@@ -58,6 +60,8 @@ class Status:
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
+    basis: str = ""
+    """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
 
     def __str__(self) -> str:
         return status_text(self)
@@ -99,6 +103,11 @@ class Status:
             # As it is in every study without items.
             del data["awaited"]["item"]
         return data
+
+
+def basis_of(revision: int, state: StudyState, candidates: Sequence[str]) -> str:
+    """What a forecast must have in common with a status to be shown beside it."""
+    return f"{revision}.{state}.{zlib.crc32(json.dumps(candidates).encode()):08x}"
 
 
 def plain(data: Any) -> Any:
