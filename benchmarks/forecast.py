@@ -16,7 +16,8 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -157,15 +158,19 @@ def stopped(plan: ba.Plan, run: int, share: float) -> tuple[KernelPolicy, int, s
     return study, total - made, answer or ""
 
 
-def cases(name: str, studies: int, runs: int) -> Iterator[Case]:
-    for run in range(studies):
+def cases(name: str, first: int, studies: int, runs: int) -> list[Case]:
+    """The studies of a problem from number `first` on."""
+    found = []
+    for run in range(first, first + studies):
         random = np.random.default_rng((5, run))
         plan = ba.Plan.of(PROBLEMS[name](random), delta=DELTA)
         stage = list(STAGES)[run % len(STAGES)]
-        found = stopped(plan, run, random.uniform(*STAGES[stage]))
-        if found is not None:
-            study, left, answer = found
-            yield Case(stage, left, answer, simulate_continuations(unknown(plan), study, runs=runs, seed=run))
+        middle = stopped(plan, run, random.uniform(*STAGES[stage]))
+        if middle is not None:
+            study, left, answer = middle
+            outlook = simulate_continuations(unknown(plan), study, runs=runs, seed=run)
+            found.append(Case(stage, left, answer, outlook))
+    return found
 
 
 def unknown(plan: ba.Plan) -> ba.Plan:
@@ -200,16 +205,19 @@ def row(name: str, stage: str, found: list[Case]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=90, help="of each problem")
+    parser.add_argument("--first", type=int, default=0, help="number of the first study; others are other studies")
     parser.add_argument("--runs", type=int, default=100, help="continuations of each")
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS), choices=list(PROBLEMS), metavar="NAME")
+    parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
     print("| " + " | ".join(COLUMNS) + " |\n| --- | --- |" + " ---: |" * (len(COLUMNS) - 2))
     every: list[Case] = []
-    for name in given.problems:
-        found = list(cases(name, given.studies, given.runs))
-        every += found
-        for stage in STAGES:
-            print(row(name, stage, [case for case in found if case.stage == stage]), flush=True)
+    counted = functools.partial(cases, first=given.first, studies=given.studies, runs=given.runs)
+    with ProcessPoolExecutor(given.processes) as processes:
+        for name, found in zip(given.problems, processes.map(counted, given.problems), strict=True):
+            every += found
+            for stage in STAGES:
+                print(row(name, stage, [case for case in found if case.stage == stage]), flush=True)
     for stage in STAGES:
         print(row("all", stage, [case for case in every if case.stage == stage]))
     print(row("all", "all", every))

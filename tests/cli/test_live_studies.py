@@ -109,9 +109,16 @@ def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program)
 
 def test_forecast_of_what_remains(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
-    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n-low,-m,1\n--json,-m,-1\n")
+    results = b"-low,-m,1\n--json,-m,-1\n"
+    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n" + results)
+    early = json.loads(works(bestarm, "status", "-x", "--forecast", "--json"))["forecast"]
+    assert (early["state"], early["runs"], early["median_tests"], early["answers"]) == ("too early", 0, None, {})
+    said = works(bestarm, "status", "-x", "--forecast")
+    assert "\nforecast: too early to say" in said
+    assert "likely" not in said
+    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n" + 5 * results)
     forecast = json.loads(works(bestarm, "status", "-x", "--forecast", "--json"))["forecast"]
-    assert forecast["runs"] == 100
+    assert (forecast["runs"], forecast["state"], forecast["after"]) == (100, "simulated", 12)
     assert 0 < forecast["median_tests"] <= (forecast["p90_tests"] or float("inf"))
     said = works(bestarm, "status", "-x", "--forecast")
     assert re.search(r"\nforecast: (about [\d,]+ tests to go|no end in sight)", said)

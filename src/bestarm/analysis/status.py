@@ -60,7 +60,7 @@ class Status:
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
-    basis: str = ""
+    basis: str = dataclasses.field(default="", compare=False, repr=False)
     """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
 
     def __str__(self) -> str:

@@ -38,7 +38,7 @@ FEWEST = 6
 """With fewer results than that in a stream, on average, it is too early to say. Of such studies only 75 % ended within
 what nine in ten were to end within, and the likeliest answer of all came in 57 % of those where it was given 66 %."""
 MOST_TESTS = 300_000
-FORESIGHT = 25
+FORESIGHT = 50
 """No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
 would take forever. A set of items ends by itself."""
 MOST_INTERPRETED = 3_000
