@@ -56,7 +56,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
         *("answered", "claim"),
-        *("awaited", "health"),
+        *("awaited", "health", "basis"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])

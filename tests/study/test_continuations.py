@@ -215,8 +215,8 @@ def test_what_is_foretold_happens() -> None:
     """30 studies, stopped after a random part of their length.
 
     If nine in ten end within `p90_tests`, more than 10 of 30 do not with probability 9e-5. If half end within
-    `median_tests`, at most 4 or at least 26 of 30 do with probability 6e-5. The answer is c in all but one of 20 studies
-    or more; forecasts that give it the probability with which it comes fall short of the count by less than 8.
+    `median_tests`, at most 4 or at least 26 of 30 do with probability 6e-5. What is said of c, the true answer, varies
+    by 0.2 from study to study around 0.9, so that its mean of 29 falls below 0.7 with probability 1e-7.
     """
     plan = with_a_true_answer()
     rng, cases = np.random.default_rng(11), []
@@ -229,5 +229,4 @@ def test_what_is_foretold_happens() -> None:
     assert len(cases) >= 25
     assert nine.sum() >= len(cases) - 10
     assert 4 < half.sum() < 26
-    # In all but a few of these studies the answer is c.
-    assert abs(said.sum() - len(cases)) < 8
+    assert said.mean() > 0.7
