@@ -117,7 +117,7 @@ def test_studies_without_an_answer() -> None:
     assert "no answer is certified yet" in text
     assert "untested" in text
     rng = np.random.default_rng(1)
-    for _ in range(7):
+    for _ in range(6):
         for test in fresh.ask(9):
             noise = rng.normal(0.0, 0.5) if test.metric == "latency" else 0.0
             fresh.tell(test, measured(test.arm, test.metric) + noise)
