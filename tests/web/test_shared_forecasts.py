@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     def forward(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(shared.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(shared, "time", SimpleNamespace(monotonic=lambda: now[0], perf_counter=time.perf_counter))
     monkeypatch.setattr(shared, "MOST_SIMULATED", 1)
     return forward
 
