@@ -46,11 +46,11 @@ def test_arms_come_and_go(bestarm: Program) -> None:
 
 
 def test_a_spent_budget_says_what_is_lacking(bestarm: Program) -> None:
-    Path("small.toml").write_text("budget = { tests = 12 }\n" + DOSE)
+    Path("small.toml").write_text("budget = { tests = 36 }\n" + DOSE)
     works(bestarm, "new", "small.toml")
-    for _ in range(2):
-        for test in json.loads(bestarm("ask", "dose", "-n", "6", "--json").out):
-            works(bestarm, "tell", "dose", str(test["id"]), "0.4" if test["metric"] == "efficacy" else "1")
+    while asked := json.loads(bestarm("ask", "dose", "-n", "36", "--json").out):
+        rows = [f"{test['id']},{'0.4' if test['metric'] == 'efficacy' else '1'}" for test in asked]
+        works(bestarm, "tell", "dose", "--csv", "-", stdin="\n".join(["test,value", *rows]).encode())
     said = works(bestarm, "status", "dose", "--forecast")
     assert "\nlacking: about " in said
     assert "simulated continuations end with" in said

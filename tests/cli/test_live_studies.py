@@ -80,7 +80,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
         *("study", "state", "answer", "leader", "confidence", "tests", "cost", "pending", "waiting", "arms"),
         *("tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "open", "progress"),
         *("answered", "claim"),
-        *("awaited", "health", "seed", "items_seed", "void_because", "guarantee"),
+        *("awaited", "health", "seed", "items_seed", "basis", "void_because", "guarantee"),
     ]
     assert list(status["health"]) == ["checks", "notes"]
     assert (status["tolerance"], status["slack"], len(status["candidates"]), status["feasible"]) == (0.0, {}, 2, [])
@@ -133,9 +133,16 @@ def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program)
 
 def test_forecast_of_what_remains(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
-    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n-low,-m,1\n--json,-m,-1\n")
+    results = b"-low,-m,1\n--json,-m,-1\n"
+    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n" + results)
+    early = json.loads(works(bestarm, "status", "-x", "--forecast", "--json"))["forecast"]
+    assert (early["state"], early["runs"], early["median_tests"], early["answers"]) == ("too early", 0, None, {})
+    said = works(bestarm, "status", "-x", "--forecast")
+    assert "\nforecast: too early to say" in said
+    assert "likely" not in said
+    works(bestarm, "tell", "-x", "--csv", "-", stdin=b"arm,metric,value\n" + 5 * results)
     forecast = json.loads(works(bestarm, "status", "-x", "--forecast", "--json"))["forecast"]
-    assert forecast["runs"] == 100
+    assert (forecast["runs"], forecast["state"], forecast["after"]) == (100, "simulated", 12)
     assert 0 < forecast["median_tests"] <= (forecast["p90_tests"] or float("inf"))
     said = works(bestarm, "status", "-x", "--forecast")
     assert re.search(r"\nforecast: (about [\d,]+ tests to go|no end in sight)", said)

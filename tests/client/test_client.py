@@ -113,9 +113,15 @@ def test_what_is_not_known_comes_as_it_is_here(client: Client, storage: str) -> 
     with pytest.raises(ba.InvalidInput, match="arm"):
         remote.differences("nobody")
     assert remote.forecast() is None
-    for test in remote.ask(12):
-        remote.tell(test, 0.0)
-    assert remote.forecast(runs=20, seed=3) == local.forecast(runs=20, seed=3)
+    for state in ("too early", "simulated"):
+        for _ in range(1 if state == "too early" else 5):
+            for test in remote.ask(12):
+                remote.tell(test, 0.0)
+        found, here = (study.forecast(runs=20, seed=3) for study in (remote, local))
+        assert found is not None
+        assert here is not None
+        assert found.state == state
+        assert repr(dataclasses.replace(found, made=here.made)) == repr(here)
 
 
 def test_the_smaller_operations(client: Client, storage: str) -> None:

@@ -16,7 +16,7 @@ import pytest
 import bestarm as ba
 from bestarm.analysis.words import question
 from bestarm.storage.errors import StudyArchived
-from bestarm.study.continuations import _drawn_means, estimated_scatters
+from bestarm.study.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.exchange import import_results, write_csv, write_json
 from bestarm.study.study import Test
 
@@ -79,22 +79,22 @@ def test_a_budget_can_be_given_wherever_a_study_is_made() -> None:
 
 def test_a_spent_budget_is_extended_and_the_study_goes_on() -> None:
     rng = random.Random(1)
-    study = ba.Study.create(plan(reserve=0.0, budget=20), storage=":memory:")
+    study = ba.Study.create(plan(reserve=0.0, budget=40), storage=":memory:")
     work(study, rng)
     assert answer_of(study).state == "budget_spent"
     lacking = study.forecast(runs=5)
     assert lacking is not None
     assert math.isfinite(lacking.median_tests)
     assert lacking.answers.keys() <= {*"abc", "none"}
-    assert study.extend(tests=5) == ba.Budget(tests=25)
+    assert study.extend(tests=5) == ba.Budget(tests=45)
     assert not study.done
     work(study, rng)
-    assert study.status().tests == 25
+    assert study.status().tests == 45
     study.extend(1000)
     work(study, rng)
     assert answer_of(study).arm == "b"
     assert study.forecast() is None
-    assert amendments(study) == ["budget: 25 tests instead of 20", "budget: 1,025 tests instead of 25"]
+    assert amendments(study) == ["budget: 45 tests instead of 40", "budget: 1,045 tests instead of 45"]
 
 
 def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
@@ -270,8 +270,8 @@ def test_worlds_are_drawn_for_an_arm_that_was_retired_before_it_was_measured(noi
     study.status()
     policy = study._decider.policy
     scatters = [estimated_scatters(policy.setting, policy.streams, 0)]
-    means = _drawn_means(whole, policy, scatters, np.random.default_rng(1))
-    assert all(math.isfinite(means[arm]["gain"]) for arm in "abc")
+    world = drawn_world(whole, policy, scatters, np.random.default_rng(1))
+    assert np.isfinite(world.true_means()).all()
 
 
 def test_whoever_follows_the_study_learns_of_it(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_what_remains_of_a_study_far_from_0(policy: str) -> None:
     for offset in (0.0, OFFSET):
         plan = plan_at(offset, "minimize", "at_least", "gaussian", policy)
         study, rng = ba.Study.create(plan, storage=":memory:"), np.random.default_rng(3)
-        for _ in range(4):
+        for _ in range(6):
             for test in study.ask(8):
                 study.tell(test, measured(plan, test, rng))
         found.append(study.forecast(runs=40))

@@ -196,7 +196,7 @@ def test_what_is_loaded_late_moves_nothing_that_can_be_pressed(
     visit: Visit, server: Server, viewport: ViewportSize
 ) -> None:
     study, path = new_study(server, f"slow line {viewport['width']}", doses(0.5))
-    measure(study, 40)
+    measure(study, 100)
     study.ask(3)
     visitor = visit(viewport=viewport)
     held: list[Route] = []

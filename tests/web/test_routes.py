@@ -142,9 +142,14 @@ def test_forecast(service: httpx.Client, study: str) -> None:
     values = {"gain": 0.5, "harm": 0}
     for test in service.post(f"{study}/ask", json={"n": 4}).json()["tests"]:
         tell(service, study, (test["id"], values[test["metric"]]))
-    forecast = service.get(f"{study}/forecast").json()
-    assert forecast["runs"] == 100
-    assert service.get(f"{study}/forecast", params={"runs": 10, "seed": 1}).json()["runs"] == 10
+    early = service.get(f"{study}/forecast").json()
+    assert (early["state"], early["median_tests"], early["answers"]) == ("too early", None, {})
+    assert (early["after"], early["basis"]) == (4, service.get(study).json()["basis"])
+    for _ in range(6):
+        for test in service.post(f"{study}/ask", json={"n": 4}).json()["tests"]:
+            tell(service, study, (test["id"], values[test["metric"]]))
+    forecast = service.get(f"{study}/forecast", params={"runs": 10, "seed": 1}).json()
+    assert (forecast["runs"], forecast["state"], forecast["after"]) == (10, "simulated", 28)
     refused(service.get(f"{study}/forecast", params={"runs": 10**6}), 422, "must be less", "runs")
 
 

@@ -33,8 +33,8 @@ def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     if not status.tests:
         return lines
     name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
-    if outlook is not None:
-        return [*lines, (name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
+    if outlook is not None and is_about(outlook, status):
+        return [*lines, *outlook_lines(outlook, name, more + age_words(outlook, status))]
     return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
 
 
@@ -49,8 +49,10 @@ def compact_line(status: Status, outlook: Outlook | None = None) -> str:
     if status.open:
         parts[0] += f", {evidence_words(status)}"
         parts.append(f"open: {open_words(status.open, most=2)}")
-    tests = _estimate(status) if outlook is None else ""
-    to_go = f"about {tests} to go" if tests else "" if outlook is None else to_go_words(outlook)
+    if outlook is not None and is_about(outlook, status):
+        to_go = to_go_words(outlook) + age_words(outlook, status)
+    else:
+        to_go = f"about {tests} to go" if (tests := _estimate(status)) else ""
     return "; ".join(part for part in (*parts, to_go) if part)
 
 
@@ -78,13 +80,34 @@ def confidence_words(status: Status) -> str:
 
 
 ABOUT_FORECASTS = (
-    "Continuations are simulated from here on, with means close to those measured. Studies typically end sooner than "
-    "half of their simulated continuations."
+    "Continuations are simulated from here on, in worlds that the results leave possible. How many tests they take is "
+    "read so that in simulated studies half, and nine in ten, ended within what was foretold."
 )
+TOO_EARLY = "too early to say: there are only a few results of each metric of each arm"
+
+
+def is_about(outlook: Outlook, status: Status) -> bool:
+    """Whether the study is still of the kind that was simulated: the same plan and past, and the same arms left."""
+    return outlook.basis in ("", status.basis)
+
+
+def age_words(outlook: Outlook, status: Status) -> str:
+    """How many results have been counted that the forecast does not know; empty if there are none."""
+    newer = status.tests - status.waiting - outlook.after if outlook.basis else 0
+    return f" (forecast of {newer:,} result{'' if newer == 1 else 's'} ago)" if newer > 0 else ""
+
+
+def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> Lines:
+    """How many tests remain, followed by `more`, and what the answer is likely to be."""
+    if outlook.state == "too early":
+        return [(name, f"{to_go_words(outlook)}{more}")]
+    return [(name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
 
 
 def to_go_words(outlook: Outlook) -> str:
     """How many tests remain, as simulated."""
+    if outlook.state == "too early":
+        return TOO_EARLY
     if math.isinf(outlook.median_tests):
         return (
             "no end in sight: arms are almost tied, a mean is almost on its threshold, or the budget is too small; a "

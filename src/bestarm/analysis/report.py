@@ -119,7 +119,7 @@ def _remaining(status: Status, outlook: Outlook | None) -> str:
     lines = [line for line in progress_lines(status, outlook) if line[0] != "known"]
     lines.append(("confidence", confidence_words(status)))
     heading = "What remains" if status.state == "running" else "What is lacking"
-    simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None else ""
+    simulated = _p(ABOUT_FORECASTS, "small") if outlook is not None and outlook.state == "simulated" else ""
     return f"<h2>{heading}</h2>\n{lines_html(lines)}{simulated}"
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from bestarm.analysis.health.notes import Health
@@ -71,6 +73,8 @@ class Status:
     """Of the study's random choices."""
     items_seed: int | None = None
     """Of the random order of its items; None without items. Stated for a new study, both seeds repeat this one."""
+    basis: str = dataclasses.field(default="", compare=False, repr=False)
+    """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
     void_because: tuple[str, ...] = dataclasses.field(init=False)
     """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
     guarantee: Guarantee = dataclasses.field(init=False)
@@ -136,6 +140,11 @@ class Status:
             # As it is in every study without items.
             del data["awaited"]["item"]
         return data
+
+
+def basis_of(revision: int, state: StudyState, candidates: Sequence[str]) -> str:
+    """What a forecast must have in common with a status to be shown beside it."""
+    return f"{revision}.{state}.{zlib.crc32(json.dumps(candidates).encode()):08x}"
 
 
 def plain(data: Any) -> Any:

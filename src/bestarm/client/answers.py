@@ -82,8 +82,10 @@ def _health(status: dict[str, Any]) -> Health:
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:
-    """What the simulation, or the budget, ended before it came comes as null."""
-    whole: dict[str, Any] = {key: math.inf if value is None else value for key, value in data.items()}
+    """What the simulation, or the budget, ended before it came comes as null. An older service says less."""
+    unknown = math.nan if data.get("state") == "too early" else math.inf
+    names = {field.name for field in dataclasses.fields(Outlook)}
+    whole: dict[str, Any] = {name: unknown if data[name] is None else data[name] for name in names & data.keys()}
     return Outlook(**whole)
 
 

@@ -417,14 +417,14 @@ class NoiseModel(abc.ABC):
         return np.full(len(c), math.nan)
 
     def drawn_means(
-        self, law: Law, counts: Ints, means: Floats, scatters: Floats, spread: float, random: np.random.Generator
+        self, law: Law, counts: Floats, means: Floats, scatters: Floats, spread: float, random: np.random.Generator
     ) -> Floats:
         """Plausible true means, by arm, around the measured ones: draws `spread` times as wide as a posterior's.
-        `scatters` are the standard deviations of single results."""
+        `counts` and `means` are those of the results and of what the prior counts as; `scatters` are the standard
+        deviations of single results."""
         if math.isfinite(law.high - law.low) and not self.learns_scatter:
-            # One more success and one more failure keep a rate of 0 out of 3 from counting as certain.
-            share = ((means - law.low) / law.width * counts + 1.0) / (counts + 2.0)
-            weight = (counts + 2.0) / spread**2
+            share = (means - law.low) / law.width
+            weight = counts / spread**2
             return law.low + law.width * random.beta(share * weight, (1.0 - share) * weight)
         drawn = means + spread * scatters / np.sqrt(counts) * random.standard_normal(len(counts))
         return np.clip(drawn, law.low, law.high)

@@ -13,7 +13,7 @@ from bestarm.analysis.knowledge import certificates_of, differences_of, open_que
 from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
-from bestarm.analysis.status import Status
+from bestarm.analysis.status import Status, basis_of
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.analysis.words import known
@@ -154,6 +154,7 @@ class Follower:
                 health=health,
                 seed=seeds.seed,
                 items_seed=seeds.items_seed,
+                basis=basis_of(self._record.revision, state, candidates),
             )
 
     def differences(self, arm: str | None = None) -> dict[str, Difference]:
@@ -250,7 +251,8 @@ class Follower:
         return self._storage.url
 
     def forecast(self, *, runs: int = 100, seed: int = 0) -> Outlook | None:
-        """How many more tests it will take, by simulating the rest of the study with means near those measured.
+        """How many more tests it will take, by simulating the rest of the study in worlds that its results leave
+        possible. With few results its state is "too early", and it says nothing else.
 
         If the budget is spent, it says what is lacking: the rest is simulated as if there were no budget.
 
@@ -266,8 +268,16 @@ class Follower:
                 return None
             plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
             policy = copy.deepcopy(self._decider.policy)
+            after, basis = self._timeline.total[0], self._forecast_basis()
         # The simulation must not keep those who ask and tell waiting.
-        return simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        outlook = simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
+        return dataclasses.replace(outlook, after=after, basis=basis)
+
+    def _forecast_basis(self) -> str:
+        """`Status.basis` of a study without an answer."""
+        found = findings_of(self._decider.policy, None)
+        state: StudyState = "budget_spent" if self._is_done else "running"
+        return basis_of(self._record.revision, state, named(self.plan, found.candidates))
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in a few hundred points."""

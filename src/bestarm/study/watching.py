@@ -9,7 +9,7 @@ from collections import deque
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bestarm.analysis.progress_words import compact_line, progress_lines
+from bestarm.analysis.progress_words import compact_line, is_about, progress_lines
 from bestarm.analysis.status_view import lines_html, status_html
 from bestarm.storage.errors import StorageError
 from bestarm.study.foreseeing import Foreseeable, Foreseer
@@ -180,7 +180,8 @@ class Display:
         """How fast it goes, and what keeps it from going."""
         rate = self._rate()
         pace = f"{status.cost:,.6g}, {rate:.1f} tests a second, {running} under way"
-        if outlook is not None and rate > 0 and math.isfinite(outlook.median_tests):
+        is_current = outlook is not None and is_about(outlook, status)
+        if outlook is not None and is_current and rate > 0 and math.isfinite(outlook.median_tests):
             pace += f", about {timedelta(seconds=round(outlook.median_tests / rate))} to go"
         lines = [("cost", pace)]
         if waits := self._waits_for(status):

@@ -242,6 +242,7 @@ class StudyStatus(BaseModel):
     health: DataHealth
     void_because: list[str]
     guarantee: Guarantee
+    basis: str = Field(description="Changes when the study changes in kind: past, plan, state, or arms left.")
     plan: dict[str, Any]
     seed: int
     items_seed: int | None
@@ -365,7 +366,8 @@ class Progress(BaseModel):
 
 
 class Forecast(BaseModel):
-    """Tests and cost still to come; null where the simulation, or the budget, ended first."""
+    """Tests and cost still to come; null where the simulation, or the budget, ended first, or where it is too early
+    to say."""
 
     runs: int
     median_tests: float | None
@@ -373,3 +375,7 @@ class Forecast(BaseModel):
     median_cost: float | None
     p90_cost: float | None
     answers: dict[str, float]
+    state: Literal["simulated", "too early"]
+    after: int = Field(description="The number of tests whose results it knows: compare it with the status.")
+    basis: str = Field(description="If the status has another, the study has changed in kind since.")
+    made: float = Field(description="When it was made, in epoch seconds.")

@@ -171,7 +171,8 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     ) -> Response:
         """How many more tests it will take, by simulation; null if it is done, or not everything has a result yet.
 
-        Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long.
+        Unless `runs` is given, what is returned may be some seconds old, or minutes if the simulation takes long:
+        `after` says which results it knows.
         """
         shared = await served.study(study)
         outlook = await served.threads.run_while_wanted(

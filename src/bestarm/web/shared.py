@@ -83,12 +83,10 @@ class Snapshot(NamedTuple):
 
 
 class _KnownOutlook(NamedTuple):
-    """A forecast: when it was made, how long it took, and whether the study was done by then."""
+    """A forecast, and until when it is shown although there are newer results."""
 
-    made: float
-    took: float
-    done: bool
-    known: Outlook | None
+    fresh_until: float
+    outlook: Outlook
 
 
 class SharedStudy(Study):
@@ -268,19 +266,21 @@ class SharedStudy(Study):
         return self._forecast(runs, seed, is_wanted)
 
     def usual_forecast(self, is_wanted: Callable[[], bool]) -> Outlook | None:
-        """A forecast for whoever looks at the study, not older than ten seconds or ten times what it takes."""
+        """A forecast for all who look at the study. If there are newer results it may be ten seconds old, or ten times
+        what it takes; it says which results it knows. It is made anew once the study has changed in kind."""
         with self._forecasting:
-            now = time.monotonic()
-            done, outlook = self.done, self._outlook
-            if outlook is not None and outlook.known is not None and self._decider.stop is None:
-                # Once the budget is spent, it stays as it is.
-                is_fresh = done or now - outlook.made < max(10.0, 10.0 * outlook.took)
-                if outlook.done == done and is_fresh:
-                    return outlook.known
+            start = time.monotonic()
+            with self._lock:
+                self._sync()
+                if (known := self._outlook) is not None and self._decider.stop is None:
+                    is_current = self._timeline.total[0] == known.outlook.after or start < known.fresh_until
+                    if is_current and self._forecast_basis() == known.outlook.basis:
+                        return known.outlook
             streams = len(self.plan.arms) * len(self.plan.metrics)
-            made_now = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
-            self._outlook = _KnownOutlook(now, time.monotonic() - now, done, made_now)
-            return made_now
+            made = self._forecast(min(100, max(10, MOST_SIMULATED // streams)), 0, is_wanted)
+            end = time.monotonic()
+            self._outlook = None if made is None else _KnownOutlook(end + max(10.0, 10.0 * (end - start)), made)
+            return made
 
 
 def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:

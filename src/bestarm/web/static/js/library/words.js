@@ -43,6 +43,15 @@ export const exact = (x) => (x === null || x === undefined ? "–" : String(x));
 
 const rounded = (n) => (n < 100 ? Math.round(n) : Number(n.toPrecision(n < 1e4 ? 2 : 3)));
 
+/** Whether the study is still of the kind that was simulated: the same plan and past, and the same arms left. */
+export const isAbout = (forecast, status) => forecast.basis === status.basis;
+
+/** How many results have been counted that the forecast does not know; empty if there are none. */
+export function ageWords(forecast, status) {
+  const newer = status.tests - status.waiting - forecast.after;
+  return newer > 0 ? ` Forecast of ${plural(newer, "result")} ago.` : "";
+}
+
 /** A forecast is no better than two or three digits. */
 export const about = (n) => count(rounded(n));
 

@@ -2,7 +2,7 @@
 
 import { h, named, replace } from "../library/dom.js";
 import { released } from "../library/press.js";
-import { about, count, dateTime, number, percent, plural } from "../library/words.js";
+import { about, ageWords, count, dateTime, isAbout, number, percent, plural } from "../library/words.js";
 
 const HEIGHT = 260;
 
@@ -45,6 +45,7 @@ export function progressPanel(context) {
   let uPlot = null;
   let withCost = false;
   let started = false;
+  let forecast;
 
   function options(width) {
     const [ink, grid, first, second] = ["--muted", "--line", "--accent", "--second"].map(resolved);
@@ -127,12 +128,18 @@ export function progressPanel(context) {
     draw();
   }, { rootMargin: "400px" }).observe(element);
 
-  function showForecast(found) {
-    const state = context.status.state;
-    if (!found) {
-      replace(forecastWords, h("p", {}, state === "running"
+  function drawForecast() {
+    const { status } = context;
+    const found = forecast;
+    if (found === undefined) return;
+    if (status.state !== "running" || found === null) {
+      replace(forecastWords, h("p", {}, status.state === "running"
         ? "A forecast needs at least one result of every metric of every arm."
         : "The study is done: no more tests are needed."));
+      return;
+    }
+    if (!isAbout(found, status) || found.state === "too early") {
+      replace(forecastWords, h("p", {}, isAbout(found, status) ? "It is too early to say how many tests remain." : "The study has changed; what remains is being simulated again."));
       return;
     }
     const most = Object.entries(found.answers || {}).sort((a, b) => b[1] - a[1]).slice(0, 3);
@@ -143,7 +150,7 @@ export function progressPanel(context) {
         ? `About ${about(found.median_tests)} more ${found.median_tests === 1 ? "test" : "tests"} to go (cost about ${about(found.median_cost)}).`
         : "More than half of the simulated studies were not finished: many more tests to go, or the budget ends it first."),
       h("p", { class: "muted" },
-        `From ${plural(found.runs, "simulation")} with the means as they now seem to be. `,
+        `From ${plural(found.runs, "simulation")} in worlds that the results leave possible.${ageWords(found, status)} `,
         nine ? `Nine in ten end within ${about(found.p90_tests)} more tests (cost ${about(found.p90_cost)}). ` : "",
         most.length ? ["They end with ", most.map(([arm, share], k) => [k ? ", " : "",
           arm === "none" ? "no feasible arm" : named(arm), ` in ${percent(share)}`]), "."] : ""));
@@ -151,11 +158,14 @@ export function progressPanel(context) {
 
   return {
     element,
-    update() {},
+    update: drawForecast,
     showHistory(found) {
       history = found;
       draw();
     },
-    showForecast,
+    showForecast(found) {
+      forecast = found;
+      drawForecast();
+    },
   };
 }

@@ -5,7 +5,9 @@ import { confidenceBar, shareBar } from "../library/bars.js";
 import { lacking, whatToDo } from "../library/todo.js";
 import { visitorName } from "../library/visitor.js";
 import { healthPanel } from "./health.js";
-import { about, certainWords, count, isDecided, isVoid, number, percent, plural, promised, roughly } from "../library/words.js";
+import {
+  about, ageWords, certainWords, count, isAbout, isDecided, isVoid, number, percent, plural, promised, roughly,
+} from "../library/words.js";
 
 const MOST_OPEN = 3;
 
@@ -41,16 +43,18 @@ function durationWords(status, forecast) {
     return ["The budget is spent.", lacks === null ? "" : ` The open questions lack about ${plural(roughly(lacks), "more test", "more tests")}.`];
   }
   if (!isForeseeable(status)) return ["Not known yet: a forecast needs a result of every metric of every arm."];
-  if (forecast === undefined) return ["Being simulated …"];
   if (forecast === null) return ["Not known."];
+  if (forecast === undefined || !isAbout(forecast, status)) return ["Being simulated …"];
+  const age = ageWords(forecast, status);
+  if (forecast.state === "too early") return [`Too early to say: there are only a few results of each metric of each arm.${age}`];
   const [arm, share] = Object.entries(forecast.answers || {}).sort((a, b) => b[1] - a[1])[0] ?? [null, 0];
   const ends = arm === null ? "" : [` ${count(Math.round(share * forecast.runs))} of ${count(forecast.runs)} simulated continuations end with `,
     arm === "none" ? "no feasible arm" : named(arm), "."];
   if (forecast.median_tests === null) {
-    return [plan.budget ? "Long: most simulated continuations do not end within the budget." : "Very long: most simulated continuations did not end.", ends];
+    return [plan.budget ? "Long: most simulated continuations do not end within the budget." : "Very long: most simulated continuations did not end.", ends, age];
   }
   const nine = forecast.p90_tests === null ? "1 in 10: far more" : `9 in 10: at most ${about(forecast.p90_tests)}`;
-  return [`About ${plural(roughly(forecast.median_tests), "test")} to go (${nine}).`, ends];
+  return [`About ${plural(roughly(forecast.median_tests), "test")} to go (${nine}).`, ends, age];
 }
 
 /** `free(test)` frees a test, `save()` makes a button that downloads the report, `extend(tests)` offers a larger budget. */
