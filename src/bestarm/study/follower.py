@@ -13,7 +13,7 @@ from bestarm.analysis.knowledge import certificates_of, differences_of, open_que
 from bestarm.analysis.open_questions import progress_of
 from bestarm.analysis.quantiles import RawValues
 from bestarm.analysis.standing import ArmStanding, findings_of, named, standings, standings_of
-from bestarm.analysis.status import Status, basis_of
+from bestarm.analysis.status import Status, StudyState, basis_of
 from bestarm.analysis.timeline import Progress, Timeline
 from bestarm.analysis.waiting import Awaited, is_unresolved
 from bestarm.analysis.words import known
