@@ -28,7 +28,7 @@ def regret_at_most(
     return limit if math.isfinite(limit) else None
 
 
-def differences_of(problem: Problem, policy: Policy, arm: int) -> dict[str, Difference]:
+def differences_of(problem: Problem, policy: Policy, arm: int, stop: Stop | None = None) -> dict[str, Difference]:
     """By how much, at least and at most, `arm` performs better than each other arm."""
     low, high = policy.differences(arm)
     rows = zip(problem.arm_names, low.tolist(), high.tolist(), strict=True)

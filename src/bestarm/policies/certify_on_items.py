@@ -124,11 +124,6 @@ class CertifyOnItems(Certify):
         """Streams without results, with room for so many items."""
         return new_paired_streams(setting, arms, metrics, room)
 
-    @classmethod
-    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
-        """The numbers of all noises that its streams have."""
-        return setting.kind, setting.differences.kind
-
     @property
     def places(self) -> int | None:
         return None if self._places == UNLIMITED else self._places
@@ -156,7 +151,7 @@ class CertifyOnItems(Certify):
 
     def _compiled(self) -> Any:
         kernels = type(self).kernels
-        known = known_for(*self.kinds(self.setting))
+        known = known_for(self.setting)
         return compiled(advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:

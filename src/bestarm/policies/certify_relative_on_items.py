@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.compile import kernel, specialized
-from bestarm.kernel.state import Batch, Floats, Ints, new_streams
+from bestarm.kernel.state import Batch, Floats, new_streams
 from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, evidence_below, most_kept, record, scatter
 from bestarm.policies.base import Kernels, Stop
@@ -165,10 +165,6 @@ class CertifyRelativeOnItems(CertifyOnItems):
     def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
         contrasts = new_streams(arms, metrics, most_kept(setting.contrasts))
         return RelativePairedStreams(*new_paired_streams(setting, arms, metrics, room), contrasts)
-
-    @classmethod
-    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
-        return *super().kinds(setting), setting.contrasts.kind
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
         if stop is None and self.untested:

@@ -172,7 +172,7 @@ class CertifyWithReserve(Certify):
 
     def _compiled(self) -> Any:
         kernels = type(self).kernels
-        known = known_for(self.setting.kind)
+        known = known_for(self.setting)
         return compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def findings(self) -> Findings:

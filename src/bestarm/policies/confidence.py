@@ -60,10 +60,7 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
     plain = np.errstate(over="ignore", invalid="ignore")(root)
     if streams.counts.size < COMPILE_STREAMS:
         return plain
-    # Arms that are compared on items have streams of differences, with a noise of their own.
-    between = getattr(setting, "differences", None)
-    known = known_for(setting.kind) if between is None else known_for(setting.kind, between.kind)
-    fast = compiled(root, known=known)
+    fast = compiled(root, known=known_for(setting))
     chosen: Callable[..., Any] = fast if streams.counts.size >= WAIT_STREAMS else fast.or_meanwhile(plain)
     return chosen
 
