@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -344,7 +344,7 @@ def test_the_noises_of_a_setting_include_those_of_the_settings_within_it() -> No
         baseline="a",
         items=40,
     )
-    setting = policy_for(plan, "certify").new_setting(plan, 0.05, "mixture")
+    setting: Any = policy_for(plan, "certify").new_setting(plan, 0.05, "mixture")
     parts = (setting, setting.differences, setting.contrasts)
     assert kinds_in(setting) == {int(kind) for part in parts for kind in part.kind}
     assert kinds_in(setting) > {int(kind) for part in parts[:2] for kind in part.kind}

@@ -36,7 +36,7 @@ from bestarm.policies.items import (
     with_room,
     worse_on_items,
 )
-from bestarm.policies.limits import differences_from, regret_of
+from bestarm.policies.limits import differences_from, margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.problem import Problem
@@ -107,6 +107,7 @@ class CertifyOnItems(Certify):
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
     regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
+    margin_of = staticmethod(specialized(margin_of, "on_items", **BY_ITEMS))
     differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
     weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
 

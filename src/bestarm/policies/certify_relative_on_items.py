@@ -20,7 +20,7 @@ from bestarm.policies.certify_on_items import BY_ITEMS, CertifyOnItems, advance_
 from bestarm.policies.certify_relative import certified_now, update_relative
 from bestarm.policies.confidence import PresentAnswer, interval_end, present_answer, present_leader, weigh
 from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams
-from bestarm.policies.limits import regret_of
+from bestarm.policies.limits import margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
@@ -152,6 +152,7 @@ class CertifyRelativeOnItems(CertifyOnItems):
     weigh = staticmethod(specialized(weigh, "relative_on_items", **_KERNELS))
     survey = staticmethod(specialized(survey, "relative_on_items", **_KERNELS))
     regret_of = staticmethod(specialized(regret_of, "relative_on_items", **_KERNELS))
+    margin_of = staticmethod(specialized(margin_of, "relative_on_items", **_KERNELS))
     weighing = Weighing(*(specialized(kernel, "relative_on_items", **_KERNELS) for kernel in BY_EVIDENCE))
     find_leader = staticmethod(specialized(present_leader, "relative_on_items", **_KERNELS))
 

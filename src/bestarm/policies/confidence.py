@@ -136,6 +136,18 @@ def worse_evidence(setting: Setting, streams: Streams, leader: int, arm: int) ->
 
 
 @kernel
+def is_outperformed(setting: Setting, streams: Streams, leader: int, arm: int) -> bool:
+    """Whether it is performance alone by which the leader has beaten an arm.
+
+    So it is if nothing else counts in that certificate. Otherwise it may have been closed by half a proof that the arm
+    is infeasible and half a proof that it is worse, and the evidence must show the second alone.
+    """
+    if setting.threshold.shape[0] == 1 or setting.log_both == -math.inf:
+        return True
+    return suffices(worse_evidence(setting, streams, leader, arm), pair_level(setting, leader, arm))
+
+
+@kernel
 def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
     """Log-evidence that the arm is infeasible or worse than the leader; `infeasible` is that for the first alone."""
     worse = worse_evidence(setting, streams, leader, arm)

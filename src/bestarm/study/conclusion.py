@@ -47,7 +47,7 @@ def answer_of(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | No
         candidates=candidates,
         feasible=feasible,
         regret_at_most=regret,
-        differences={} if leader is None or is_long else differences_of(plan, policy, leader),
+        differences={} if leader is None or is_long else differences_of(plan, policy, leader, stop),
         known=known(plan, state, arm, candidates, feasible, regret),
         arms=answered,
         claim=claim_of(plan, found, answered),

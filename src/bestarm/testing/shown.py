@@ -77,7 +77,7 @@ def _noises_of(kind: Kind) -> list[NoiseModel]:
     """Of the objective, then of the constraints."""
     own = _NOISES[kind.objective]
     other: NoiseModel = Bernoulli() if kind.objective != "bernoulli" else Gaussian(1.0)
-    more = {
+    more: dict[str, list[NoiseModel]] = {
         "none": [],
         "mixed": [own, other],
         "together": [own, other],
