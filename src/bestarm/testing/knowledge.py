@@ -182,9 +182,7 @@ def false_claims(plan: Plan, seed: int, max_tests: int) -> Claims:
     return found
 
 
-def results_of(
-    world: World, policy: Policy, tests: list[tuple[int, int]]
-) -> tuple[list[tuple[int, ...]], list[float]]:
+def results_of(world: World, policy: Policy, tests: list[tuple[int, int]]) -> tuple[list[tuple[int, ...]], list[float]]:
     """What the tests give: rows as `Policy.advance` takes them, and values in normal form."""
     rows: list[tuple[int, ...]] = []
     values: list[float] = []
