@@ -1,14 +1,18 @@
 """Every decision of every policy on every instance, as checksums: `python benchmarks/checksums.py`.
 
 A row is a digest of what came of the first runs: answers, number of tests, costs, and tests of each stream. Two
-versions that print the same table decide alike, test by test. With `--against FILE` it ends with status 1 and names
-the rows that differ from a table printed earlier; `benchmarks/checksums.txt` is the one that holds at present.
+versions that print the same table decide alike, test by test. The rows that begin with "shown" are digests of all that
+is shown of small studies (intervals, findings, regret, differences, what is open), interpreted and compiled: of one
+study for every two features that go together. With `--against FILE` it ends with status 1 and names the rows that
+differ from a table printed earlier; `benchmarks/checksums.txt` is the one that holds at present. `--only` prints the
+rows of one kind.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +22,7 @@ import numpy as np
 import bestarm as ba
 from bestarm.policies import all_policies
 from bestarm.simulation.engine import Job, Outcomes
+from bestarm.testing.shown import ENGINES, moments_of, pairwise
 
 DELTA, SEED, MAX_TESTS = 0.1, 16, 100_000
 POLICIES = ("certify", "feasibility-first", "feasible-lucb", "performance-first", "racing", "tf-lucb")
@@ -69,6 +74,16 @@ def digest(outcomes: Outcomes) -> str:
     return whole.hexdigest()[:16]
 
 
+def shown_rows() -> Iterator[str]:
+    for name, plan in pairwise().items():
+        whole = {engine: hashlib.sha256() for engine in ENGINES}
+        for moment in moments_of(plan):
+            for engine, shown in moment.shown.items():
+                whole[engine].update(repr((moment.rounds, sorted(shown.items()))).encode())
+        for engine, found in whole.items():
+            yield f"shown {name:70} {engine:11} {found.hexdigest()[:16]}"
+
+
 def rows(runs: int) -> Iterator[str]:
     for name, problem in problems():
         for policy in POLICIES:
@@ -80,10 +95,16 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--runs", type=int, default=20)
     options.add_argument("--against", type=Path, help="a table printed earlier")
+    options.add_argument("--only", choices=("decisions", "shown"), help="which rows to print")
     chosen = options.parse_args()
     earlier = chosen.against.read_text().splitlines() if chosen.against else None
     found = []
-    for row in rows(chosen.runs):
+    wanted = {"decisions": rows(chosen.runs), "shown": shown_rows()}
+    if chosen.only is not None:
+        wanted = {chosen.only: wanted[chosen.only]}
+        if earlier is not None:
+            earlier = [row for row in earlier if row.startswith("shown ") == (chosen.only == "shown")]
+    for row in itertools.chain(*wanted.values()):
         print(row, flush=True)
         found.append(row)
     if earlier is not None:

@@ -30,11 +30,16 @@ MOST_NAMES = 8
 class Difference:
     """By how much, at least and at most, the leader performs better than another arm, in the objective's units.
 
-    Negative numbers mean worse, and infinite ones that there is no limit yet.
+    Negative numbers mean worse, and infinite ones that there is no limit yet. If the answer is certified and the other
+    arm is out because of its performance, `low` is never below minus the tolerance. `docs/certify.md` says how sure the
+    limits are.
     """
 
     low: float
     high: float
+    estimate: float | None = None
+    """What was measured: the difference of the means, on items of those that both have in common. None without
+    results."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +87,8 @@ class Answer:
     """How far, at most, the performance of `arm` is below that of the best feasible arm, in the objective's units: 0 if
     it is certified best. None if there is no limit, or `arm` is not certified feasible."""
     differences: Mapping[str, Difference] = dataclasses.field(default_factory=dict)
-    """By arm: how much better `arm` is than that one. They hold all at once, and at all times, with probability
-    1 - `delta`: a statement of its own, beside that of the answer."""
+    """By arm: how much better `arm` is than that one. These limits and the answer hold all at once, and at all times,
+    with probability 1 - 2 `delta` where there are no constraints; `docs/certify.md` has the other cases."""
     known: str = ""
     """What is certain, in a sentence."""
     arms: tuple[str, ...] = ()
@@ -134,12 +139,13 @@ def _better(limits: Difference | None) -> str:
     """How much better an arm is, in words."""
     if limits is None:
         return ""
+    measured = [] if limits.estimate is None else [f"measured {limits.estimate:.3g}"]
     ends = [
         f"{word} {number:.3g}"
         for word, number in (("at least", limits.low), ("at most", limits.high))
         if math.isfinite(number)
     ]
-    return ", ".join(ends) or "no limit yet"
+    return ", ".join([*measured, *(ends or ["not certain yet by how much"])])
 
 
 def promised(delta: float) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bestarm.kernel import compile as compiling
-from bestarm.kernel.compile import compiled, fingerprint, kernel
+from bestarm.kernel.compile import compiled, fingerprint, kernel, one_of
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.tournament import NOBODY, best, best_except, enter, new_tournament
 
@@ -121,3 +121,36 @@ def test_a_docstring_is_not_part_of_what_is_compiled() -> None:
         function.__qualname__ = "one"
     first, second, third = (fingerprint(function, {}) for function in functions)
     assert first == second != third
+
+
+@kernel
+def _one(x: float) -> float:
+    return x + 1.0
+
+
+@kernel
+def _two(x: float) -> float:
+    return x + 2.0
+
+
+@one_of("kind", lambda: [_one, _two])
+def _chosen(kind: int, x: float) -> float:
+    return [_one, _two][kind](x)
+
+
+@kernel
+def _sum(kind: int, other: int, x: float) -> float:
+    return _chosen(kind, x) + _chosen(other, x)
+
+
+def test_a_number_that_compiled_code_was_not_made_for_gives_nan() -> None:
+    """It must not be taken for one that the code was made for."""
+    for known, numbers in ((None, (0, 1)), ((0,), (0,)), ((1,), (1,))):
+        fast = compiled(_sum, known=known)
+        for kind in (0, 1, 2):
+            for other in (0, 1, 2):
+                found = fast(kind, other, 0.5)
+                if kind in numbers and other in numbers:
+                    assert found == _sum(kind, other, 0.5)
+                else:
+                    assert math.isnan(found)

@@ -40,7 +40,7 @@ def largest(noise: NoiseModel, values: Floats, c: float, is_compiled: bool = Tru
     for column, side in enumerate((ABOVE, BELOW)):
         setting = one_metric(noise.of_set(values.shape[1], ties=-side))
         ever = np.full((len(values), 2), NOTHING)
-        run = compiled(ever_reaches, known=known_for(setting.kind)) if is_compiled else ever_reaches
+        run = compiled(ever_reaches, known=known_for(setting)) if is_compiled else ever_reaches
         run(setting, new_streams(2, 1, most_kept(setting)), values, c, ever)
         found.append(ever[:, column])
     return np.stack(found, axis=1)

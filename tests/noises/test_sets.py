@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -13,20 +14,29 @@ import pytest
 from scipy import integrate, stats
 
 import bestarm as ba
-from bestarm.kernel.state import Floats
+from bestarm.kernel.state import Floats, Ints
 from bestarm.noises import self_normalized
 from bestarm.noises.base import ABOVE, BELOW, NoiseModel, Stream
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.mixture import RHO
-from bestarm.noises.registry import all_noises, built_in, kind_of, known_for, numbered
+from bestarm.noises.registry import all_noises, built_in, kind_of, kinds_in, known_for, numbered
+from bestarm.policies import policy_for
 from bestarm.policies.confidence import interval_end
 from bestarm.testing.noises import stream_of_values
 
 SIDES = (ABOVE, BELOW)
 GAUSSIAN, SYMMETRIC, BOUNDED = ba.Gaussian(2.0), ba.Symmetric(), ba.Bounded(-1.0, 5.0)
 NOISES: list[NoiseModel] = [GAUSSIAN, SYMMETRIC, BOUNDED]
+
+
+class Kinds(NamedTuple):
+    """Of a setting, the noises."""
+
+    kind: Ints
+
+
 PRIOR = stats.halfnorm(scale=RHO**-0.5)
 
 
@@ -316,10 +326,25 @@ def test_a_noise_that_is_not_known_for_items() -> None:
 def test_kernels_are_compiled_with_them_only_where_a_set_is() -> None:
     """So that a study without items compiles what it always did."""
     names = [noise.name for noise in numbered()]
-    plain = known_for(np.array([kind_of(type(noise)) for noise in NOISES])) or ()
+    plain = known_for(Kinds(np.array([kind_of(type(noise)) for noise in NOISES]))) or ()
     assert sorted(names[kind] for kind in plain) == sorted(built_in())
     for noise in NOISES:
         kind = kind_of(type(noise.of_set(9)))
         assert kind not in plain
         assert names[kind] not in all_noises()
-        assert known_for(np.array([kind])) == (kind,)
+        assert known_for(Kinds(np.array([kind]))) == (kind,)
+
+
+def test_the_noises_of_a_setting_include_those_of_the_settings_within_it() -> None:
+    """Each arm is compared with the baseline on items, with noises that none of its own streams has."""
+    plan = ba.Plan(
+        arms=["a", "b"],
+        objective=ba.maximize("rate", noise=ba.Bernoulli()),
+        constraints=[ba.at_most("load", noise=ba.Gaussian(1.0), relative_to_baseline=1.2)],
+        baseline="a",
+        items=40,
+    )
+    setting: Any = policy_for(plan, "certify").new_setting(plan, 0.05, "mixture")
+    parts = (setting, setting.differences, setting.contrasts)
+    assert kinds_in(setting) == {int(kind) for part in parts for kind in part.kind}
+    assert kinds_in(setting) > {int(kind) for part in parts[:2] for kind in part.kind}

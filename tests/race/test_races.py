@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from tests.lengths import lengths
 from tests.race.simulated import Drawn, a_run, race, skewed
 
+from bestarm.analysis.standing import MetricStanding
+from bestarm.answer import Difference
 from bestarm.race.exports import as_json
 from bestarm.race.race import Conditions
+from bestarm.race.ratios import ratio_of
 from bestarm.race.runs import Run
 from bestarm.race.summary import difference_lines, found_by, limit_lines, note_lines, verdict
 from bestarm.study import seeds
@@ -28,7 +35,12 @@ def test_the_fastest_is_certified() -> None:
     assert (outcome.status.state, outcome.status.answer, found_by(outcome)) == ("certified", "fast", "certified")
     assert verdict(outcome).startswith("CERTIFIED: fast has the least mean time, except for pauses rarer than 1 in ")
     assert ", with 95 % confidence, after " in verdict(outcome)
-    assert len(list(difference_lines(outcome))) == 2
+    assert outcome.differences["slow"].low > 0
+    assert [line.split(" by ")[0] for line in difference_lines(outcome)] == [
+        "fast is better than slow",
+        "fast is better than slower",
+    ]
+    assert all(" as fast (" in line for line in difference_lines(outcome))
     # All runs of a race are among its records, and those of the study.
     assert len(outcome.records.runs) == outcome.status.tests
 
@@ -207,3 +219,52 @@ def test_a_line_cut_off_by_a_kill_harms_nothing(tmp_path: Path) -> None:
 def test_a_timeout_shorter_than_a_limit_is_refused() -> None:
     with pytest.raises(InvalidInput, match="must be longer than the limit, 20 s"):
         race(FAST_AND_SLOW, ["fast", "slow"], ["time=20s"])
+
+
+def test_a_certified_winner_is_never_shown_as_worse() -> None:
+    """Before, the differences of a certified race had levels of their own, and 40 of 40 such races said "by -…"."""
+    draw = skewed({"fast": 0.1, "slow": 0.115, "mid": 0.12}, scatter=0.02)
+    for seed in range(4):
+        outcome = race(draw, ["slow", "fast", "mid"][: 2 + seed % 2], seed=seed)
+        assert outcome.status.state == "certified"
+        assert all(limits.low > 0.0 for limits in outcome.differences.values())
+        assert not any("-" in line for line in difference_lines(outcome))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.001, 0.003, "fast is better than slow by 1 ms to 3 ms of time; "),
+        (0.001, math.inf, "fast is better than slow by 1 ms or more of time; "),
+        (-0.003, -0.001, "fast is worse than slow by 1 ms to 3 ms of time; "),
+        (
+            -0.002,
+            0.003,
+            "it is not certain yet by how much fast and slow differ in time: fast is at most 2 ms worse or ",
+        ),
+        (-math.inf, math.inf, "it is not certain yet by how much fast and slow differ in time; measured"),
+    ],
+)
+def test_differences_in_words(low: float, high: float, said: str) -> None:
+    outcome = race(FAST_AND_SLOW, ["slow", "fast"])
+    shown = dataclasses.replace(outcome, differences={"slow": Difference(low, high, 0.002)})
+    (line,) = difference_lines(shown)
+    assert line.startswith(said)
+    assert "any amount" not in line
+
+
+@given(
+    lead=st.floats(-5.0, 20.0),
+    mean=st.floats(0.1, 10.0),
+    margins=st.tuples(*[st.floats(0.0, 30.0)] * 4),
+)
+def test_wherever_the_difference_and_the_mean_lie_within_their_limits_so_does_the_ratio(
+    lead: float, mean: float, margins: tuple[float, ...]
+) -> None:
+    assume(mean + lead >= 0.0)
+    limits = Difference(lead - margins[0], lead + margins[1], lead)
+    leader = MetricStanding("time", 9, mean, mean - margins[2], mean + margins[3], None, None)
+    ratio = ratio_of(limits, leader, dataclasses.replace(leader, mean=mean + lead))
+    assert ratio is not None
+    assert ratio.low <= (mean + lead) / mean * (1 + 1e-12)
+    assert ratio.high >= (mean + lead) / mean * (1 - 1e-12)

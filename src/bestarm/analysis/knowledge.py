@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 from bestarm.analysis.open_questions import OpenQuestion
+from bestarm.analysis.standing import findings_of
 from bestarm.analysis.terms import statistic, subject
 from bestarm.answer import Difference
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.findings import Findings
+from bestarm.policies.limits import measured_leads, narrow
 from bestarm.problem import Problem
 
 MOST_DIFFERENCES = 1000
@@ -28,11 +30,16 @@ def regret_at_most(
     return limit if math.isfinite(limit) else None
 
 
-def differences_of(problem: Problem, policy: Policy, arm: int) -> dict[str, Difference]:
-    """By how much, at least and at most, `arm` performs better than each other arm."""
+def differences_of(problem: Problem, policy: Policy, arm: int, stop: Stop | None = None) -> dict[str, Difference]:
+    """By how much, at least and at most, `arm` performs better than each other arm. Once the policy has stopped, this
+    agrees with its answer."""
     low, high = policy.differences(arm)
-    rows = zip(problem.arm_names, low.tolist(), high.tolist(), strict=True)
-    return {name: Difference(least, most) for other, (name, least, most) in enumerate(rows) if other != arm}
+    if stop is not None and stop.arm is not None and problem.asks in ("best", "top"):
+        behind = findings_of(policy, stop).outperformed & ~problem.is_retired
+        narrow(low, high, arm, stop.arms or (stop.arm,), behind, -problem.objective.tolerance)
+    estimates = [None if math.isnan(lead) else lead for lead in measured_leads(policy.streams, arm).tolist()]
+    rows = zip(problem.arm_names, low.tolist(), high.tolist(), estimates, strict=True)
+    return {name: Difference(*limits) for other, (name, *limits) in enumerate(rows) if other != arm}
 
 
 def certificates_of(problem: Problem) -> tuple[int, int]:

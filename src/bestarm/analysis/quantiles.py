@@ -20,8 +20,8 @@ from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints
 from bestarm.noises.bernoulli import numbers_of_rates, rate_evidence
 from bestarm.noises.dispatch import half_width
+from bestarm.policies import confidence
 from bestarm.policies.base import Policy
-from bestarm.policies.confidence import COMPILE_STREAMS
 from bestarm.policies.setting import shares
 from bestarm.problem import Constraint, Problem
 
@@ -120,7 +120,7 @@ def _around(number: float) -> range:
 def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, int]:
     """How many results beyond v leave v out of the interval, on either side, with the intervals of this policy."""
     n = int(policy.streams.counts[arm, metric])
-    is_large = policy.streams.counts.size >= COMPILE_STREAMS
+    is_large = policy.streams.counts.size >= confidence.COMPILE_STREAMS
     if policy.places is not None:
         # The evidence about a set of items is about the share at the threshold alone.
         return n + 1, -1

@@ -24,7 +24,7 @@ from bestarm.goals import listed, set_words
 from bestarm.items import count_of
 from bestarm.noises.base import NoiseModel
 from bestarm.plan import Plan
-from bestarm.policies import find_policy
+from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Constraint, Objective
 from bestarm.validation import exact
 
@@ -193,8 +193,9 @@ def known(
         words = [feasible_words(plan.slacks)] if plan.constraints else []
         words += [] if regret is None else [_regret(plan, regret)]
         # What a policy cannot promise together with the rest it promises by itself.
-        is_apart = regret is not None and facts and find_policy(plan.policy).regret_is_apart(plan)
-        own = f" (this has {promised(plan.delta)} confidence of its own)" if is_apart else ""
+        is_apart = regret is not None and facts and policy_for(plan, plan.policy).regret_is_apart(plan)
+        both = f", and {promised(2 * plan.delta)} together with the rest" if plan.delta < 0.5 else ""
+        own = f" (this has {promised(plan.delta)} confidence of its own{both})" if is_apart else ""
         facts.append(f" {leader} is {' and '.join(words)}{own}")
     others = [arm for arm in feasible if arm != leader] if plan.constraints else []
     if others:

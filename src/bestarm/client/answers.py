@@ -127,7 +127,8 @@ def _question(data: dict[str, Any]) -> OpenQuestion:
 def read_difference(data: dict[str, Any]) -> Difference:
     """A limit that is not there comes as null."""
     low, high = data["low"], data["high"]
-    return Difference(-math.inf if low is None else low, math.inf if high is None else high)
+    # A service of an earlier version says nothing of what was measured.
+    return Difference(-math.inf if low is None else low, math.inf if high is None else high, data.get("estimate"))
 
 
 def _arm(data: dict[str, Any]) -> ArmStanding:

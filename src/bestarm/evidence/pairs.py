@@ -63,7 +63,7 @@ _every_product, _product_of = by_kind(
 _every_ceiling, _ceiling_of = by_kind(lambda kernels: kernels.product_ceiling or plain_ceiling)
 
 
-@one_of("high.kind", _every_product)
+@one_of("high.kind", _every_product, "(math.nan, math.nan, math.nan)")
 def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
     """Log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in c and d."""
     found: tuple[float, float, float] = _product_of(high.kind)(high, low, c, d)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -68,15 +69,18 @@ def apart(function: F) -> F:
     return function
 
 
-def one_of(number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]]) -> Callable[[F], F]:
+def one_of(
+    number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]], unknown: str = "math.nan"
+) -> Callable[[F], F]:
     """Mark a kernel that does what one of several kernels does: the one whose place in `alternatives` is `number`.
 
     `number` is an expression of the kernel's arguments. Interpreted, the kernel runs as written, so its body has to
-    look up the alternative. Compiled, it becomes a chain of comparisons over the alternatives that exist by then.
+    look up the alternative. Compiled, it becomes a chain of comparisons over the alternatives that exist by then. For
+    a number that the compiled code was not made for it returns `unknown`: NaN, which is no evidence.
     """
 
     def mark(function: F) -> F:
-        setattr(function, _ONE_OF, (number, alternatives))
+        setattr(function, _ONE_OF, (number, alternatives, unknown))
         return kernel(function)
 
     return mark
@@ -103,10 +107,12 @@ def forget_alternatives() -> None:
 
 
 @functools.cache
-def _chain(function: types.FunctionType, number: str, alternatives: tuple[tuple[int, types.FunctionType], ...]) -> Any:
+def _chain(
+    function: types.FunctionType, number: str, alternatives: tuple[tuple[int, types.FunctionType], ...], unknown: str
+) -> Any:
     """The chain of comparisons that replaces a kernel marked `one_of`, where some numbers have alternatives.
 
-    An alternative that several numbers share appears once. The last one needs no comparison.
+    An alternative that several numbers share appears once.
     """
     places: dict[types.FunctionType, list[int]] = {}
     for place, alternative in alternatives:
@@ -116,8 +122,9 @@ def _chain(function: types.FunctionType, number: str, alternatives: tuple[tuple[
     for k, numbers in enumerate(places.values()):
         call = f"return alternative_{k}({arguments})"
         condition = " or ".join(f"number == {place}" for place in numbers)
-        lines.append(f"    {call}" if k == len(places) - 1 else f"    if {condition}:\n        {call}")
-    names = {f"alternative_{k}": alternative for k, alternative in enumerate(places)}
+        lines.append(f"    if {condition}:\n        {call}")
+    lines.append(f"    return {unknown}")
+    names: dict[str, Any] = {f"alternative_{k}": alternative for k, alternative in enumerate(places)} | {"math": math}
     text = "\n".join(lines)
     exec(compile(text, f"<{function.__qualname__}>", "exec"), names)
     chain: Any = names[function.__name__]
@@ -131,9 +138,9 @@ def written_out(function: types.FunctionType, known: Known = None) -> types.Func
     `known`, or for all alternatives that exist by now."""
     if not hasattr(function, _ONE_OF):
         return function
-    number, alternatives = getattr(function, _ONE_OF)
+    number, alternatives, unknown = getattr(function, _ONE_OF)
     chosen = tuple((place, one) for place, one in enumerate(alternatives()) if known is None or place in known)
-    chain: types.FunctionType = _chain(function, number, chosen)
+    chain: types.FunctionType = _chain(function, number, chosen, unknown)
     return chain
 
 

@@ -35,7 +35,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
     return _kernels(s.kind).evidence(s, side, c)
 
 
-@one_of("s.kind", _every(lambda kernels: kernels.evidence_and_slope or no_slope))
+@one_of("s.kind", _every(lambda kernels: kernels.evidence_and_slope or no_slope), "(math.nan, math.nan)")
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
     """`evidence` and its derivative in c, which is increasing where the evidence is log-convex; else NaN."""
     return (_kernels(s.kind).evidence_and_slope or no_slope)(s, side, c)
@@ -65,7 +65,7 @@ def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     return _kernels(setting.kind[metric]).radius(setting, streams, arm, metric)
 
 
-@one_of("setting.kind[metric]", _every(lambda kernels: kernels.keep))
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.keep), unknown="")
 def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
     """Enter a result into what the noise keeps besides counts and sums."""
     _kernels(setting.kind[metric]).keep(setting, streams, arm, metric, value)

@@ -7,9 +7,9 @@ value of your own class works too.
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from bestarm.kernel.compile import Known, forget_alternatives
-from bestarm.kernel.state import Ints
 from bestarm.noises.base import NoiseModel
 from bestarm.plugins import Plugin, Registry
 
@@ -62,14 +62,22 @@ def numbered() -> list[type[NoiseModel]]:
     return _numbered
 
 
-def known_for(*kinds: Ints) -> Known:
-    """The noises that kernels must know where there are these kinds; None for all.
+def kinds_in(parts: Any) -> set[int]:
+    """The numbers of all noises in a setting, or in a simulated world: those of its own streams, and those of the
+    settings within it, such as that of differences on items."""
+    inner = [kinds_in(part) for part in parts if isinstance(part, tuple) and hasattr(part, "_fields")]
+    own = {int(kind) for kind in parts.kind.flat} if "kind" in parts._fields else set()
+    return own.union(*inner)
+
+
+def known_for(*settings: Any) -> Known:
+    """The noises that kernels must know where these are the settings, or simulated worlds; None for all.
 
     Most studies need only those in this folder, for which one program is compiled. Sets of items are rarer and their
     programs larger, so that each has just what it needs.
     """
     numbered()
-    found = {int(kind) for some in kinds for kind in some.flat}
+    found = set().union(*map(kinds_in, settings))
     here, with_sets = _tiers
     if max(found) < here:
         return tuple(range(here))

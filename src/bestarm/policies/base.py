@@ -460,7 +460,7 @@ class KernelPolicy(Policy):
     def _compiled(self) -> Any:
         """The kernel `advance` for this policy."""
         label, kernels = self.name.replace("-", "_"), self.kernels
-        known = known_for(self.setting.kind)
+        known = known_for(self.setting)
         return compiled(advance, label, known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:

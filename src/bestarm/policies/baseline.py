@@ -139,14 +139,14 @@ def contrast_end(setting: Any, streams: Any, arm: int, metric: int, side: int, l
     n = min(streams.counts[arm, metric], streams.counts[setting.baseline, metric])
     step = contrast_scatter(setting, streams, arm, metric) * math.sqrt(2.0 * max(level, 1.0) / n)
     outer = middle
+    is_reached = False
     for _ in range(40):
         outer = max(middle - step, farthest) if side == ABOVE else min(middle + step, farthest)
-        if _reaches(setting, streams, arm, metric, side, outer, level):
+        is_reached = _reaches(setting, streams, arm, metric, side, outer, level)
+        if is_reached or outer == farthest:
             break
-        if outer == farthest:
-            return outer
         step = 2.0 * step
-    else:
+    if not is_reached:
         return farthest
     inner = middle
     for _ in range(_STEPS):

@@ -48,9 +48,9 @@ from bestarm.policies.confidence import (
     upper_end_of,
     weigh,
 )
-from bestarm.policies.findings import Findings, judged
+from bestarm.policies.findings import Findings, exclude_beaten, judged
 from bestarm.policies.levels import levels_in_words
-from bestarm.policies.limits import differences_from, pair_levels, regret_of
+from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
 from bestarm.policies.reasons import Reasons, survey
@@ -381,6 +381,7 @@ class Certify(KernelPolicy):
     weigh = staticmethod(weigh)
     survey = staticmethod(survey)
     regret_of = staticmethod(regret_of)
+    margin_of = staticmethod(margin_of)
     differences_from = staticmethod(differences_from)
     weighing: ClassVar[Weighing] = BY_EVIDENCE
 
@@ -425,10 +426,7 @@ class Certify(KernelPolicy):
         return f"{note}: {levels_in_words(plan, plan.delta)}."
 
     def findings(self) -> Findings:
-        """What is certified.
-
-        An arm that is beaten is out only if the arm that beats it is certified feasible and is not out itself.
-        """
+        """What is certified."""
         memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
@@ -442,13 +440,7 @@ class Certify(KernelPolicy):
             lead=reasons.lead,
             tested=streams.counts.max(axis=1) > 0,
         )
-        feasible, is_beaten = findings.feasible, memory.beaten != NOBODY
-        beats = feasible & ~(is_beaten & feasible[memory.beaten])
-        if leader != NOBODY:
-            beats[leader] = feasible[leader]
-        findings.excluded[is_beaten & beats[memory.beaten]] = True
-        if leader != NOBODY:
-            findings.excluded[leader] = False
+        exclude_beaten(findings, memory.beaten, leader)
         return judged(self.setting, streams.counts, findings)
 
     def regret(self, leader: int, found: Findings) -> float:
@@ -464,11 +456,18 @@ class Certify(KernelPolicy):
         return noise.kernels.evidence_and_slope is None and not noise.is_exact
 
     def differences(self, arm: int) -> tuple[Floats, Floats]:
-        """From the evidence about each pair of arms, at levels of its own."""
+        """From the evidence about each pair of arms, at levels of its own; between the leader and the arms that it has
+        beaten by performance alone, from what decides as well."""
         low, high = np.zeros(self.arms), np.zeros(self.arms)
         streams = self._streams_about(arm)
         fill = for_size(type(self).differences_from, self.setting, streams)
         fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
+        memory, leader = self.memory, self.leader
+        # Of a leader that is not certified feasible, nothing more is said.
+        if leader != NOBODY and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
+            find, behind = for_size(type(self).margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
+            margin = find(self.setting, self.streams, memory.rejected, memory.beaten, leader, behind)
+            narrow(low, high, arm, [leader], behind != 0, margin)
         return low, high
 
     def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:

@@ -36,7 +36,7 @@ from bestarm.policies.items import (
     with_room,
     worse_on_items,
 )
-from bestarm.policies.limits import differences_from, regret_of
+from bestarm.policies.limits import differences_from, margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.problem import Problem
@@ -107,6 +107,7 @@ class CertifyOnItems(Certify):
     weigh = staticmethod(specialized(weigh, "on_items", **BY_ITEMS))
     survey = staticmethod(specialized(survey, "on_items", **BY_ITEMS))
     regret_of = staticmethod(specialized(regret_of, "on_items", **BY_ITEMS))
+    margin_of = staticmethod(specialized(margin_of, "on_items", **BY_ITEMS))
     differences_from = staticmethod(specialized(differences_from, "on_items", **BY_ITEMS))
     weighing = Weighing(*(specialized(kernel, "on_items", **BY_ITEMS) for kernel in BY_EVIDENCE))
 
@@ -123,11 +124,6 @@ class CertifyOnItems(Certify):
     def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
         """Streams without results, with room for so many items."""
         return new_paired_streams(setting, arms, metrics, room)
-
-    @classmethod
-    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
-        """The numbers of all noises that its streams have."""
-        return setting.kind, setting.differences.kind
 
     @property
     def places(self) -> int | None:
@@ -156,7 +152,7 @@ class CertifyOnItems(Certify):
 
     def _compiled(self) -> Any:
         kernels = type(self).kernels
-        known = known_for(*self.kinds(self.setting))
+        known = known_for(self.setting)
         return compiled(advance_on_items, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:

@@ -16,7 +16,7 @@ from bestarm.policies.baseline import holding_ceiling as relative_holding_ceilin
 from bestarm.policies.baseline import holding_evidence as relative_holding_evidence
 from bestarm.policies.certify import BEYOND_LUCK, FOR_GOOD, Certify, judge, new_memory, propose, start
 from bestarm.policies.confidence import PresentAnswer, present_answer, present_leader, weigh
-from bestarm.policies.limits import regret_of
+from bestarm.policies.limits import margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
@@ -64,6 +64,7 @@ class CertifyRelative(Certify):
     weigh = staticmethod(specialized(weigh, "relative", **_KERNELS))
     survey = staticmethod(specialized(survey, "relative", **_KERNELS))
     regret_of = staticmethod(specialized(regret_of, "relative", **_KERNELS))
+    margin_of = staticmethod(specialized(margin_of, "relative", **_KERNELS))
     weighing = Weighing(*(specialized(kernel, "relative", **_KERNELS) for kernel in BY_EVIDENCE))
     find_leader = staticmethod(specialized(present_leader, "relative", **_KERNELS))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.compile import kernel, specialized
-from bestarm.kernel.state import Batch, Floats, Ints, new_streams
+from bestarm.kernel.state import Batch, Floats, new_streams
 from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, evidence_below, most_kept, record, scatter
 from bestarm.policies.base import Kernels, Stop
@@ -20,7 +20,7 @@ from bestarm.policies.certify_on_items import BY_ITEMS, CertifyOnItems, advance_
 from bestarm.policies.certify_relative import certified_now, update_relative
 from bestarm.policies.confidence import PresentAnswer, interval_end, present_answer, present_leader, weigh
 from bestarm.policies.items import PairedSetting, PairedStreams, new_paired_setting, new_paired_streams, on_items_of
-from bestarm.policies.limits import regret_of
+from bestarm.policies.limits import margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
@@ -157,6 +157,7 @@ class CertifyRelativeOnItems(CertifyOnItems):
     weigh = staticmethod(specialized(weigh, "relative_on_items", **_KERNELS))
     survey = staticmethod(specialized(survey, "relative_on_items", **_KERNELS))
     regret_of = staticmethod(specialized(regret_of, "relative_on_items", **_KERNELS))
+    margin_of = staticmethod(specialized(margin_of, "relative_on_items", **_KERNELS))
     weighing = Weighing(*(specialized(kernel, "relative_on_items", **_KERNELS) for kernel in BY_EVIDENCE))
     find_leader = staticmethod(specialized(present_leader, "relative_on_items", **_KERNELS))
 
@@ -170,10 +171,6 @@ class CertifyRelativeOnItems(CertifyOnItems):
     def streams_with_room(cls, setting: Any, arms: int, metrics: int, room: int) -> Any:
         contrasts = new_streams(arms, metrics, most_kept(setting.contrasts))
         return RelativePairedStreams(*new_paired_streams(setting, arms, metrics, room), contrasts)
-
-    @classmethod
-    def kinds(cls, setting: Any) -> tuple[Ints, ...]:
-        return *super().kinds(setting), setting.contrasts.kind
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
         if stop is None and self.untested:

@@ -9,19 +9,29 @@ import numpy as np
 
 from bestarm.evidence.combine import suffices
 from bestarm.evidence.reaching import infeasibility_reaches, infeasibility_up_to, rival_reaches
-from bestarm.kernel.compile import kernel
+from bestarm.kernel.compile import kernel, specialized
 from bestarm.kernel.random import CHOICE, seed_generator
-from bestarm.kernel.state import NONE, Batch, Streams, add_test, conclude, every_stream
+from bestarm.kernel.state import NONE, Batch, Flags, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, best, enter
 from bestarm.kernel.words import whole
 from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_below
 from bestarm.policies.base import Kernels, Stop
 from bestarm.policies.certify import LEADER, drawn_performance, start, stream_to_test, tests_of_leader, update
-from bestarm.policies.confidence import PresentAnswer, confidence_of, for_size, lesser, rival_case, violation
+from bestarm.policies.confidence import (
+    PresentAnswer,
+    confidence_of,
+    for_size,
+    is_outperformed,
+    lesser,
+    rival_case,
+    violation,
+)
 from bestarm.policies.findings import Findings
 from bestarm.policies.goals import ForSets, constraints_open, new_memory
-from bestarm.policies.open_certificates import OpenCertificate, by_evidence
+from bestarm.policies.limits import regret_of
+from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
+from bestarm.problem import Problem
 
 
 @kernel
@@ -56,15 +66,37 @@ def list_best(setting: Any, memory: Any) -> int:
 
 
 @kernel
+def pair_level_of_list(setting: Any, member: int, arm: int) -> float:
+    """What the evidence that `arm` is infeasible or worse than a member must reach: any of `top` arms may be the one
+    that a wrong member takes the place of."""
+    level: float = setting.level[member] + math.log(setting.top)
+    return level
+
+
+@kernel
 def is_beaten_by_all(setting: Any, streams: Streams, memory: Any, arm: int, infeasibility: Any) -> bool:
     """Whether the evidence suffices that `arm` is infeasible or worse than a member, for every member."""
-    extra = math.log(setting.top)
     for member in range(memory.listed.shape[0]):
         if memory.listed[member] != 0:
-            level = setting.level[member] + extra
+            level = pair_level_of_list(setting, member, arm)
             if not rival_reaches(setting, streams, member, arm, infeasibility, level):
                 return False
     return True
+
+
+@kernel
+def mark_outperformed(setting: Any, streams: Streams, memory: Any, marks: Flags) -> None:
+    """Mark the arms that every member has beaten by performance alone."""
+    for arm in range(memory.listed.shape[0]):
+        is_so = memory.settled[arm] != 0
+        for member in range(memory.listed.shape[0]):
+            if memory.listed[member] != 0:
+                is_so = is_so and is_outperformed(setting, streams, member, arm)
+        marks[arm] = is_so
+
+
+_LEVELS = {"pair_level": pair_level_of_list}
+_MARK_OUTPERFORMED = specialized(mark_outperformed, "top", **_LEVELS)
 
 
 @kernel
@@ -169,7 +201,7 @@ def weigh_list(setting: Any, streams: Streams, memory: Any) -> float:
                 beaten = math.inf if is_full else -math.inf
                 for member in range(arms):
                     if memory.listed[member] != 0 and is_full:
-                        handicap = setting.level[member] + log_delta + math.log(setting.top)
+                        handicap = pair_level_of_list(setting, member, arm) + log_delta
                         beaten = lesser(beaten, rival_case(setting, streams, member, arm, infeasible) - handicap)
                 least = lesser(least, case if case >= beaten else beaten)
     return least
@@ -187,6 +219,13 @@ class CertifyTop(ForSets):
     asked = "top"
     setting: Any
     kernels = Kernels(new_memory, update, propose, start, large=True)
+    regret_of = staticmethod(specialized(regret_of, "top", **_LEVELS))
+    weighing = Weighing(*(specialized(kernel, "top", **_LEVELS) for kernel in BY_EVIDENCE))
+
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """A member that is one of the best arms, but not the best of them, can do no harm but by its regret."""
+        return True
 
     def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
         """The best of the members, and how sure we are that all of them are the answer."""
@@ -218,5 +257,11 @@ class CertifyTop(ForSets):
         if stop.arm is None:
             return known
         last = min(stop.arms, key=lambda arm: float(self.streams.means[arm, 0]))
-        known.beaten_by[known.excluded & ~known.infeasible] = last
+        marks = np.zeros(self.arms, np.int8)
+        for_size(_MARK_OUTPERFORMED, self.setting, self.streams)(self.setting, self.streams, self.memory, marks)
+        is_beaten = known.excluded & ~known.infeasible
+        known.beaten_by[is_beaten] = last
+        # When these certificates were closed, the evidence was no less and the lead was no less.
+        known.evidence[is_beaten] = pair_level_of_list(self.setting, last, NOBODY)
+        known.lead[is_beaten] = np.where(marks != 0, -self.setting.tolerance, math.nan)[is_beaten]
         return known

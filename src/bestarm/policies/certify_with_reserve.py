@@ -23,7 +23,7 @@ from bestarm.policies.base import Kernels
 from bestarm.policies.certify import Certify, Memory, new_memory, propose, start, update
 from bestarm.policies.confidence import weigh
 from bestarm.policies.findings import Bools, Findings
-from bestarm.policies.limits import regret_of
+from bestarm.policies.limits import margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
@@ -142,6 +142,7 @@ class CertifyWithReserve(Certify):
     weigh = staticmethod(specialized(weigh, "with_reserve", **RESERVED))
     survey = staticmethod(specialized(survey, "with_reserve", **RESERVED))
     regret_of = staticmethod(specialized(regret_of, "with_reserve", **RESERVED))
+    margin_of = staticmethod(specialized(margin_of, "with_reserve", **RESERVED))
     weighing = Weighing(*(specialized(kernel, "with_reserve", **RESERVED) for kernel in BY_EVIDENCE))
 
     def __init__(self, setting: Any, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
@@ -172,7 +173,7 @@ class CertifyWithReserve(Certify):
 
     def _compiled(self) -> Any:
         kernels = type(self).kernels
-        known = known_for(self.setting.kind)
+        known = known_for(self.setting)
         return compiled(_advance, "certify", known=known, update=kernels.update, propose=kernels.propose)
 
     def findings(self) -> Findings:

@@ -60,10 +60,7 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
     plain = np.errstate(over="ignore", invalid="ignore")(root)
     if streams.counts.size < COMPILE_STREAMS:
         return plain
-    # Arms that are compared on items have streams of differences, with a noise of their own.
-    between = getattr(setting, "differences", None)
-    known = known_for(setting.kind) if between is None else known_for(setting.kind, between.kind)
-    fast = compiled(root, known=known)
+    fast = compiled(root, known=known_for(setting))
     chosen: Callable[..., Any] = fast if streams.counts.size >= WAIT_STREAMS else fast.or_meanwhile(plain)
     return chosen
 
@@ -136,6 +133,18 @@ def worse_evidence(setting: Setting, streams: Streams, leader: int, arm: int) ->
         return -math.inf
     ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
     return pair_evidence(ahead, behind, setting.tolerance)
+
+
+@kernel
+def is_outperformed(setting: Setting, streams: Streams, leader: int, arm: int) -> bool:
+    """Whether it is performance alone by which the leader has beaten an arm.
+
+    So it is if nothing else counts in that certificate. Otherwise it may have been closed by half a proof that the arm
+    is infeasible and half a proof that it is worse, and the evidence must show the second alone.
+    """
+    if setting.threshold.shape[0] == 1 or setting.log_both == -math.inf:
+        return True
+    return suffices(worse_evidence(setting, streams, leader, arm), pair_level(setting, leader, arm))
 
 
 @kernel

@@ -51,6 +51,13 @@ class Findings(NamedTuple):
         return known
 
     @property
+    def outperformed(self) -> Bools:
+        """The arms that are out because another performs better: by intervals, or by evidence of performance alone."""
+        by_performance = np.isnan(self.evidence) | ~np.isnan(self.lead)
+        found: Bools = (self.beaten_by != NOBODY) & ~self.infeasible & by_performance
+        return found
+
+    @property
     def candidates(self) -> Bools:
         """The arms that can still be the answer."""
         return ~self.excluded
@@ -68,6 +75,17 @@ class Earlier(NamedTuple):
 
 def nothing_earlier(arms: int, metrics: int) -> Earlier:
     return Earlier(np.zeros((arms, metrics), np.bool_), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
+
+
+def exclude_beaten(findings: Findings, beaten: Ints, leader: int) -> None:
+    """Take out the arms that are beaten by an arm that is certified feasible and is not out itself."""
+    feasible, is_beaten = findings.feasible, beaten != NOBODY
+    beats = feasible & ~(is_beaten & feasible[beaten])
+    if leader != NOBODY:
+        beats[leader] = feasible[leader]
+    findings.excluded[is_beaten & beats[beaten]] = True
+    if leader != NOBODY:
+        findings.excluded[leader] = False
 
 
 def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +16,8 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import scatter
-from bestarm.policies.confidence import pair_level, violation
-from bestarm.policies.findings import Findings
+from bestarm.policies.confidence import is_outperformed, pair_level, violation
+from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import end_of_lead, largest_lead
 
 
@@ -79,6 +81,30 @@ def regret_of(setting: Setting, streams: Streams, rejected: Flags, beaten: Ints,
 
 
 @kernel
+def margin_of(
+    setting: Setting, streams: Streams, rejected: Flags, beaten: Ints, leader: int, outperformed: Flags
+) -> float:
+    """By how much, at least, the leader performs better than every other arm that is not rejected, by the evidence and
+    at the levels that decide. Marks the arms that it has beaten by performance alone as `outperformed`.
+
+    Certificates that are closed count as closed: when one was closed, the lead was minus the tolerance or more.
+    """
+    margin = math.inf
+    for arm in range(streams.counts.shape[0]):
+        outperformed[arm] = 0
+        if arm != leader and rejected[arm] == 0:
+            level = pair_level(setting, leader, arm)
+            # That an arm may be infeasible counts against it, and never for the lead.
+            needed = max(level, needed_from_performance(setting, streams, arm, level))
+            lead = largest_lead(setting, streams, leader, arm, needed, margin)
+            if beaten[arm] == leader:
+                outperformed[arm] = is_outperformed(setting, streams, leader, arm)
+                lead = max(lead, -setting.tolerance)
+            margin = min(margin, lead)
+    return margin
+
+
+@kernel
 def differences_from(
     setting: Setting, streams: Streams, arm: int, at_least: Floats, at_most: Floats, low: Floats, high: Floats
 ) -> None:
@@ -93,6 +119,29 @@ def differences_from(
                 low[other] = end
             else:
                 high[other] = end
+
+
+def narrow(low: Floats, high: Floats, arm: int, ahead: Sequence[int], behind: Bools, margin: float) -> None:
+    """Bring into the differences between `arm` and the others that the arms `ahead` perform better by `margin` or more
+    than those `behind`. Where the results contradict each other, the wider interval stays."""
+    if arm in ahead:
+        low[behind] = np.minimum(np.fmax(low, margin), high)[behind]
+    elif behind[arm]:
+        high[ahead] = np.maximum(np.fmin(high, -margin), low)[ahead]
+
+
+def measured_leads(streams: Any, arm: int) -> Floats:
+    """By how much `arm` has measured better than each arm; NaN where one has no result. On items, only those on which
+    both were measured count."""
+    counts, means = streams.counts[:, 0], streams.means[:, 0]
+    if not hasattr(streams, "values"):
+        leads = means[arm] - means
+    else:
+        values = streams.values[:, 0]
+        common = np.minimum(counts, counts[arm])
+        totals = [float((values[arm, :n] - values[k, :n]).sum()) for k, n in enumerate(common.tolist())]
+        leads = np.array(totals) / np.maximum(common, 1)
+    return np.where((counts > 0) & (counts[arm] > 0), leads, math.nan)
 
 
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:

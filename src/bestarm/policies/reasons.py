@@ -5,11 +5,18 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.combine import apart_evidence, rival_evidence, suffices, violation_evidence
+from bestarm.evidence.combine import apart_evidence, rival_evidence, violation_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.policies.confidence import Intervals, pair_level, refresh_intervals, violation, worse_evidence
+from bestarm.policies.confidence import (
+    Intervals,
+    is_outperformed,
+    pair_level,
+    refresh_intervals,
+    violation,
+    worse_evidence,
+)
 from bestarm.policies.leads import largest_lead
 
 
@@ -53,10 +60,10 @@ def survey(
             reasons.evidence[arm] = violation(setting, streams, arm)
         elif leader != NOBODY and beaten[arm] == leader:
             level = pair_level(setting, leader, arm)
-            worse = worse_evidence(setting, streams, leader, arm)
-            if suffices(worse, level):
+            if is_outperformed(setting, streams, leader, arm):
                 reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level)
             else:
+                worse = worse_evidence(setting, streams, leader, arm)
                 infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan
                 apart = apart_evidence(setting, streams, arm, infeasible)

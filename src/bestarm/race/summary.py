@@ -8,12 +8,13 @@ import math
 import statistics
 from collections.abc import Iterator
 
-from bestarm.answer import void_words
+from bestarm.answer import Difference, void_words
 from bestarm.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.race import Outcome
+from bestarm.race.ratios import ratio_of, ratio_words
 from bestarm.race.runs import Run
 from bestarm.race.symmetry import Found, conclusion_of, paused
 from bestarm.race.units import size_words, time_words
@@ -131,14 +132,33 @@ def _is_best(outcome: Outcome) -> str:
 
 
 def difference_lines(outcome: Outcome) -> Iterator[str]:
-    """How much better the leader is than each other command, at least and at most."""
-    objective = outcome.question.objective
-    if is_gate(outcome) or outcome.status.leader is None:
+    """How much better the leader is than each other command: at least, at most, and measured."""
+    objective, leader = outcome.question.objective, outcome.status.leader
+    if is_gate(outcome) or leader is None:
         return
-    words = METRICS[objective].words
+    stands = {arm.name: arm.metrics[0] for arm in outcome.status.arms}
     for name, limits in outcome.differences.items():
-        ends = [words(end) if math.isfinite(end) else "any amount" for end in (limits.low, limits.high)]
-        yield f"{outcome.status.leader} is better than {name} by {ends[0]} to {ends[1]} of {_called(objective)}"
+        line = _differ(leader, name, limits, objective)
+        if limits.estimate is not None:
+            ratio = ratio_of(limits, stands[leader], stands[name])
+            is_time = METRICS[objective].words is time_words
+            times = "" if ratio is None else f", {ratio_words(ratio, 'as fast' if is_time else 'as good')}"
+            line = f"{line}; measured {METRICS[objective].words(limits.estimate)}{times}"
+        yield line
+
+
+def _differ(leader: str, name: str, limits: Difference, objective: str) -> str:
+    """By how much two commands differ. Where it is not certain which is better, that is said."""
+    of = f"of {_called(objective)}"
+    words = METRICS[objective].words
+    least, most = (words(abs(end)) if math.isfinite(end) else None for end in (limits.low, limits.high))
+    if limits.low >= 0.0:
+        return f"{leader} is better than {name} by {least} {'or more' if most is None else f'to {most}'} {of}"
+    if limits.high <= 0.0:
+        return f"{leader} is worse than {name} by {most} {'or more' if least is None else f'to {least}'} {of}"
+    ends = [f"{end} {word}" for end, word in ((least, "worse"), (most, "better")) if end is not None]
+    known = f": {leader} is at most {' or '.join(ends)}" if ends else ""
+    return f"it is not certain yet by how much {leader} and {name} differ in {_called(objective)}{known}"
 
 
 def limit_lines(outcome: Outcome) -> Iterator[str]:

@@ -234,7 +234,7 @@ class Job:
         kernels = self.policy.kernels
         return {
             "label": self.policy.name.replace("-", "_"),
-            "known": known_for(self.setting.kind, self.nature.kind),
+            "known": known_for(self.setting, self.nature),
             "start": kernels.start,
             "update": kernels.update,
             "propose": kernels.propose,
@@ -289,7 +289,7 @@ class Job:
         batch = np.array(tests, np.uint32)
         most = len(tests) * max(map(len, self.problem.bundles))
         rows, values = np.zeros((most, 2), np.uint32), np.zeros(most)
-        measure = compiled(draw_batch, known=known_for(self.nature.kind))
+        measure = compiled(draw_batch, known=known_for(self.nature))
         measure(self.setting, self.nature, generator, batch, len(batch), rows, values)
         results = zip(*rows.T.tolist(), values.tolist(), strict=True)
         sizes = {bundle[0]: len(bundle) for bundle in self.problem.bundles}

@@ -120,7 +120,7 @@ class ItemRuns:
         """Fill `outcomes` with the runs from `first_run` on, and `sets` with the arms of their answers, where these are
         sets; of the last run, fill `trace`."""
         job = self._job
-        known = known_for(*job.policy.kinds(job.setting))
+        known = known_for(job.setting)
         run = compiled(run_on_items, "certify", known=known, **self._kernels) if is_compiled else self._interpreted
         for k in range(len(outcomes.answers)):
             if stop[0]:

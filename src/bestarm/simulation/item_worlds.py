@@ -95,7 +95,7 @@ class ItemWorlds:
         generator = np.zeros(4, np.uint64)
         compiled(seed_generator)(generator, seed, run, NOISE)
         values = np.zeros((places, arms, metrics))
-        compiled(fill_draws, known=known_for(self._nature.kind))(self._nature, generator, values)
+        compiled(fill_draws, known=known_for(self._nature))(self._nature, generator, values)
         common = _normals(seed, run, 0, (places, metrics))
         luck = _normals(seed, run, 1, (places, arms * metrics)) if any(self._rates) else None
         table = np.ascontiguousarray(values.transpose(1, 2, 0))

@@ -62,7 +62,7 @@ def answer_of(
         candidates=candidates,
         feasible=feasible,
         regret_at_most=regret,
-        differences={} if leader is None or is_long else differences_of(plan, policy, leader),
+        differences={} if leader is None or is_long else differences_of(plan, policy, leader, stop),
         known=known(plan, state, arm, candidates, feasible, regret, is_void=bool(health.void_because)),
         arms=answered,
         claim=claim_of(plan, found, answered),

@@ -161,8 +161,8 @@ class Follower:
         """By how much, at least and at most, `arm` performs better than each other arm, in the objective's units: by
         default the leader, or the answer. Empty if no arm leads.
 
-        All of them, whichever arm is asked about and whenever, hold at once with probability 1 - delta, as long as
-        the study's assumptions do: a statement of its own, beside that of the answer.
+        All of them, whichever arm is asked about and whenever, hold at once together with the answer, as long as the
+        study's assumptions do, with probability 1 - 2 delta; `docs/certify.md` has the cases where it is less.
 
         >>> import bestarm as ba
         >>> problem = ba.Problem(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Gaussian(0.1)))
@@ -181,7 +181,7 @@ class Follower:
                 leader = policy.present_answer(self._decider.stop).leader
             else:
                 leader = Numbering(self.plan).arm(arm)
-            return {} if leader is None else differences_of(self.plan, policy, leader)
+            return {} if leader is None else differences_of(self.plan, policy, leader, self._decider.stop)
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, and that later ones wait for. None if no result is out, or none needed."""

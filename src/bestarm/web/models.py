@@ -118,10 +118,13 @@ class Arm(BaseModel):
 
 
 class Difference(BaseModel):
-    """By how much the answer, or the leader, is better than an arm; null where there is no limit yet."""
+    """By how much the answer, or the leader, is better than an arm; null where there is no limit yet.
+
+    `estimate` is what was measured; null without results."""
 
     low: float | None
     high: float | None
+    estimate: float | None
 
 
 class OpenQuestion(BaseModel):

@@ -214,7 +214,7 @@ class CardJob:
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
         same = same_throughout(job.setting, job.nature)
-        variant = variant_of(known_for(job.setting.kind, job.nature.kind))
+        variant = variant_of(known_for(job.setting, job.nature))
         self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers, variant)
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
