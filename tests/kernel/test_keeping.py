@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.native import keeping
 from bestarm.kernel.native.keeping import ENDING, NotPrivate, keep, kept_by_numba, places, private, read
@@ -27,6 +28,11 @@ OTHER, THIRD = 65534, 1234
 @kernel
 def next_number(x: float) -> float:
     return x + 1.0
+
+
+@kernel
+def previous_number(x: float) -> float:
+    return x - 1.0
 
 
 root: Any = next_number
@@ -199,18 +205,29 @@ def test_a_user_loads_what_root_made_and_nothing_of_a_third(folder: Path, monkey
     assert is_refused(folder)
 
 
-@needs_root
-def test_planted_code_does_not_run(folder: Path) -> None:
-    """Another user puts machine code of `over_entries` where that of `root` is looked for."""
-    folder.mkdir(parents=True)
-    assert compiled(root)(1.0) == 2.0
-    [file] = folder.iterdir()
-    compiled(root)._forms.clear()
-    file.write_bytes(b"something else")
-    os.chown(file, OTHER, OTHER)
-    folder.chmod(0o777)
-    assert compiled(root)(1.0) == 2.0
-    assert file.read_bytes() == b"something else"
+@pytest.mark.parametrize(
+    "plant", ["a file of another user", "a file that all can write", "a folder that all can write"]
+)
+def test_planted_code_does_not_run(folder: Path, plant: str) -> None:
+    """Machine code of another kernel, whole and valid, is where that of `root` is looked for."""
+    if plant == "a file of another user" and os.geteuid() != 0:
+        pytest.skip("only root can make files of other users")
+
+    def answer(kernel: Any = root) -> float:
+        made = compiled(kernel)
+        made._forms.clear()  # as in another process
+        return float(made(10.0))
+
+    assert (answer(), answer(previous_number)) == (11.0, 9.0)
+    [own] = folder.glob("next_number*")
+    [other] = folder.glob("previous_number*")
+    own.write_bytes(other.read_bytes())
+    assert answer() == 9.0  # what is ours is run
+    if plant == "a file of another user":
+        os.chown(own, OTHER, OTHER)
+    else:
+        (own if "file" in plant else folder).chmod(0o777)
+    assert answer() == 11.0
 
 
 def test_code_beside_the_module_can_be_read_by_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,11 +241,18 @@ def test_code_beside_the_module_can_be_read_by_all(tmp_path: Path, monkeypatch: 
     assert read(root, "code") == b"content"
 
 
-def test_numba_keeps_nothing_where_others_can_write(folder: Path) -> None:
+@pytest.mark.parametrize(("bits", "is_kept"), [(0o777, False), (0o700, True)], ids=["open", "closed"])
+def test_numba_keeps_nothing_where_others_can_write(
+    folder: Path, bits: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from numba import config
+
+    monkeypatch.setattr(config, "CACHE_DIR", str(folder))  # it reads the environment once
     folder.mkdir(parents=True)
-    folder.chmod(0o777)
+    folder.chmod(bits)
+    compiling._compiled_by_numba.cache_clear()
     assert compiled(over_entries)(np.arange(5.0)) == 10.0
-    assert not [path for path in folder.rglob("*") if path.is_file()]
+    assert any(path.is_file() for path in folder.rglob("*")) == is_kept
 
 
 def test_numba_loads_nothing_that_others_can_write(folder: Path) -> None:
