@@ -127,7 +127,8 @@ def narrow(low: Floats, high: Floats, arm: int, ahead: Sequence[int], behind: Bo
     if arm in ahead:
         low[behind] = np.minimum(np.fmax(low, margin), high)[behind]
     elif behind[arm]:
-        high[ahead] = np.maximum(np.fmin(high, -margin), low)[ahead]
+        for better in ahead:
+            high[better] = max(min(high[better], -margin), low[better])
 
 
 def measured_leads(streams: Any, arm: int) -> Floats:
