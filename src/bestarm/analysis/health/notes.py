@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Literal
 
-HealthKind = Literal["scatter", "outlier", "skewness", "drift", "dependence", "worker", "not exact", "too wide"]
+HealthKind = Literal[
+    "scatter", "outlier", "skewness", "drift", "dependence", "together", "worker", "not exact", "too wide"
+]
 Severity = Literal["broken", "doubtful", "hint"]
 
 
@@ -13,8 +15,8 @@ Severity = Literal["broken", "doubtful", "hint"]
 class HealthNote:
     """Something that the results of a study say about what its guarantee rests on.
 
-    `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is wrong
-    with some of them, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
+    `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is odd that
+    need not touch it, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
     is None if it is not one arm alone. `sentence` says what was seen, what that does to the guarantee, and what to do.
 
     >>> note = HealthNote("drift", "broken", "yield", None, "yield: later results are larger than earlier ones. …")
@@ -36,8 +38,8 @@ class HealthNote:
 class Health:
     """How many things were checked in a study's results, and what was found, the gravest first.
 
-    If everything the guarantee rests on is true, the checks of one study together find something in at most one study
-    in a thousand. Hints are not counted in that.
+    If everything the guarantee rests on is true, the checks of one study together say "broken" in at most one study in
+    a thousand.
 
     >>> print(Health(12))
     no sign of trouble: 12 checks
