@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from array import array
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -97,10 +99,14 @@ class Odd:
         starts = np.flatnonzero(np.append(True, ordered[1:] > ordered[:-1]))
         even = np.ones((1, len(x)))
         stakes, scores, parts = [np.multiply.outer(_MEANS, even[0])], [_SCORES] * len(_MEANS), []
-        bets = [("skewness", SKEWNESS, (1.0, -1.0), even, _LEAN)]
-        for check in self._checks:
-            if columns := stream.columns[check.first : check.last]:
-                bets.append((check.kind, check.bets, check.signs, np.array(columns), _SCORES))
+        bets: list[tuple[str, Sequence[float], Sequence[float], Floats, Floats]] = [
+            ("skewness", SKEWNESS, (1.0, -1.0), even, _LEAN)
+        ]
+        bets += [
+            (check.kind, check.bets, check.signs, np.array(columns), _SCORES)
+            for check in self._checks
+            if (columns := stream.columns[check.first : check.last])
+        ]
         for kind, factors, signs, weights, psi in bets:
             own = np.multiply.outer(np.multiply.outer(factors, signs), weights)
             stakes.append(own.reshape(-1, len(x)))
@@ -133,7 +139,7 @@ def _paths(stakes: Floats, scores: Floats, order: Ints, starts: Ints) -> Floats:
     """
     levels = [*scores[::-1], *-scores]
     won = [stakes * level - 0.5 * np.square(stakes * level) for level in levels]
-    steps = np.concatenate([after - before for before, after in zip(won[:-1], won[1:], strict=True)])[order]
+    steps = np.concatenate([after - before for before, after in itertools.pairwise(won)])[order]
     start = won[0].sum(axis=0, keepdims=True)
     if len(starts) == len(order):
         steps[0] += start[0]

@@ -62,7 +62,9 @@ class _Reading:
         where = self._name if name is None else f"{self._name} of {name}"
         return HealthNote(kind, severity, self._name, name, f"{where}: {words}")
 
-    def _of_order(self, kind: HealthKind, finding: Finding, is_broken: bool, seen: str, means: str, do: str) -> HealthNote:
+    def _of_order(
+        self, kind: HealthKind, finding: Finding, is_broken: bool, seen: str, means: str, do: str
+    ) -> HealthNote:
         """What was seen in the order of results, what that does to the guarantee, and what to do."""
         words = f"{seen}. {f'{_LOST}: {means}' if is_broken else _CHARACTER}. {do}"
         return self._note(kind, "broken" if is_broken else "doubtful", finding.arm, words)
