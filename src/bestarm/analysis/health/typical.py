@@ -17,7 +17,7 @@ ENOUGH_OF_ARM = 5
 ENOUGH = 8
 """With fewer values of the arm, those of all arms are looked at; with fewer of these, nothing is asked."""
 
-ASKED = 4.0
+ASKED = 3.0
 """How far outside a value must lie to be asked about, as a multiple of the width of what lies between the lowest and
 the highest tenth of the others."""
 

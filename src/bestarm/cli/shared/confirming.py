@@ -23,7 +23,8 @@ def _confirm(error: FarValue) -> None:
     """Ask on the terminal. It ends the command unless the answer is yes."""
     typer.echo(shown(str(error)), err=True)
     several = len(error.complaints) > 1
-    if not typer.confirm(f"Record {'these values' if several else 'this value'} as typed?", err=True):
+    typer.echo(f"Record {'these values' if several else 'this value'} as typed? [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
         typer.echo("Nothing was recorded.", err=True)
         raise typer.Exit(2)
 
@@ -41,8 +42,8 @@ def confirm_far(check: Callable[[], None], yes: bool) -> None:
 
 
 def once_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
-    """What `record(check_far)` brings of a file. Its values were typed somewhere, so they are asked about even if nobody
-    is there to answer: then the file is refused."""
+    """What `record(check_far)` brings of a file. Its values were typed somewhere, so they are asked about even if
+    nobody is there to answer. Then the file is refused."""
     from bestarm.study.far_values import FarValue
 
     try:
