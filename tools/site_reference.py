@@ -24,7 +24,7 @@ GROUPS = {
     "Simulation": ("simulate", "Simulation", "Campaign", "CampaignResult", "instance", "instance_names"),
     "Theory": ("analyze", "Theory"),
     "Policies of your own": ("Policy", "Stop", "KernelPolicy", "Kernels", "conclusion"),
-    "Errors": ("InvalidInput", "AlreadyTold", "StorageError", "OutcomeUnknown", "MeasurementFailed"),
+    "Errors": ("InvalidInput", "AlreadyTold", "FarValue", "StorageError", "OutcomeUnknown", "MeasurementFailed"),
 }
 FURTHER = {
     "Work with other packages": bestarm.integrations,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
+    from bestarm.study.far_values import FarValue
     from bestarm.study.conclusion import conclusion
     from bestarm.study.failures import MeasurementFailed
     from bestarm.study.workers import identify
@@ -43,6 +44,7 @@ _HOME = {
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Exact": "noises.exact",
+    "FarValue": "study.far_values",
     "Forecast": "simulation.forecast",
     "Gaussian": "noises.gaussian",
     "Health": "analysis.health.notes",
@@ -92,6 +94,7 @@ __all__ = [
     "CampaignResult",
     "Constraint",
     "Exact",
+    "FarValue",
     "Forecast",
     "Gaussian",
     "Health",

@@ -46,11 +46,13 @@ def health_of(
     metrics: Ints | None = None,
     holders: Sequence[str] = (),
     false_alarms: float = FALSE_ALARMS,
+    plates: int | None = None,
 ) -> Health:
-    """What the checks say of results of these arms, in this order."""
+    """What the checks say of results of these arms, in this order; so many that follow each other are on one plate."""
     watch = Watch(problem, false_alarms=false_alarms)
     metrics = np.zeros(len(arms), np.int64) if metrics is None else metrics
-    watch.extend(np.arange(1, len(arms) + 1), arms, metrics, values, holders)
+    issued = None if plates is None else np.floor(np.arange(float(len(arms))) / plates)
+    watch.extend(np.arange(1, len(arms) + 1), arms, metrics, values, holders, issued)
     return watch.health()
 
 

@@ -22,7 +22,7 @@ def only(health: Health) -> ba.HealthNote:
 def test_nothing_is_said_of_healthy_results_but_how_much_was_checked() -> None:
     arms, _ = in_turn(3, 100)
     health = health_of(problem_of(3), arms, np.random.default_rng(1).standard_normal(300))
-    assert str(health) == "no sign of trouble: 6 checks"
+    assert str(health) == "no sign of trouble: 7 checks"
     assert health.warnings == ()
 
 
@@ -89,6 +89,55 @@ def test_results_that_resemble_the_one_before() -> None:
     note = only(health_of(problem_of(3), arms, values))
     assert (note.kind, note.severity) == ("dependence", "broken")
     assert "resemble each other" in note.sentence
+
+
+@pytest.mark.parametrize("noise", [ba.Gaussian(1.5), ba.Symmetric()])
+def test_results_of_one_plate_that_share_an_effect(noise: NoiseModel) -> None:
+    """Thirty plates of 24 tests of eight arms, with an effect as large as the noise: found in 40 of 40."""
+    rng = np.random.default_rng(15)
+    arms, _ = in_turn(8, 90)
+    values = rng.standard_normal(720) + np.repeat(rng.standard_normal(30), 24)
+    [note] = [
+        note for note in health_of(problem_of(8, noise), arms, values, plates=24).notes if note.kind == "together"
+    ]
+    assert (note.severity, note.arm) == ("broken", None)
+    assert note.sentence.startswith("yield: results that were asked for or entered together resemble each other.")
+
+
+def test_plates_of_values_in_a_range_are_only_doubtful() -> None:
+    rng = np.random.default_rng(16)
+    arms, _ = in_turn(4, 200)
+    values = rng.standard_normal(800) + np.repeat(2.0 * rng.standard_normal(100), 8)
+    health = health_of(problem_of(4, ba.Bounded(-1e3, 1e3)), arms, values, plates=8)
+    assert {note.severity for note in health.notes if note.kind == "together"} == {"doubtful"}
+
+
+def test_a_result_far_from_the_others_where_no_scatter_is_stated() -> None:
+    rng = np.random.default_rng(17)
+    arms, _ = in_turn(2, 30)
+    values = 66.0 + 3.0 * rng.standard_normal(60)
+    values[51] = 661.0
+    note = only(health_of(problem_of(2, ba.Symmetric()), arms, values))
+    assert (note.kind, note.severity, note.arm) == ("outlier", "doubtful", "arm 1")
+    assert "test 52 gave 661 where the others lie between" in note.sentence
+
+
+def test_drifts_of_rates() -> None:
+    """Of yes and no, and of a share beyond a threshold, which is said as such."""
+    rng = np.random.default_rng(18)
+    arms, time = in_turn(3, 400)
+    values = (rng.random(1200) < 0.2 + 0.6 * time).astype(float)
+    note = only(health_of(problem_of(3, ba.Bernoulli()), arms, values))
+    assert (note.kind, note.severity) == ("drift", "broken")
+    assert "later results are larger than earlier ones" in note.sentence
+    problem = ba.Problem(
+        arms=["a", "b", "c"],
+        objective=ba.maximize("gain", noise=ba.Bernoulli()),
+        constraints=[ba.at_most("wait", 0.5, noise=ba.Quantile(0.9))],
+    )
+    note = only(health_of(problem, arms, values, metrics=np.ones(1200, np.int64)))
+    assert (note.kind, note.severity) == ("drift", "broken")
+    assert "later results lie beyond the threshold more often than earlier ones" in note.sentence
 
 
 def test_one_who_measures_differently() -> None:

@@ -7,11 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
-from bestarm.analysis.health.bets import DEPENDENCE, SCATTER, SKEWNESS, STEADY, STEP, TREND, Bets, SquareBets
-from bestarm.analysis.health.evidence import KEPT, log_mean, log_outlier_limit, pooled
-from bestarm.analysis.health.scores import Ranks, is_ranked, skewness
+from bestarm.analysis.health import odd
+from bestarm.analysis.health.evidence import in_any, jointly, log_mean, log_outlier_limit
+from bestarm.analysis.health.odd import Odd
+from bestarm.analysis.health.scatter import BETS, Scatter
+from bestarm.analysis.health.scores import Ranks, Scale, is_ranked
+from bestarm.analysis.health.sums import Ranked, SubGaussian, Won
+from bestarm.analysis.health.weights import CHECKS, DEPENDENCE, DRIFT, TOGETHER, Place, Result, Weights
 from bestarm.kernel.state import Floats
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
@@ -22,90 +26,191 @@ SYMMETRIC: dict[str, Draw] = {
     "Laplace": lambda rng, shape: rng.laplace(size=shape),
     "Student t₃": lambda rng, shape: rng.standard_t(3, shape),
     "two values": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
+    "scatter that grows": lambda rng, shape: rng.standard_normal(shape) * np.arange(1, shape[-1] + 1) / shape[-1],
+    "bursts": lambda rng, shape: rng.standard_normal(shape) * np.where(np.arange(shape[-1]) % 20 < 10, 1.0, 0.01),
 }
-
+SUB_GAUSSIAN = ("normal", "uniform", "two values", "scatter that grows", "bursts")
+"""Those that are sub-Gaussian with scale 1."""
 
 LEVEL = math.log(10.0)
 
 
-def reached(peaks: Floats) -> Floats:
-    """For each bet and direction, the share of streams whose evidence ever reached the level."""
-    share: Floats = (peaks >= LEVEL).mean(axis=(-1, -2))
-    return share
+def results_of(values: Floats, arm: int = 0, group: int = 6) -> list[Result]:
+    """Results of one arm, in groups, by two workers in turn."""
+    rows = enumerate(values.tolist())
+    return [Result(k + 1, arm, value, k // 3 % 2, float(k // group)) for k, value in rows]
 
 
-@pytest.mark.parametrize("name", SYMMETRIC)
-def test_squares_of_sub_gaussian_values_rarely_reach_a_level(name: str) -> None:
-    """Values of scale 1 around a mean that the check does not know. Uniform and two-valued ones lie within ±1, so they
-    are sub-Gaussian with scale 1; Laplace and Student's t are not, and there scatter is found."""
+def evidence(won: Won) -> dict[str, float]:
+    """By check: the mean of all bets, in one arm."""
+    return {kind: float(log_mean(part.ravel())) for kind, part in won.items()}
+
+
+def peaks(engine: SubGaussian | Odd | Ranked, results: list[Result], every: int = 7) -> dict[str, float]:
+    """By check: the largest evidence ever seen."""
+    found: dict[str, float] = {}
+    for k, result in enumerate(results, start=1):
+        engine.enter(result)
+        if k % every == 0:
+            for kind, now in evidence(engine.won()).items():
+                found[kind] = max(found.get(kind, -math.inf), now)
+    return found
+
+
+def shares(all_peaks: list[dict[str, float]]) -> dict[str, float]:
+    """By check: in which share of the streams the evidence ever reached the level."""
+    return {kind: float(np.mean([one[kind] >= LEVEL for one in all_peaks])) for kind in all_peaks[0]}
+
+
+@pytest.mark.parametrize("name", SUB_GAUSSIAN)
+def test_bets_on_sub_gaussian_results_rarely_reach_a_level(name: str) -> None:
+    """However the scatter changes. With a rate of 0.1, more than 34 of 150 have a probability of 3e-6, and there are
+    four checks."""
     rng = np.random.default_rng(1)
-    streams = 1000
-    peaks = np.zeros((len(SCATTER), 1, 1, streams))
-    values = SYMMETRIC[name](rng, (streams, 60)) + 7.0
-    count = np.arange(1, 61)
-    squares = np.cumsum(values**2, axis=1) - np.cumsum(values, axis=1) ** 2 / count
-    for stream, row in enumerate(squares.tolist()):
-        bets = SquareBets()
-        for n, s in zip(count.tolist(), row, strict=True):
-            bets.note(n, s, peaks, 0, stream)
-    if name in ("Laplace", "Student t₃"):
-        assert reached(peaks).max() > 0.5
-    else:
-        # With a rate of 0.1, more than 140 of 1,000 have a probability of 2e-5.
-        assert reached(peaks).max() <= 0.14
+    drawn = 7.0 + SYMMETRIC[name](rng, (150, 84))
+    assert max(shares([peaks(SubGaussian(1, 1.0), results_of(row)) for row in drawn]).values()) <= 34 / 150
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
-def test_skewness_of_symmetric_blocks_rarely_reaches_a_level(name: str) -> None:
+def test_bets_on_symmetric_results_rarely_reach_a_level(name: str) -> None:
+    """However the scatter changes. With a rate of 0.1, more than 17 of 60 have a probability of 1e-5, and there are
+    five checks."""
     rng = np.random.default_rng(2)
-    streams = 500
-    peaks = np.zeros((len(SKEWNESS), 2, 1, streams))
-    for stream, blocks in enumerate((SYMMETRIC[name](rng, (streams, 40, 8)) + 3.0).tolist()):
-        bets = Bets(SKEWNESS)
-        for block in blocks:
-            score = skewness(block)
-            bets.add(score, score * score)
-            bets.note(peaks, 0, stream)
-    # With a rate of 0.1, more than 80 of 500 have a probability of 1e-5.
-    assert reached(peaks).max() <= 0.16
+    drawn = 3.0 + SYMMETRIC[name](rng, (60, 84))
+    found = [peaks(Odd(1, only_skewness=False), results_of(row), every=14) for row in drawn]
+    assert max(shares(found).values()) <= 17 / 60
 
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_bets_on_the_order_of_exchangeable_results_rarely_reach_a_level(ties: bool) -> None:
+    """With a rate of 0.1, more than 34 of 150 have a probability of 3e-6, and there are four checks."""
     rng = np.random.default_rng(13)
-    streams = 400
-    peaks = np.zeros((len(STEP + STEADY + DEPENDENCE), 2, 1, streams))
-    for stream in range(streams):
-        ranks, step, steady, dependence = Ranks(), Bets(STEP), Bets(STEADY), Bets(DEPENDENCE)
-        values = rng.integers(0, 2, 120).astype(float) if ties else rng.standard_t(2, 120)
-        previous = ranks.score(float(values[0]), rng.random())
-        for place in range(1, 120):
-            score = ranks.score(float(values[place]), rng.random())
-            step.add(score, 1.0)
-            steady.add(place / TREND * score, (place / TREND) ** 2)
-            dependence.add(previous * score, previous**2)
-            previous = score
-            step.note(peaks, 0, stream)
-            steady.note(peaks, 0, stream, len(STEP))
-            dependence.note(peaks, 0, stream, len(STEP + STEADY))
-    # With a rate of 0.1, more than 68 of 400 have a probability of 6e-6, and there are 22 such counts.
-    assert reached(peaks).max() <= 0.17
+    found = []
+    for _ in range(150):
+        values = rng.integers(0, 2, 84).astype(float) if ties else rng.standard_t(2, 84)
+        found.append(peaks(Ranked(1, rng.random, own_groups=True), results_of(values)))
+    assert max(shares(found).values()) <= 34 / 150
 
 
-def test_what_a_bet_wins_is_what_it_says() -> None:
-    peaks = np.zeros((2, 2, 1, 1))
-    bets = Bets((0.5, 2.0))
-    for score, variance in ((1.0, 1.0), (-4.0, 0.25), (0.5, 0.25)):
-        bets.add(score, variance)
-        bets.note(peaks, 0, 0)
-    assert peaks[:, :, 0, 0].tolist() == [[0.5 - 0.125, 1.5 - 0.15625], [0.0, 6.0 - 2.5]]
+@pytest.mark.parametrize("name", SYMMETRIC)
+def test_squares_of_sub_gaussian_values_rarely_reach_a_level(name: str) -> None:
+    """Around a mean that the check does not know. Laplace and Student's t are not sub-Gaussian with scale 1, and there
+    scatter is found."""
+    rng = np.random.default_rng(3)
+    reached = []
+    for row in SYMMETRIC[name](rng, (200, 60)) + 7.0:
+        scatter, peak = Scatter(1, 1.0, math.inf), -math.inf
+        for result in results_of(row):
+            scatter.enter(result)
+            peak = max(peak, float(log_mean(scatter.won().ravel())))
+        reached.append(peak >= LEVEL)
+    if name in ("Laplace", "Student t₃"):
+        assert np.mean(reached) > 0.5
+    else:
+        # With a rate of 0.1, more than 40 of 200 have a probability of 1e-5.
+        assert sum(reached) <= 40
+    assert len(BETS) == 4
 
 
-def test_skewness_does_not_depend_on_offset_and_scale() -> None:
-    block = np.random.default_rng(3).exponential(size=8)
-    assert skewness(block.tolist()) == pytest.approx(stats.skew(block), rel=1e-12)
-    assert skewness((1e6 + 1e-3 * block).tolist()) == pytest.approx(stats.skew(block), rel=1e-4)
-    assert skewness([1e9 + 0.3] * 8) == 0.0
+def weights_of(results: list[Result], start: float) -> tuple[Floats, Floats]:
+    """By the definition: the weights of all results of one arm, [column, result], and their values."""
+    weights, place, scale, found = Weights(start=start), Place(), Scale(), []
+    for result in results:
+        found.append(weights.of_next(place, result)[: TOGETHER.last])
+        _, off = scale.next(0, result.value)
+        weights.note(place, result, off)
+    return np.array(found).T, np.array([result.value for result in results])
+
+
+def test_sub_gaussian_evidence_is_the_least_over_all_means() -> None:
+    """The formula, by numerical integration over c and minimization over the mean."""
+    rng = np.random.default_rng(4)
+    results = results_of(0.9 * rng.standard_normal(30))
+    engine = SubGaussian(1, 1.0)
+    for result in results:
+        engine.enter(result)
+    weights, values = weights_of(results, -1.0)
+    won = engine.won()
+    for check, prior in ((DRIFT, 0.05), (DEPENDENCE, 0.01)):
+        g, t = weights[check.first], check.bets[1]
+
+        def product(mean: float, g: Floats = g, t: float = t, prior: float = prior) -> float:
+            def integrand(c: float) -> float:
+                a = c + t * g
+                exponent = float(np.sum(a * (values - mean) - 0.5 * a * a))
+                return math.exp(exponent) * stats.norm.pdf(c, scale=math.sqrt(prior))
+
+            return math.log(integrate.quad(integrand, -2.0, 2.0, limit=200)[0])
+
+        least = optimize.minimize_scalar(product, bounds=(-3.0, 3.0), method="bounded").fun
+        assert won[check.kind][1, 0, 0, 0] == pytest.approx(least, abs=1e-4)
+
+
+def test_symmetric_evidence_is_the_least_over_all_means() -> None:
+    """The bets at every mean, by their definition, on a fine grid: none is less, and the least is reached."""
+    rng = np.random.default_rng(5)
+    engine = Odd(1, only_skewness=False)
+    for result in results_of(rng.standard_normal(40)):
+        engine.enter(result)
+    stream = engine._streams[0]
+    x, scale = np.array(stream.values), np.array(stream.scales)
+    means = np.linspace(x.min() - 4.0, x.max() + 4.0, 20_001)
+    u = (x - means[:, None]) / scale
+
+    def score(levels: Floats) -> Floats:
+        found: Floats = np.sign(u) * levels[np.searchsorted([0.6, 1.4], np.abs(u))]
+        return found
+
+    def logs(stakes: Floats, levels: Floats) -> Floats:
+        found: Floats = (stakes * score(levels) - 0.5 * np.square(stakes * score(levels))).sum(axis=1)
+        return found
+
+    center = log_mean(np.array([logs(np.full(len(x), bet), odd._SCORES) for bet in odd._MEANS]))
+    rest = np.log(0.1) + np.logaddexp(center, 0.0)
+    won = engine.won()
+    for check in (DRIFT, DEPENDENCE, TOGETHER):
+        for k, bet in enumerate(check.bets):
+            column = np.array(stream.columns[check.first])
+            by_hand = np.logaddexp(np.log(0.8) + logs(bet * column, odd._SCORES), rest).min()
+            assert won[check.kind][k, 0, 0, 0] == pytest.approx(by_hand, abs=1e-9)
+    by_hand = np.logaddexp(np.log(0.8) + logs(np.full(len(x), odd.SKEWNESS[0]), odd._LEAN), rest).min()
+    assert won["skewness"][0, 0, 0, 0] == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_symmetric_evidence_is_no_larger_at_means_that_are_results() -> None:
+    """Of whole numbers several bets step at once. At such a mean, a result that equals it wins nothing."""
+    rng = np.random.default_rng(6)
+    engine = Odd(1, only_skewness=False)
+    for result in results_of(rng.integers(0, 3, 40).astype(float)):
+        engine.enter(result)
+    stream = engine._streams[0]
+    x, scale = np.array(stream.values), np.array(stream.scales)
+    column = np.array(stream.columns[DEPENDENCE.first])
+    for mean in np.unique(np.concatenate([x, x - 0.6 * scale, x + 1.4 * scale])).tolist():
+        u = (x - mean) / scale
+        psi = np.sign(u) * odd._SCORES[np.searchsorted([0.6, 1.4], np.abs(u))]
+        bets = [DEPENDENCE.bets[0] * column * psi, *(bet * psi for bet in odd._MEANS)]
+        main, *center = [float(np.sum(stake - 0.5 * stake * stake)) for stake in bets]
+        rest = np.log(0.1) + np.logaddexp(log_mean(np.array(center)), 0.0)
+        assert engine.won()["dependence"][0, 0, 0, 0] <= np.logaddexp(np.log(0.8) + main, rest) + 1e-9
+
+
+def test_weights_do_not_depend_on_the_result() -> None:
+    weights, place = Weights(start=0.0), Place()
+    for k, value in enumerate((1.0, -2.0, 0.5)):
+        weights.note(place, Result(k, 0, value, k % 2, 1.0), value)
+    low, high = (Result(9, 0, value, 0, 1.0) for value in (-5.0, 5.0))
+    assert weights.of_next(place, low) == weights.of_next(place, high)
+    assert weights.of_next(place, low)[DEPENDENCE.first] == 0.5
+    assert weights.of_next(place, low)[TOGETHER.first] == pytest.approx(-0.5 / 5.0)
+    assert weights.of_next(place, low._replace(group=2.0))[TOGETHER.first] == 0.0
+
+
+def test_on_items_a_group_is_of_one_arm() -> None:
+    weights = Weights(start=0.0, own_groups=True)
+    weights.note(Place(), Result(1, 0, 0.0, 0, 1.0), 2.0)
+    others = [weights.of_next(Place(), Result(2, arm, 0.0, 0, 1.0))[TOGETHER.first] for arm in (0, 1)]
+    assert others == [pytest.approx(2.0 / 3.0), 0.0]
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -130,32 +235,32 @@ def test_a_long_stream_is_ranked_in_part_and_never_stops() -> None:
     assert ranked[-20_000:].any()
 
 
-def test_the_adjuster_has_mean_at_most_one_for_the_worst_peaks() -> None:
-    """P(S >= x) = 1/x is the worst. The integral of f(x) / x² is the mean of f(S)."""
-    found = integrate.quad(lambda y: KEPT * math.exp((1.0 - KEPT) * y - y), 0.0, math.inf)[0]
-    assert found == pytest.approx(1.0)
-
-
-def test_arms_together_reach_a_level_rarely_even_with_the_worst_peaks() -> None:
+def test_arms_together_reach_a_level_rarely() -> None:
+    """The worst evidence of an arm: it is 1/p with probability p, and else 0. With a rate of 0.05, more than 0.056 of
+    20,000 have a probability of 6e-5. For evidence in any arm, arms may all be the same."""
     rng = np.random.default_rng(5)
     for arms in (1, 3, 30):
-        log_peaks = rng.exponential(size=(20_000, arms))  # S = 1 / U
-        often = (pooled(log_peaks) >= math.log(20.0)).mean()
-        # With a rate of 0.05, more than 0.056 of 20,000 have a probability of 6e-5.
-        assert often <= 0.056
+        chance = 0.05 / arms
+        won = np.where(rng.random((20_000, arms)) < chance, -math.log(chance), -1e9)
+        assert (jointly(won) >= math.log(20.0)).mean() <= 0.056
+        peak = rng.exponential(size=(20_000, 1)) * np.ones(arms)  # 1/U, the worst largest value
+        assert (in_any(peak) >= math.log(20.0)).mean() <= 0.056
 
 
 def test_evidence_that_arms_share_adds_up_and_idle_arms_cost_little() -> None:
-    """Four arms with evidence 1 : 1,000 are better than one; among 1,000 arms, one with 1 : 10^9 is still seen."""
-    four = float(pooled(np.full(4, math.log(1e3))))
-    assert four > math.log(1e5)
+    assert float(jointly(np.full(4, math.log(1e3)))) > math.log(1e11)
     one = np.zeros(1000)
     one[17] = math.log(1e12)
-    assert float(pooled(one)) > math.log(100.0)
+    assert float(jointly(one)) > math.log(1e8)
+    assert float(in_any(one)) == pytest.approx(math.log(1e9))
     assert float(log_mean(np.array([0.0, math.log(3.0)]))) == pytest.approx(math.log(2.0))
+
+
+def test_every_check_has_columns_of_its_own() -> None:
+    assert [check.first for check in CHECKS] == [0, *(check.last for check in CHECKS[:-1])]
 
 
 def test_shares_of_far_values_add_up() -> None:
     """2 exp(-limit) over all arms and results is at most 1."""
-    shares = [2.0 * math.exp(-log_outlier_limit(5, count)) for count in range(1, 10_000)]
-    assert 0.999 < 5 * sum(shares) <= 1.0
+    shares_of_alpha = [2.0 * math.exp(-log_outlier_limit(5, count)) for count in range(1, 10_000)]
+    assert 0.999 < 5 * sum(shares_of_alpha) <= 1.0

@@ -18,13 +18,13 @@ def test_status_says_what_the_results_contradict(bestarm: Program) -> None:
     works(bestarm, "new", "dose.toml")
     assert "health" not in works(bestarm, "status", "dose")
     works(bestarm, "import", "dose", "-", stdin=fill(0.1))
-    assert "health: no sign of trouble: 13 checks\n" in works(bestarm, "status", "dose")
+    assert "health: no sign of trouble: 20 checks\n" in works(bestarm, "status", "dose")
     works(bestarm, "new", "dose.toml", "--name", "wild")
     works(bestarm, "import", "wild", "-", stdin=fill(0.5))
     said = works(bestarm, "status", "wild")
     assert "health: broken: efficacy: results scatter by about 0." in said
     health = json.loads(works(bestarm, "status", "wild", "--json"))["health"]
     (note,) = health["notes"]
-    assert health["checks"] == 13
+    assert health["checks"] == 20
     assert (note["kind"], note["severity"], note["metric"], note["arm"]) == ("scatter", "broken", "efficacy", None)
     assert note["sentence"] in said

@@ -48,7 +48,7 @@ def test_it_changes_no_decision_and_is_the_same_after_opening_again(tmp_path: Pa
     again = ba.Study.open("scattered", storage=tmp_path / "s.db")
     assert again.health == seen == study.health
     assert again.done == study.done
-    assert seen.checks == 9
+    assert seen.checks == 11
 
 
 def test_a_correction_is_taken_into_account() -> None:
@@ -79,7 +79,7 @@ def test_reports_and_notebooks_say_it(scatter: float) -> None:
     fill(study, scatter)
     report, notebook = study_report(study, forecast=False), study._repr_html_()
     assert "Is the data healthy?" in report
-    said = "o sign of trouble: 9 checks" if scatter == 1.0 else "times the stated standard deviation of 1."
+    said = "o sign of trouble: 11 checks" if scatter == 1.0 else "times the stated standard deviation of 1."
     assert said in report
     assert said in notebook
 

@@ -23,7 +23,7 @@ def operations() -> list[tuple[str, str]]:
 def test_the_description_has_every_route(service: httpx.Client) -> None:
     found = {f"{method} {path.removeprefix('/api')}" for method, path in operations()}
     verbs = ["ask", "tell", "add", "csv", "correct", "fail", "set-aside", "abandon", "release", "renew", "archive"]
-    verbs += ["extend", "arms/add", "arms/retire"]
+    verbs += ["extend", "arms/add", "arms/retire", "check-far"]
     looks = ["differences", "pending", "history", "forecast", "done", "log", "export", "report", "events"]
     assert found == {
         "get /health",

@@ -33,14 +33,14 @@ def test_the_status_and_the_client_have_it(service: httpx.Client) -> None:
     study = make(service, "watched", **PARTS)
     with Client(str(service.base_url)) as client:
         there = client.open("watched")
-        assert there.health == ba.Health(6)
+        assert there.health == ba.Health(7)
         there.add(results(4.0))
         health = service.get(study).json()["health"]
         assert [note["kind"] for note in health["notes"]] == ["scatter"]
         sent = dict(health["notes"][0])
         sentence = sent.pop("sentence")
         note = ba.HealthNote(**sent)
-        assert there.health == there.status().health == ba.Health(6, (note,))
+        assert there.health == there.status().health == ba.Health(7, (note,))
         # Advice is sent in the words of study files, and the client gives it in those of Python.
         assert 'noise = "symmetric"' in sentence == note.through("file").sentence
         assert "ba.Symmetric()" in note.sentence
@@ -64,7 +64,7 @@ def test_the_page_has_a_line_or_a_list(visit: Visit, server: Server) -> None:
     page = visitor.go(path)
     health = page.get_by_role("region", name="Health of the data")
     study.add(results(1.0))
-    health.get_by_text("no sign of trouble: 6 checks").wait_for()
+    health.get_by_text("no sign of trouble: 7 checks").wait_for()
     study.add(results(9.0))
     item = health.get_by_role("listitem").filter(has_text="results scatter by about")
     item.wait_for()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, Key, Worker
+from bestarm.cli.shared.arguments import AsJson, Database, Key, Worker, Yes
 from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.confirming import once_confirmed
 from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_with_key, whoami
 from bestarm.cli.shared.show import counted, plain_console, print_json, shown
+
+if TYPE_CHECKING:
+    from bestarm.study.exchange import Recorded
 
 
 @study_command(place=210)
@@ -29,6 +33,7 @@ def import_(
         str | None,
         typer.Option("--as", metavar="NAME", help="Restore a backup under this name.", show_default=False),
     ] = None,
+    yes: Yes = False,
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
     key: Key = None,
     worker: Worker = None,
@@ -48,8 +53,12 @@ def import_(
     if new_name is not None:
         raise InvalidInput("--as", UNSTATED, "goes with a backup alone: bestarm import FILE --as NAME")
     study = open_local_study(name, db, check_text("worker", worker or whoami()))
-    with results_file(path) as (file, called), repeatable_with_key():
-        recorded = import_results(study, file, called, once=not again, key=key)
+
+    def record(check_far: bool) -> Recorded:
+        with results_file(path) as (file, called), repeatable_with_key():
+            return import_results(study, file, called, once=not again, key=key, check_far=check_far)
+
+    recorded = once_confirmed(record, yes, path)
     if as_json:
         print_json(dataclasses.asdict(recorded))
     else:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Token, Worker
+from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Token, Worker, Yes
 from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.confirming import confirm_far, once_confirmed
 from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_key
 from bestarm.cli.shared.show import plain_console, shown
 
 if TYPE_CHECKING:
+    from bestarm.study.exchange import Recorded
     from bestarm.study.values import Result
 
 
@@ -49,6 +51,7 @@ def tell(
         ),
     ] = False,
     reason: Reason = "",
+    yes: Yes = False,
     key: Key = None,
     worker: Worker = None,
     token: Token = None,
@@ -87,13 +90,15 @@ def tell(
     check_text("reason", reason)
     if table is not None:
         study = open_study(name, db, worker, token)
-        with results_file(table) as (file, called), repeatable_with_key():
-            # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
-            if isinstance(study, Study):
-                recorded = tell_results(study, file, called, once=table != "-", key=key)
-            else:
-                recorded = study.tell_csv(file.read(), key=key)
-        said = recorded_words(study, recorded)
+
+        def record(check_far: bool) -> Recorded:
+            with results_file(table) as (file, called), repeatable_with_key():
+                # The same lines may well be piped in twice, such as yes and no. A file is one set of results.
+                if isinstance(study, Study):
+                    return tell_results(study, file, called, once=table != "-", key=key, check_far=check_far)
+                return study.tell_csv(file.read(), key=key, check_far=check_far)
+
+        said = recorded_words(study, once_confirmed(record, yes, table))
     elif arm is not None:
         result = _result(words)
         study = open_study(name, db, worker, token)
@@ -101,13 +106,16 @@ def tell(
             given: tuple[Any, ...] = check_text("arm", arm), check_text("metric", metric), result
         else:
             given = check_text("arm", arm), result
+        row: Any = given if item is None else (*given, check_text("item", item))
+        confirm_far(lambda: study.check_far(given=[row]), yes)
         with repeatable_with_key():
-            [number] = study.add([given if item is None else (*given, check_text("item", item))], key=key)
+            [number] = study.add([row], key=key)
         what = f"{metric} of {arm} = {_shown(result)}" if metric is not None else f"{arm}: {_shown(result)}"
         said = f"Recorded as test {number}: {what}."
     else:
         number, result = read_test(words[0].strip()), _result(words[1:])
         study = open_study(name, db, worker, token)
+        confirm_far(lambda: study.check_far([(number, result)]), yes)
         if correct:
             study.correct(number, result, reason)
         else:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
+from bestarm.study.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.study.values import RefusedValue
 from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
@@ -205,7 +206,7 @@ def _of_kind(status: int, error: dict[str, Any]) -> type[InvalidInput]:
     return AlreadyTold if status == 409 else RefusedValue if error["field"] == "value" else InvalidInput
 
 
-_KINDS = {kind.kind: kind for kind in (AlreadyTold, NameTaken, NotFound, RefusedValue, SourceTaken)}
+_KINDS = {kind.kind: kind for kind in (AlreadyTold, FarValue, NameTaken, NotFound, RefusedValue, SourceTaken)}
 
 
 def _complaints(error: dict[str, Any]) -> list[Complaint]:

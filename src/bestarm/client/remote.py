@@ -177,9 +177,14 @@ class RemoteStudy:
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
 
-    def tell_csv(self, data: bytes, *, key: str | None = None) -> Recorded:
+    def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
+        """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""
+        rows = [named_test(test) | {"value": plain_result(value)} for test, value in told]
+        self._post("check-far", {"told": few(rows), "given": few([given_result(result) for result in given])})
+
+    def tell_csv(self, data: bytes, *, key: str | None = None, check_far: bool = False) -> Recorded:
         """Record the results of a CSV file, all or none, as `bestarm tell --csv` does; the same file counts once."""
-        query = urlencode({"holder": self.holder})
+        query = urlencode({"holder": self.holder} | ({"check_far": "true"} if check_far else {}))
         path = f"/api/studies/{self.id}/csv?{query}"
         key = new_key() if key is None else check_key(key)
         with self._advising(key):

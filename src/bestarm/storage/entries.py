@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 _NONE: npt.NDArray[np.object_] = np.empty(0, object)
 _NO_ITEMS: npt.NDArray[np.int64] = np.empty(0, np.int64)
+_NO_TIMES: npt.NDArray[np.float64] = np.empty(0)
 
 
 class Entries(NamedTuple):
@@ -30,6 +31,9 @@ class Entries(NamedTuple):
     """The values after the first, as tuples; empty if no test here has any."""
     items: npt.NDArray[np.int64] = _NO_ITEMS
     """The items' places, -1 where there is none; empty if no test here has one."""
+    issued: npt.NDArray[np.float64] = _NO_TIMES
+    """When the test was issued, in seconds since 1970, which is the same for all tests of one request; empty if the
+    storage does not say."""
 
     def before(self, row: int) -> Entries:
         """Those above a row."""

@@ -143,7 +143,7 @@ _OUTCOMES = (
     sa.select(
         *(outcomes.c.test, tests.c.arm, tests.c.metric, outcomes.c.value, tests.c.ends, outcomes.c.told),
         *(sa.func.coalesce(outcomes.c.arrival, 0), outcomes.c.holder),
-        *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM)),
+        *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM), tests.c.issued),
     )
     .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
     .where(outcomes.c.study == sa.bindparam("key"))
@@ -187,6 +187,7 @@ _COLUMNS = {
     "holder": "O",
     "more": "O",
     "item": "i8",
+    "issued": "f8",
 }
 _ROW = np.dtype(list(_COLUMNS.items()))
 

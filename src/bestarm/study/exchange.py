@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, TextIO
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
 from bestarm.study.csv_reader import COLUMNS, DUE, ITEM, CsvFile
+from bestarm.study.far_values import MOST_CHECKED
 from bestarm.study.intake import read_new_results
 from bestarm.study.seeds import seeds_of
 from bestarm.study.study import Study
@@ -42,30 +43,46 @@ class Recorded:
 
 
 def import_results(
-    study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
+    study: Study,
+    data: bytes | BinaryIO,
+    name: str,
+    *,
+    once: bool = True,
+    key: str | None = None,
+    check_far: bool = False,
 ) -> Recorded:
     """Record the results (arm, metric, value) of a CSV file, all or none; with `once`, the same content once only.
 
     In place of metric and value there may be a column for each metric. Under the same `key` they are recorded once, as
-    in `Study.add`. A sheet that was written to be filled in has results of tests that were asked for.
+    in `Study.add`. A sheet that was written to be filled in has results of tests that were asked for. With `check_far`,
+    values that somebody should confirm first are refused with `FarValue`.
     """
     file = _open(study, data, name)
-    return _tell(study, file) if file.has("test") and file.has(DUE) else _import(study, file, once, key)
+    is_sheet = file.has("test") and file.has(DUE)
+    return _tell(study, file, check_far) if is_sheet else _import(study, file, once, key, check_far)
 
 
 def tell_results(
-    study: Study, data: bytes | BinaryIO, name: str, *, once: bool = True, key: str | None = None
+    study: Study,
+    data: bytes | BinaryIO,
+    name: str,
+    *,
+    once: bool = True,
+    key: str | None = None,
+    check_far: bool = False,
 ) -> Recorded:
     """Record the results of a CSV file, of tests that were asked for (test, value) or not (arm, metric, value)."""
     file = _open(study, data, name)
-    return _tell(study, file) if file.has("test") else _import(study, file, once, key)
+    return _tell(study, file, check_far) if file.has("test") else _import(study, file, once, key, check_far)
 
 
-def _tell(study: Study, file: CsvFile) -> Recorded:
+def _tell(study: Study, file: CsvFile, check_far: bool) -> Recorded:
     found = read_told(study, file)
     if not found.results and not found.known:
         yet = f" yet: none of its {found.skipped:,} tests has a value" if found.skipped else " below its header"
         raise InvalidInput(f"{file.name}: has no results{yet}")
+    if check_far and len(found.results) <= MOST_CHECKED:
+        study.check_far(found.results)
     if found.results:
         study.tell_many(found.results)
     return Recorded(len(found.results), skipped=found.skipped, known=found.known)
@@ -76,10 +93,13 @@ def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
     return CsvFile(data, name, metrics=study.plan.measured, items=study.plan.items is not None)
 
 
-def _import(study: Study, file: CsvFile, once: bool, key: str | None) -> Recorded:
+def _import(study: Study, file: CsvFile, once: bool, key: str | None, check_far: bool) -> Recorded:
     found = read_new_results(study, file)
     if not found.results:
         raise InvalidInput(f"{file.name}: has no results below its header")
+    # An export has been asked about when it was recorded.
+    if check_far and not (file.has("test") and file.has("told")):
+        study._check_far_columns(found.results)
     source = f"sha256:{file.digest}" if once else ""
     try:
         ids = study._add(found.results, source, found.ends, key, found.places)

@@ -323,7 +323,8 @@ class Follower:
         if self._places is not None:
             self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
-        self._watch.extend(results.ids, results.arms, results.metrics, results.values, results.holders.tolist())
+        columns = results.ids, results.arms, results.metrics, results.values
+        self._watch.extend(*columns, results.holders.tolist(), results.issued)
         self._raw.extend(results.arms, results.metrics, shown)
 
     @property

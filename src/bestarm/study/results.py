@@ -68,6 +68,7 @@ class Results:
             arrivals=entries.arrivals[rows],
             holders=entries.holders[rows] if len(entries.holders) else entries.holders,
             items=entries.items[rows] if len(entries.items) else entries.items,
+            issued=entries.issued[rows] if len(entries.issued) else entries.issued,
             more=entries.more[:0],
         )
         return made, under

@@ -11,6 +11,7 @@ from bestarm.analysis.course import Moment
 from bestarm.storage.base import Entries
 from bestarm.storage.errors import making_sense
 from bestarm.study.courses import course_of
+from bestarm.study.far_values import FarValues
 from bestarm.study.follower import Follower
 from bestarm.study.frame_intake import read_frame
 from bestarm.study.names import Numbering
@@ -35,7 +36,7 @@ def _pandas() -> Any:
         raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
 
 
-class Tables(Follower):
+class Tables(FarValues):
     """A study's record as tables."""
 
     _numbering: Numbering

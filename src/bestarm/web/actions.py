@@ -33,6 +33,8 @@ Holder = Annotated[
     str | None, Query(max_length=200, description="In whose name; else the token's and the client's address.")
 ]
 
+CheckFar = Annotated[bool, Query(description="Whether to refuse values that somebody should confirm first.")]
+
 
 def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits, metrics: Metrics) -> None:
     """Put the routes into the router."""
@@ -115,19 +117,38 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         metrics.told(len(ids))
         return json_response({"ids": ids})
 
+    @action("check-far", models.Nothing)
+    async def check_far(study: Key, body: inputs.Typed, request: Request) -> Response:
+        """Refuse, with the kind "far value", values that lie far outside those that their metric has shown.
+
+        Nothing is recorded. It is for pages on which people type: ask them, and if the value is right send it as it is.
+        """
+
+        def act(one: SharedStudy) -> None:
+            told = [(one.meant(row.test, row.arm, row.metric, row.item), row.value) for row in body.told]
+            one.check_far(told, [_given(result) for result in body.given])
+
+        await change(study, request, body.holder, act, served.decide)
+        return json_response({})
+
     @action("csv", models.Told, body=_CSV, keyed=True)
-    async def csv(study: Key, request: Request, holder: Holder = None) -> Response:
+    async def csv(study: Key, request: Request, holder: Holder = None, check_far: CheckFar = False) -> Response:
         """Record a CSV file of results, all or none.
 
         Its columns are test,value or arm,metric,value; or test or arm and a column for each metric. A study with items
-        has a column item, too. A test without a value is passed over.
+        has a column item, too. A test without a value is passed over. With `check_far`, values that lie far outside
+        those that their metric has shown are refused with the kind "far value".
         """
         data = await request.body()
         lines = data.count(b"\n") + data.count(b"\r")
         if lines > limits.csv_lines:
             raise Refusal(413, f"the file has too many lines: at most {limits.csv_lines:,} are accepted")
         recorded = await change(
-            study, request, holder, lambda one: tell_results(one, data, "the file"), served.do_slowly
+            study,
+            request,
+            holder,
+            lambda one: tell_results(one, data, "the file", check_far=check_far),
+            served.do_slowly,
         )
         metrics.told(recorded.results)
         further = {"known": recorded.known, "skipped": recorded.skipped}

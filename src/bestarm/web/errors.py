@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
+from bestarm.study.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
 from bestarm.web.description import allowed_methods
@@ -144,7 +145,7 @@ def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = 
     return Refusal(status, said, complaints[0].field, kind=error.kind, complaints=complaints)
 
 
-_STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, NameTaken: 409}
+_STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, FarValue: 409, NameTaken: 409}
 """Of mistakes that have a status of their own."""
 
 

@@ -150,6 +150,14 @@ class Add(_Input):
     holder: Holder
 
 
+class Typed(_Input):
+    """Results that somebody typed: of tests, and measured without asking."""
+
+    told: Annotated[list[Result], Field(max_length=MOST_RESULTS)] = []
+    given: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)] = []
+    holder: Holder
+
+
 class Correct(_OfTest):
     """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
 

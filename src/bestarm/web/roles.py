@@ -40,6 +40,7 @@ NEEDED: dict[str, Needed] = {
     f"POST {_ONE}/abandon": "work",
     f"POST {_ONE}/add": "work",
     f"POST {_ONE}/ask": "work",
+    f"POST {_ONE}/check-far": "work",
     f"POST {_ONE}/correct": "work",
     f"POST {_ONE}/csv": "work",
     f"POST {_ONE}/fail": "work",

@@ -1,6 +1,7 @@
 """Is the data healthy? Whether a study's results contradict what its guarantee rests on.
 
-`watch.py` takes in results in order. `stream.py` keeps what the checks need of one stream: `scores.py` turns results
-into numbers whose law is known, `bets.py` bets against it. `seen.py` has what was seen in all streams. `evidence.py`
-pools it, and proves that false alarms are rare; `reading.py` says what it means.
+`watch.py` takes in results in order, `metric.py` has the checks of one metric. `weights.py` says how much is bet on a
+result, `sums.py` and `odd.py` what the bets have won, `scatter.py` does that for squares. `evidence.py` puts arms
+together, and proves that false alarms are rare; `reading.py` says what was found. `typical.py` knows which values to
+ask about before they count.
 """

@@ -36,8 +36,12 @@ _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
         "python": "Make every measurement afresh (restart, clear caches, new samples, random order).",
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
+    "together": {
+        "python": "Make every measurement afresh, or measure each arm once on each plate and state the plates as items.",
+        "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
+    },
     "worker": "Find out what they do differently, and have one way of measuring.",
-    "outlier": "If this is a mistake, correct it.",
+    "outlier": "If it was mistyped, correct it.",
 }
 """By kind of finding, and by door where doors differ; one that is not there has the words of Python."""
 

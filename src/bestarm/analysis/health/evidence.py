@@ -1,29 +1,51 @@
-"""Evidence against an assumption: in one stream, and in all arms together.
+"""Evidence against an assumption: in one stream, and in all arms together. The proofs are here.
 
-**One stream.** A check makes a few bets. Each is a process that starts at 1 and that, if the assumption holds, is a
-test supermartingale in the history of the stream's own results (or lies below one). By Ville's inequality its largest
-value ever, the *peak* S, reaches x with probability at most 1/x. Two kinds of bets are used.
+F is everything known before a result: all earlier results of all arms, and whatever was done because of them. A *test
+supermartingale* starts at 1 and never rises on average, given what is known. By Ville's inequality it ever reaches
+1/alpha with probability at most alpha. A check makes several bets. Each is a process that is at most a test
+supermartingale as long as one assumption of the guarantee holds; so is the mean over bets.
 
-- *On scores.* Let g_i be a weight that is known before the score z_i, and t > 0 or t < 0. If z_i is standard normal and
-  independent of the scores before it, E exp(t g_i z_i) = exp(t² g_i² / 2). If z_i is symmetric around 0, given the
-  scores before it, E exp(t z_i - t² z_i² / 2) <= 1, because cosh(x) <= exp(x² / 2). So exp(t S - t² V / 2) is a test
-  supermartingale, with S the sum of g_i z_i, and V that of g_i² or of z_i².
-- *On squares.* Let X be sub-Gaussian with scale sigma around m, and g a standard normal number independent of it. Then
-  E exp(b (X - m)² / (2 sigma²)) = E exp(sqrt(b) g (X - m) / sigma) <= E exp(b g² / 2) = (1 - b)^(-1/2), 0 <= b < 1.
-  So Π (1 - b)^(1/2) exp(b (X_i - m)² / (2 sigma²)) is a test supermartingale at the true m. Nobody knows m. The sum of
-  squares around the observed mean is the smallest over all m; the process that uses it lies below.
+**A constant mean, given F.** This is what the guarantee rests on. A check chooses a weight g for each result before it
+is seen (`weights.py`): larger for later results, or after a result that was large, or if earlier results of the same
+group were large. It bets that results with a larger weight are larger. Let m be the true mean of a stream.
 
-**All arms together.** A policy looks at raw results when it decides which stream to test and when to stop. A process
-that is a supermartingale only in its stream's own history must not be multiplied with others as it stands: arms whose
-first result was lucky are tested more, and then fall back. The peak over *all* results that a stream could ever give
-does not depend on what the policy does. P(S >= x) <= 1/x gives E f(S) <= 1 for f(x) = k x^(1 - k), 0 < k < 1 (an
-adjuster: f rises, and the integral of f(x) / x² from 1 on is 1). Streams are independent, so for every share w
+- *Sub-Gaussian results* (`Gaussian`; values in a range, whose scale is half its width). Let x be a result in units of
+  its scale. For any number a known before it, E exp(a (x - m) - a²/2) <= 1, however much less than stated it scatters.
+  Take a = c + t g, and the mean over c, normal with variance A. This is a test supermartingale in F, and the logarithm
+  of its least value over all m is
 
-    E Π_arms (1 - w + w f(S_arm)) <= 1,
+      t Σ (g - ḡ) x - t² (Σ (g - ḡ)² + ḡ²/A)/2 - log(1 + n A)/2,   ḡ the mean of the n weights.
 
-and the same holds for the mean over several w and over several bets. What has been seen of a peak is at most the peak,
-and the product rises with each of them. So by Markov's inequality the product of what is seen *ever* reaches 1/alpha
-with probability at most alpha, whatever is tested when. (Adjusters: Shafer, Shen, Vereshchagin and Vovk 2011.)
+  At the true m the process is no less. So this is evidence, and needs no m.
+- *Symmetric results*. Let u = (x - m)/s, with a scale s known before x, and psi any odd function. Given F and |u|, the
+  sign of u is a fair coin. So E exp(a psi(u) - a² psi(u)²/2) <= 1, since cosh(y) <= exp(y²/2), whatever the scatter is
+  and however it changes. psi is a step function of |u|. So the product over all results is a step function of m, and
+  its least value over all m is found by going through the steps in order (`odd.py`). Far from the results the bets of a
+  check say nothing about m. So a share of the stake is bet on m alone, in both directions. With a psi that is negative
+  near m and positive far from it, the same process is evidence of skewness.
+
+**Scatter.** Let X be sub-Gaussian with scale sigma around m given F, and g a standard normal number independent of it.
+Then E exp(b (X - m)² / (2 sigma²)) = E exp(sqrt(b) g (X - m) / sigma) <= E exp(b g² / 2) = (1 - b)^(-1/2), 0 <= b < 1.
+So Π (1 - b)^(1/2) exp(b (X_i - m)² / (2 sigma²)) is a test supermartingale in F. The squares around the observed mean
+are the smallest over all m.
+
+**All arms together, without items** (`jointly`). The processes above are test supermartingales in F, at the true means.
+A result changes the factor of its own arm alone. So for every share w, Π_arms (1 - w + w M_arm) is a test
+supermartingale in F, whatever is tested when, and so is the mean over several w. It rises with each M_arm, so that each
+may be replaced by its least value over all m. It is looked at after a number of results that is fixed beforehand.
+
+**With items** (`in_any`). Arms meet the same items, so they depend on each other, and nothing may be multiplied. But an
+arm's values come in a random order that is fixed beforehand, and which of them have been seen does not change them. So
+in one arm, results are exchangeable, and the normal scores z of their ranks (`scores.py`) are independent standard
+normal numbers: exp(t Σ g z - t² Σ g²/2) is a test supermartingale in the history of the arm's own results, for weights
+that follow from that history. The evidence of one arm out of K reaches K/alpha with probability at most alpha/K. So it
+does in any arm with probability at most alpha, however arms depend on each other.
+
+**Values in a range, without items**, need not be exchangeable: their shape may change while their mean does not. What
+ranks show of them is said as what it is, and breaks nothing.
+
+**Results too far off** are left out of all bets. If sigma is as stated there is none, but with a probability that is a
+share of the false alarms (`log_outlier_limit`).
 """
 
 from __future__ import annotations
@@ -34,17 +56,21 @@ import numpy as np
 
 from bestarm.kernel.state import Floats
 
-KEPT = 0.2
-"""k of the adjuster f(x) = k x^(1 - k)."""
 
-
-def pooled(log_peaks: Floats) -> Floats:
-    """The log-evidence of all arms together. The last axis of `log_peaks` is the arms."""
-    arms = log_peaks.shape[-1]
+def jointly(of_arms: Floats) -> Floats:
+    """The log-evidence of all arms together, of processes that may be multiplied. The last axis is the arms."""
+    arms = of_arms.shape[-1]
     # Evidence beyond all numbers is cut off: it suffices anyway.
-    gain = np.expm1(np.minimum(math.log(KEPT) + (1.0 - KEPT) * log_peaks, 600.0))
-    shares = sorted({1.0 / (arms + 1.0), 0.5, 0.9})
-    return log_mean(np.array([np.log1p(w * gain).sum(axis=-1) for w in shares]))
+    gain = np.expm1(np.minimum(of_arms, 600.0))
+    shares = sorted({1.0 / (arms + 1.0), 0.5})
+    mixed = [np.log1p(share * gain).sum(axis=-1) for share in shares]
+    return log_mean(np.array([*mixed, of_arms.sum(axis=-1)]))
+
+
+def in_any(of_arms: Floats) -> Floats:
+    """The log-evidence in any of the arms, however they depend on each other. The last axis is the arms."""
+    found: Floats = of_arms.max(axis=-1) - math.log(of_arms.shape[-1])
+    return found
 
 
 def log_mean(logs: Floats) -> Floats:

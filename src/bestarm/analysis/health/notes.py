@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 from bestarm.analysis.health.advice import Door, advice
 
-HealthKind = Literal["scatter", "outlier", "skewness", "drift", "dependence", "worker", "not exact", "too wide"]
+HealthKind = Literal[
+    "scatter", "outlier", "skewness", "drift", "dependence", "together", "worker", "not exact", "too wide"
+]
 Severity = Literal["broken", "doubtful", "hint"]
 
 
@@ -15,14 +17,14 @@ Severity = Literal["broken", "doubtful", "hint"]
 class HealthNote:
     """Something that the results of a study say about what its guarantee rests on.
 
-    `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is wrong
-    with some of them, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
+    `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is odd that
+    need not touch it, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
     is None if it is not one arm alone. `seen` says what was seen, and `effect` what that does to the guarantee.
     `sentence` has all of it, and what to do in the words of a `door`: Python, a study file, or a race.
 
     >>> note = HealthNote("outlier", "doubtful", "yield", "b", "test 7 gave 93", "If this happens, σ is wrong.")
     >>> print(note)
-    doubtful: yield of b: test 7 gave 93. If this happens, σ is wrong. If this is a mistake, correct it.
+    doubtful: yield of b: test 7 gave 93. If this happens, σ is wrong. If it was mistyped, correct it.
     >>> note.reason
     'test 7 gave 93 (yield of b)'
     """
@@ -66,8 +68,8 @@ class HealthNote:
 class Health:
     """How many things were checked in a study's results, and what was found, the gravest first.
 
-    If everything the guarantee rests on is true, the checks of one study together find something in at most one study
-    in a thousand. Hints are not counted in that.
+    If everything the guarantee rests on is true, the checks of one study together say "broken" in at most one study in
+    a thousand.
 
     >>> print(Health(12))
     no sign of trouble: 12 checks

@@ -1,16 +1,11 @@
-"""From what has been seen to notes: which evidence suffices, and what it means in plain words."""
+"""From what has been found to notes: what it means, in plain words."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from bestarm.analysis.health.evidence import log_mean, pooled
+from bestarm.analysis.health.metric import Finding, MetricChecks, has_wide_range, yes_or_no
 from bestarm.analysis.health.notes import HealthKind, HealthNote, Severity
-from bestarm.analysis.health.seen import Seen, has_wide_range
-from bestarm.kernel.state import Floats
 from bestarm.problem import Problem
 
 WIDE_SIGMA = 3.0
@@ -26,82 +21,79 @@ _ENOUGH_FOR_RANGE = 100
 _GRAVEST_FIRST = {"broken": 0, "doubtful": 1, "hint": 2}
 
 _LOST = "The guarantee rests on this and does not hold"
+_CHARACTER = (
+    "Values change in character. If their mean stays the same, the guarantee holds, since the study states nothing "
+    "else of them; if it does not, it does not."
+)
 
 
-def notes_of(problem: Problem, seen: Seen) -> tuple[HealthNote, ...]:
-    """What the results say, the gravest first."""
-    found = sorted(_Reading(problem, seen).notes(), key=lambda note: _GRAVEST_FIRST[note.severity])
-    return tuple(found)
+def notes_of(problem: Problem, metrics: Sequence[MetricChecks], workers: Sequence[str]) -> tuple[HealthNote, ...]:
+    """What the results say, the gravest first. `workers` are by number."""
+    found = [
+        note
+        for metric, checks in enumerate(metrics)
+        for note in _Reading(problem, problem.parts[metric].title, checks, workers).notes()
+    ]
+    return tuple(sorted(found, key=lambda note: _GRAVEST_FIRST[note.severity]))
 
 
 class _Reading:
-    def __init__(self, problem: Problem, seen: Seen) -> None:
-        self._problem = problem
-        self._seen = seen
-        self._names = [part.title for part in problem.parts]
+    """Reads what was found in one metric."""
+
+    def __init__(self, problem: Problem, name: str, checks: MetricChecks, workers: Sequence[str]) -> None:
+        self._problem, self._name, self._checks, self._workers = problem, name, checks, workers
+        self._noise = checks.part.noise
 
     def notes(self) -> Iterator[HealthNote]:
         yield from self._not_exact()
         yield from self._scatter()
+        yield from self._strange()
         yield from self._skewness()
         yield from self._drift()
         yield from self._dependence()
-        yield from self._workers()
+        yield from self._together()
+        yield from self._worker()
         yield from self._too_wide_sigma()
         yield from self._too_wide_range()
 
-    def _note(
-        self, kind: HealthKind, severity: Severity, metric: int, arm: int | None, seen: str, effect: str
-    ) -> HealthNote:
+    def _note(self, kind: HealthKind, severity: Severity, arm: int | None, seen: str, effect: str) -> HealthNote:
         """What was seen, as it can follow "because", and what that does, in sentences. Advice is in `advice.py`."""
         name = None if arm is None else self._problem.arm_names[arm]
-        return HealthNote(kind, severity, self._names[metric], name, seen, effect)
+        return HealthNote(kind, severity, self._name, name, seen, effect)
 
-    def _found(self, peaks: Floats) -> Iterator[tuple[int, int, int | None]]:
-        """Where evidence, by bet, direction, metric and arm, suffices: the metric, the stronger direction, and the arm
-        if all of it is there."""
-        if not peaks.any():
-            return
-        of_sides = log_mean(pooled(peaks))
-        for metric in np.flatnonzero(log_mean(of_sides) >= self._seen.log_level).tolist():
-            side = int(np.argmax(of_sides[:, metric]))
-            yield metric, side, self._alone(peaks[:, side, metric])
+    def _of_order(self, kind: HealthKind, finding: Finding, is_broken: bool, seen: str, means: str) -> HealthNote:
+        """What was seen in the order of results, and what that does to the guarantee."""
+        effect = f"{_LOST}: {means}." if is_broken else _CHARACTER
+        return self._note(kind, "broken" if is_broken else "doubtful", finding.arm, seen, effect)
 
-    def _alone(self, of_bets: Floats) -> int | None:
-        """The arm whose evidence suffices by itself, if there is one and no other shows any."""
-        log_peaks = of_bets.max(axis=0)
-        order = np.argsort(log_peaks)
-        suffices = self._seen.log_level + math.log(2 * len(log_peaks))
-        is_alone = len(order) == 1 or log_peaks[order[-2]] < math.log(20.0)
-        return int(order[-1]) if log_peaks[order[-1]] >= suffices and is_alone else None
+    def _larger(self, finding: Finding) -> str:
+        if self._noise.is_share:
+            return f"lie beyond the threshold {('more', 'less')[finding.sign]} often"
+        return f"are {('larger', 'smaller')[finding.sign]}"
 
     def _not_exact(self) -> Iterator[HealthNote]:
-        for metric, (arm, test, first, other) in sorted(self._seen.unequal.items()):
+        if self._checks.unequal is not None:
+            arm, test, first, other = self._checks.unequal
             seen = (
                 f"test {test} gave {other!r} where an earlier one gave {first!r}, and results were stated to be exact"
             )
-            yield self._note("not exact", "broken", metric, arm, seen, f"{_LOST}: one result does not settle an arm.")
+            yield self._note("not exact", "broken", arm, seen, f"{_LOST}: one result does not settle an arm.")
 
     def _scatter(self) -> Iterator[HealthNote]:
-        scattered = set()
-        for metric, _, arm in self._found(self._seen.scatter):
-            scattered.add(metric)
-            sigma = self._seen.noises[metric].stated_scatter or 0.0
-            often = self._seen.counts[metric] > 1
-            free = self._seen.counts[metric, often] - 1.0
-            times = math.sqrt(self._seen.squares[metric, often].sum() / free.sum())
-            if arm is not None:
-                times = math.sqrt(self._seen.squares[metric, arm] / (self._seen.counts[metric, arm] - 1.0))
+        scatter = self._checks.scatter
+        if scatter is None:
+            return
+        sigma, outlier = scatter.sigma, scatter.outlier
+        if found := self._checks.found("scatter"):
+            arm = found[0].arm
+            times = scatter.times(arm)
             seen = (
                 f"results scatter by about {times * sigma:.2g}, {times:.2g} times the stated standard deviation of "
                 f"{sigma:.6g}"
             )
             effect = f"{_LOST}: the answer can be wrong far more often than δ."
-            yield self._note("scatter", "broken", metric, arm, seen, effect)
-        for metric, outlier in sorted(self._seen.outliers.items()):
-            if metric in scattered:
-                continue
-            sigma = self._seen.noises[metric].stated_scatter or 0.0
+            yield self._note("scatter", "broken", arm, seen, effect)
+        elif outlier is not None:
             name = self._problem.arm_names[outlier.arm]
             more = "" if outlier.count == 1 else f" ({outlier.count:,} results are like that)"
             seen = (
@@ -109,77 +101,92 @@ class _Reading:
                 f"standard deviation of {sigma:.6g} allows{more}"
             )
             effect = "If such results occur, the stated scatter is wrong and the guarantee does not hold."
-            yield self._note("outlier", "doubtful", metric, outlier.arm if outlier.count == 1 else None, seen, effect)
+            yield self._note("outlier", "doubtful", outlier.arm if outlier.count == 1 else None, seen, effect)
+
+    def _strange(self) -> Iterator[HealthNote]:
+        if strange := self._checks.strange:
+            seen = f"test {strange.test} gave {strange.value:.6g} where {strange.usual.words()}"
+            effect = "If it was measured, leave it as it is: the guarantee covers it."
+            yield self._note("outlier", "doubtful", strange.arm, seen, effect)
 
     def _skewness(self) -> Iterator[HealthNote]:
-        for metric, side, arm in self._found(self._seen.skewness):
+        if found := self._checks.found("skewness"):
+            finding, _ = found
             seen = (
-                f"results are skewed: the far ones lie {('above', 'below')[side]} the others, and they were stated to "
-                "scatter as far up as down"
+                f"results are skewed: the far ones lie {('above', 'below')[finding.sign]} the others, and they were "
+                "stated to scatter as far up as down"
             )
             effect = f"{_LOST}: the answer can be wrong more often than δ."
-            yield self._note("skewness", "broken", metric, arm, seen, effect)
+            yield self._note("skewness", "broken", finding.arm, seen, effect)
 
     def _drift(self) -> Iterator[HealthNote]:
-        for metric, side, arm in self._found(self._seen.drift):
-            seen = f"later results are {('larger', 'smaller')[side]} than earlier ones"
-            effect = f"{_LOST}: there is no one mean to find, and arms tested at different times are compared unfairly."
-            yield self._note("drift", "broken", metric, arm, seen, effect)
+        if found := self._checks.found("drift"):
+            yield self._of_order(
+                "drift",
+                *found,
+                f"later results {self._larger(found[0])} than earlier ones",
+                "there is no one mean to find, and arms tested at different times are compared unfairly",
+            )
 
     def _dependence(self) -> Iterator[HealthNote]:
-        for metric, side, arm in self._found(self._seen.dependence):
-            like = ("resemble each other", "tend to opposite sides")[side]
-            effect = f"{_LOST}: results that depend on each other prove less than they seem to."
-            yield self._note("dependence", "broken", metric, arm, f"results that follow each other {like}", effect)
+        if found := self._checks.found("dependence"):
+            like = ("resemble each other", "tend to opposite sides")[found[0].sign]
+            yield self._of_order(
+                "dependence",
+                *found,
+                f"results that follow each other {like}",
+                "results that depend on each other prove less than they seem to",
+            )
 
-    def _workers(self) -> Iterator[HealthNote]:
-        seen = self._seen
-        if len(seen.by_worker) < 2:
-            return
-        names = {number: name for name, number in seen.workers.items()}
-        # Who appears later has the same share of the false alarms as those who are there from the start.
-        of_sides = np.array([log_mean(pooled(peaks)) for peaks in seen.by_worker])
-        by_worker = np.array([*map(log_mean, of_sides)]) - math.log(seen.most_workers)
-        for metric in np.flatnonzero(np.logaddexp.reduce(by_worker, axis=0) >= seen.log_level).tolist():
-            worker = int(np.argmax(by_worker[:, metric]))
-            side = int(np.argmax(of_sides[worker, :, metric]))
-            what = f"results of {names[worker]} are {('larger', 'smaller')[side]} than those that others measure"
+    def _together(self) -> Iterator[HealthNote]:
+        if found := self._checks.found("together"):
+            finding, is_broken = found
+            # On items, which tests are asked for together may follow from what is known of the items.
+            is_broken = is_broken and self._problem.items is None
+            yield self._of_order(
+                "together",
+                finding,
+                is_broken,
+                "results that were asked for or entered together resemble each other",
+                "they share something, such as a plate, a batch or a day, and prove less than they seem to",
+            )
+
+    def _worker(self) -> Iterator[HealthNote]:
+        if found := self._checks.found("worker"):
+            finding, _ = found
+            seen = f"results of {self._workers[finding.column]} {self._larger(finding)} than those that others measure"
             effect = "The answer then depends on who measured what, and the guarantee does not cover that."
-            arm = self._alone(seen.by_worker[worker][:, side, metric])
-            yield self._note("worker", "doubtful", metric, arm, what, effect)
+            yield self._note("worker", "doubtful", finding.arm, seen, effect)
 
     def _too_wide_sigma(self) -> Iterator[HealthNote]:
-        seen = self._seen
-        for metric, noise in enumerate(seen.noises):
-            often = seen.counts[metric] >= _ENOUGH_OF_ARM
-            if noise.stated_scatter is None or seen.counts[metric, often].sum() < _ENOUGH:
-                continue
-            times = math.sqrt((seen.squares[metric, often] / (seen.counts[metric, often] - 1.0)).max())
-            if times * WIDE_SIGMA > 1.0:
-                continue
-            if times == 0.0:
-                what = "every arm gives the same value each time"
-                effect = 'The noise "exact" takes one test of each.'
-            elif times < 1e-3:
-                what = f"the stated standard deviation of {noise.stated_scatter:.6g} is over 1,000 times what is seen"
-                effect = "The answer is safe, but takes very many more tests than it needs."
-            else:
-                what = (
-                    f"the stated standard deviation of {noise.stated_scatter:.6g} is about {1 / times:.2g} times what "
-                    f"is seen ({times * noise.stated_scatter:.2g})"
-                )
-                effect = f"The answer is safe, but takes about {times**-2:.2g} times the tests that it needs."
-            yield self._note("too wide", "hint", metric, None, what, effect)
+        scatter = self._checks.scatter
+        if scatter is None:
+            return
+        times, results = scatter.largest(_ENOUGH_OF_ARM)
+        if results < _ENOUGH or times * WIDE_SIGMA > 1.0:
+            return
+        sigma = scatter.sigma
+        if times == 0.0:
+            seen = "every arm gives the same value each time"
+            effect = 'The noise "exact" takes one test of each.'
+        elif times < 1e-3:
+            seen = f"the stated standard deviation of {sigma:.6g} is over 1,000 times what is seen"
+            effect = "The answer is safe, but takes very many more tests than it needs."
+        else:
+            seen = (
+                f"the stated standard deviation of {sigma:.6g} is about {1 / times:.2g} times what is seen "
+                f"({times * sigma:.2g})"
+            )
+            effect = f"The answer is safe, but takes about {times**-2:.2g} times the tests that it needs."
+        yield self._note("too wide", "hint", None, seen, effect)
 
     def _too_wide_range(self) -> Iterator[HealthNote]:
-        seen = self._seen
-        for metric, noise in enumerate(seen.noises):
-            if not has_wide_range(noise) or seen.results[metric] < _ENOUGH_FOR_RANGE:
-                continue
-            (low, high), spread = noise.value_range, seen.high[metric] - seen.low[metric]
-            if spread * WIDE_RANGE >= high - low:
-                continue
-            times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
-            what = f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far"
-            effect = "The answer is safe. Unless far results do occur, a narrower range takes fewer tests."
-            yield self._note("too wide", "hint", metric, None, what, effect)
+        if not has_wide_range(self._noise) or yes_or_no(self._noise) or self._checks.results < _ENOUGH_FOR_RANGE:
+            return
+        (low, high), spread = self._noise.value_range, self._checks.high - self._checks.low
+        if spread * WIDE_RANGE >= high - low:
+            return
+        times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
+        seen = f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far"
+        effect = "The answer is safe. Unless far results do occur, a narrower range takes fewer tests."
+        yield self._note("too wide", "hint", None, seen, effect)

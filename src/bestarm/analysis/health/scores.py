@@ -1,11 +1,10 @@
-"""Numbers whose law is known if results are as assumed: scores of ranks, and the skewness of blocks."""
+"""How far off a result is: in ranks, and in units of the scatter of those before it."""
 
 from __future__ import annotations
 
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from statistics import NormalDist
 
 DENSE = 4096
@@ -47,21 +46,31 @@ class Ranks:
         return _quantile(min(max(place, 1e-15), 1.0 - 1e-15))
 
 
-def skewness(values: Sequence[float]) -> float:
-    """The third moment in units of the second; 0 if all values are equal.
+_USUAL = 3.0
+"""The variance of all arms counts as much as this many results of the arm itself."""
 
-    Results that scatter symmetrically around one center, wherever it is, have a skewness that is symmetric around 0.
 
-    >>> skewness([1.0, 2.0, 3.0]), round(skewness([0.0, 0.0, 0.0, 4.0]), 3)
-    (0.0, 1.155)
-    """
-    # Relative to one of them, so that rounding cannot make equal values differ from their mean.
-    relative = [value - values[0] for value in values]
-    mean = sum(relative) / len(values)
-    deviations = [value - mean for value in relative]
-    largest = max(map(abs, deviations))
-    if largest == 0.0:
-        return 0.0
-    second = sum((off / largest) ** 2 for off in deviations) / len(values)
-    third = sum((off / largest) ** 3 for off in deviations) / len(values)
-    return third / (second * math.sqrt(second))
+class Scale:
+    """The variance of a metric's results around the mean of their arm, as those before a result show it."""
+
+    __slots__ = ("_arms", "_freedom", "_squares")
+
+    def __init__(self) -> None:
+        self._arms: dict[int, tuple[int, float, float]] = {}
+        self._squares = 0.0
+        self._freedom = 0
+
+    def next(self, arm: int, x: float) -> tuple[float, float]:
+        """The variance expected of an arm's next result x, or 0 if too little is known, and how far x lies above the
+        mean of those before it, in units in which that has this variance."""
+        n, mean, squares = self._arms.get(arm, (0, 0.0, 0.0))
+        variance = off = 0.0
+        if n:
+            off = (x - mean) * math.sqrt(n / (n + 1.0))
+            if self._freedom >= _USUAL:
+                usual = self._squares / self._freedom
+                variance = (squares + _USUAL * usual) / (n - 1.0 + _USUAL)
+            self._squares += off * off
+            self._freedom += 1
+        self._arms[arm] = n + 1, mean + (x - mean) / (n + 1.0), squares + off * off
+        return variance, off

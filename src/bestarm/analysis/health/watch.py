@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from bestarm.analysis.health.metric import MetricChecks, checks_of, has_wide_range
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.reading import notes_of
-from bestarm.analysis.health.seen import Seen
-from bestarm.analysis.health.stream import Stream
+from bestarm.analysis.health.weights import MOST_WORKERS, Result
 from bestarm.kernel.state import Floats, Ints
+from bestarm.noises.base import NoiseModel
 from bestarm.problem import Problem
 
 FALSE_ALARMS = 0.001
-"""In how many studies, at most, the checks find something although everything is as stated."""
+"""In how many studies, at most, the checks say "broken" although everything is as stated."""
 
 MOST_PARTS = 256
 """So many small pieces of the record are kept at most until somebody looks: each takes more room than its results."""
 
 _PROCESS = re.compile(r"/\d+-\d+$")
+
+
+def _statements(noise: NoiseModel) -> int:
+    """How many checks state what was seen and cannot be wrong: are values equal, is sigma or a range too wide?"""
+    return int(noise.is_exact or noise.stated_scatter is not None or has_wide_range(noise))
 
 
 class Watch:
@@ -33,50 +40,62 @@ class Watch:
 
     def __init__(self, problem: Problem, *, false_alarms: float = FALSE_ALARMS) -> None:
         self._problem = problem
-        self._seen = Seen(problem, false_alarms)
-        self._streams: dict[tuple[int, int], Stream] = {}
-        self._workers: dict[str, int] = {}
-        self._new: list[tuple[Ints, Ints, Ints, Floats, list[int]]] = []
-        self._health: Health | None = None
+        noises = problem.noises
+        tests = sum(checks_of(problem, noise) for noise in noises)
+        log_level = math.log(max(1, tests) / false_alarms)
         # The same numbers every time, so that a study that is opened again is seen as before.
-        self._luck = random.Random(17).random
+        luck = random.Random(17).random
+        self._metrics = [MetricChecks(problem, metric, log_level, luck) for metric in range(len(noises))]
+        self._checks = tests + sum(map(_statements, noises))
+        self._workers: dict[str, int] = {}
+        self._names: list[str] = []
+        self._new: list[tuple[Ints, Ints, Ints, Floats, list[int], Floats | Ints]] = []
+        self._health: Health | None = None
 
-    def extend(self, tests: Ints, arms: Ints, metrics: Ints, values: Floats, holders: Sequence[Any] = ()) -> None:
-        """Further results: the test's number, its arm and metric by number, its value and who measured it, if known.
+    def extend(
+        self,
+        tests: Ints,
+        arms: Ints,
+        metrics: Ints,
+        values: Floats,
+        holders: Sequence[Any] = (),
+        issued: Floats | None = None,
+    ) -> None:
+        """Further results: the test's number, its arm and metric by number, its value and, if known, who measured it
+        and when the test was issued. Tests that were issued at the same time were asked for, or entered, together.
 
         They are only kept until somebody looks: those who ask and tell do not wait for the checks. A result without a
         value (NaN) does not count.
         """
-        self._new.append((tests, arms, metrics, values, [self._worker(holder) for holder in holders]))
+        groups = -tests if issued is None or not len(issued) else issued
+        self._new.append((tests, arms, metrics, values, [self._worker(holder) for holder in holders], groups))
         if len(self._new) > MOST_PARTS:
             self._catch_up()
 
     def _worker(self, holder: object) -> int:
-        name = str(holder)
-        number = self._workers.get(name)
+        """The number of a worker; -1 if there are too many to tell apart."""
+        full = str(holder)
+        number = self._workers.get(full)
         if number is None:
             # A process that is started anew is the same worker.
-            number = self._workers[name] = self._seen.worker(_PROCESS.sub("", name))
+            name = _PROCESS.sub("", full)
+            if name not in self._names and len(self._names) < MOST_WORKERS:
+                self._names.append(name)
+            number = self._workers[full] = self._names.index(name) if name in self._names else -1
         return number
 
     def health(self) -> Health:
         """What the results say."""
         self._catch_up()
         if self._health is None:
-            self._health = Health(self._seen.checks, notes_of(self._problem, self._seen))
+            self._health = Health(self._checks, notes_of(self._problem, self._metrics, self._names))
         return self._health
 
     def _catch_up(self) -> None:
         new, self._new = self._new, []
-        for part in new:
+        for tests, arms, metrics, values, workers, groups in new:
             self._health = None
-            self._take_in(*part)
-
-    def _take_in(self, tests: Ints, arms: Ints, metrics: Ints, values: Floats, workers: list[int]) -> None:
-        columns = (tests.tolist(), arms.tolist(), metrics.tolist(), values.tolist())
-        for test, arm, metric, value, worker in zip(*columns, workers or itertools.repeat(0), strict=False):
-            if value == value:
-                stream = self._streams.get((arm, metric))
-                if stream is None:
-                    stream = self._streams[arm, metric] = Stream(self._seen, arm, metric)
-                stream.enter(test, value, worker, self._luck)
+            columns = (tests.tolist(), arms.tolist(), values.tolist(), workers or itertools.repeat(0), groups.tolist())
+            for metric, *result in zip(metrics.tolist(), *columns, strict=False):
+                if result[2] == result[2]:
+                    self._metrics[metric].enter(Result(*result))

@@ -26,6 +26,7 @@ Device = Annotated[
 ]
 
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; kept in the log.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", help="Record values far outside the others without being asked.")]
 Key = Annotated[
     str | None,
     typer.Option(

@@ -10,6 +10,7 @@ export class ApiError extends Error {
     super(reason);
     this.status = status;
     this.field = error.field ?? null;
+    this.kind = error.kind ?? null;
     this.complaints = error.complaints ?? [];
   }
 }

@@ -1,7 +1,9 @@
 // Small questions in a dialog of the page.
 
+import { post } from "./api.js";
 import { h, newId, replace } from "./dom.js";
 import { typed } from "./fields.js";
+import { visitorName } from "./visitor.js";
 
 /** What is wrong has been said elsewhere in the dialog. */
 const STAY = Symbol("stay");
@@ -45,6 +47,31 @@ export function askReason(title, explanation) {
     "Confirm", async () => input.value.trim());
 }
 
+/**
+ * Have `send()` done. If the service finds that values lie far outside the others, show what it says, and call
+ * `confirmed()` once the visitor has said that they are as measured. Null if the visitor thought better of it.
+ */
+export async function unlessFar(send, confirmed) {
+  try {
+    return await send();
+  } catch (error) {
+    if (error.kind !== "far value") throw error;
+    const asked = error.complaints.map(({ sentence }) => h("li", {}, h("bdi", {}, sentence)));
+    const isRight = await open(asked.length > 1 ? "Are these values right?" : "Is this value right?",
+      [h("ul", { class: "far" }, asked), h("p", {}, "Correct what was mistyped. What was measured must be recorded as it is, however surprising.")],
+      "Record as typed", async () => true);
+    return isRight ? confirmed() : null;
+  }
+}
+
+/** Record what the visitor typed; `typed` has it as the check takes it. Null if the visitor thought better of it. */
+export async function recordTyped(base, typed, record) {
+  return unlessFar(async () => {
+    await post(`${base}/check-far`, { ...typed, holder: visitorName() });
+    return record();
+  }, record);
+}
+
 /** Ask for how many; `save(number)` may complain. */
 export function askHowMany(title, explanation, label, suggested, save) {
   const input = h("input", { id: newId("many"), inputmode: "numeric", autocomplete: "off", class: "tiny", value: suggested });
@@ -56,7 +83,7 @@ export function askHowMany(title, explanation, label, suggested, save) {
     });
 }
 
-/** Ask for corrected values, in the boxes for them; `save(value, reason)` may complain. */
+/** Ask for corrected values, in the boxes for them; `save(value, reason)` may complain, or be null if it was not done. */
 export function askCorrection(what, values, save) {
   const reason = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open("Correct a result",
@@ -71,7 +98,7 @@ export function askCorrection(what, values, save) {
         throw new Error("Type at least one value.");
       }
       try {
-        await save(values.read(), reason.value.trim());
+        if (await save(values.read(), reason.value.trim()) === null) return STAY;
       } catch (problem) {
         const box = (problem.complaints ?? []).map((one) => values.about(one)).find(Boolean);
         if (!box) throw problem;

@@ -1,6 +1,7 @@
 // Results that were measured without asking: by hand or from a CSV file.
 
 import { post, postCsv } from "../library/api.js";
+import { recordTyped, unlessFar } from "../library/dialogs.js";
 import { announce, h, newId, replace } from "../library/dom.js";
 import { itemCount, TOGETHER, valueBoxes } from "../library/measuring.js";
 import { visitorName } from "../library/visitor.js";
@@ -102,12 +103,14 @@ export function entryPanel(context) {
     add.disabled = true;
     try {
       const result = { arm: arm.value, ...(values.boxes.length > 1 ? { values: values.read() } : { metric: metric.value, value: values.read() }), ...item.read() };
-      const { ids } = await post(`${context.base}/add`, { results: [result], holder: visitorName() });
-      announce(`Result saved as test ${ids[0]}`);
-      values.clear();
-      item.clear();
-      if (item.control) next = item.control;
-      await context.refresh();
+      const added = await recordTyped(context.base, { given: [result] }, () => post(`${context.base}/add`, { results: [result], holder: visitorName() }));
+      if (added) {
+        announce(`Result saved as test ${added.ids[0]}`);
+        values.clear();
+        item.clear();
+        if (item.control) next = item.control;
+        await context.refresh();
+      }
     } catch (error) {
       next = complain(error);
     }
@@ -135,14 +138,18 @@ export function entryPanel(context) {
     }
     upload.disabled = true;
     try {
-      const { told, known = 0, skipped = 0 } = await postCsv(`${context.base}/csv?holder=${encodeURIComponent(visitorName())}`, chosen);
+      const send = (query) => postCsv(`${context.base}/csv?holder=${encodeURIComponent(visitorName())}${query}`, chosen);
+      const read = await unlessFar(() => send("&check_far=true"), () => send(""));
+      const { told = 0, known = 0, skipped = 0 } = read ?? {};
       const blank = skipped ? `; ${plural(skipped, "test")} without a value left out` : "";
       const said = told || !known ? `${plural(told, "result")} read from the file${blank}`
         : `Nothing new: ${known === 1 ? "this result is" : `these ${count(known)} results are`} recorded already${blank}`;
-      announce(said);
-      replace(lines, h("p", { class: "muted" }, `${said}.`));
-      byFile.reset();
-      await context.refresh();
+      replace(lines, h("p", { class: "muted" }, read ? `${said}.` : "Nothing was read."));
+      if (read) {
+        announce(said);
+        byFile.reset();
+        await context.refresh();
+      }
     } catch (error) {
       replace(lines, h("p", { class: "error" }, "Nothing was read:"),
         h("pre", { class: "error", tabindex: 0 }, error.message));

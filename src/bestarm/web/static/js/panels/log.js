@@ -2,7 +2,7 @@
 
 import { post } from "../library/api.js";
 import { announce, h, keepingFocus, named, replace } from "../library/dom.js";
-import { askCorrection } from "../library/dialogs.js";
+import { askCorrection, recordTyped } from "../library/dialogs.js";
 import { metricsOf, testWords, valueBoxes, valueWords } from "../library/measuring.js";
 import { visitorName } from "../library/visitor.js";
 import { exact, time } from "../library/words.js";
@@ -37,7 +37,8 @@ export function logPanel(context) {
     const values = valueBoxes(metrics, {
       words: (metric) => context.status.results[metric], single: "Right value", partly: several, placeholders: several ? told : [""],
     });
-    const save = (value, reason) => post(`${context.base}/correct`, { test: event.test, value, reason, holder: visitorName() });
+    const save = (value, reason) => recordTyped(context.base, { told: [{ test: event.test, value }] },
+      () => post(`${context.base}/correct`, { test: event.test, value, reason, holder: visitorName() }));
     const recorded = several ? [": recorded as ", metrics.map((metric, k) => [k ? ", " : "", named(metric), ` ${told[k]}`]), ". What you leave empty stays as it is."]
       : `: recorded as ${told[0]}.`;
     const corrected = await askCorrection([`Test ${event.test}, `, testWords(event), recorded], values, save);

@@ -2,7 +2,7 @@
 
 import { get, post } from "../library/api.js";
 import { announce, h, named, newId, replace, setText } from "../library/dom.js";
-import { askReason } from "../library/dialogs.js";
+import { askReason, recordTyped } from "../library/dialogs.js";
 import { typed } from "../library/fields.js";
 import { metricsOf, testWords, TOGETHER, valueBoxes } from "../library/measuring.js";
 import { printSheet } from "./sheet.js";
@@ -103,13 +103,15 @@ export function pendingPanel(context) {
     tell.disabled = true;
     try {
       const results = given.map((row) => ({ test: row.id, value: row.values.read() }));
-      await post(`${context.base}/tell`, { results, holder: visitorName() });
-      for (const row of given) row.values.clear();
-      announce(`${plural(results.length, "result")} saved`);
-      await context.refresh();
-      const next = [...rows.values()][0];
-      if (next) next.values.first.focus();
-      else ask.focus();
+      const saved = await recordTyped(context.base, { told: results }, () => post(`${context.base}/tell`, { results, holder: visitorName() }));
+      if (saved) {
+        for (const row of given) row.values.clear();
+        announce(`${plural(results.length, "result")} saved`);
+        await context.refresh();
+        const next = [...rows.values()][0];
+        if (next) next.values.first.focus();
+        else ask.focus();
+      } else given[0].values.first.focus();
     } catch (error) {
       const place = /results\[(\d+)\]/.exec(error.field || "");
       const about = error.complaints.find((one) => one.field === "test");
