@@ -65,7 +65,11 @@ def test_before_results_and_after_the_end() -> None:
     fresh = status_of(plan(), 0)
     assert progress_lines(fresh) == []
     assert compact_line(fresh) == "no results yet"
-    assert str(fresh).splitlines() == ["bench: running: no results yet", "tests  0 recorded, cost 0; 0 pending"]
+    assert str(fresh).splitlines() == [
+        "bench: running: no results yet",
+        "tests  0 recorded, cost 0; 0 pending",
+        "seeds  seed 0",
+    ]
     done = status_of(plan(), 1000)
     assert progress_lines(done) == []
     assert str(done).splitlines()[0] == "bench: b is feasible and best"
