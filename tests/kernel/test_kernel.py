@@ -124,33 +124,33 @@ def test_a_docstring_is_not_part_of_what_is_compiled() -> None:
 
 
 @kernel
-def _one(x: float) -> float:
+def plus_one(kind: int, x: float) -> float:
     return x + 1.0
 
 
 @kernel
-def _two(x: float) -> float:
+def plus_two(kind: int, x: float) -> float:
     return x + 2.0
 
 
-@one_of("kind", lambda: [_one, _two])
-def _chosen(kind: int, x: float) -> float:
-    return [_one, _two][kind](x)
+@one_of("kind", lambda: [plus_one, plus_two])
+def plus_chosen(kind: int, x: float) -> float:
+    return (plus_one, plus_two)[kind](kind, x)
 
 
 @kernel
-def _sum(kind: int, other: int, x: float) -> float:
-    return _chosen(kind, x) + _chosen(other, x)
+def sum_of_chosen(kind: int, other: int, x: float) -> float:
+    return plus_chosen(kind, x) + plus_chosen(other, x)
 
 
 def test_a_number_that_compiled_code_was_not_made_for_gives_nan() -> None:
     """It must not be taken for one that the code was made for."""
     for known, numbers in ((None, (0, 1)), ((0,), (0,)), ((1,), (1,))):
-        fast = compiled(_sum, known=known)
+        fast = compiled(sum_of_chosen, known=known)
         for kind in (0, 1, 2):
             for other in (0, 1, 2):
                 found = fast(kind, other, 0.5)
                 if kind in numbers and other in numbers:
-                    assert found == _sum(kind, other, 0.5)
+                    assert found == sum_of_chosen(kind, other, 0.5)
                 else:
                     assert math.isnan(found)
