@@ -64,7 +64,7 @@ def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[s
 
 
 @pytest.mark.parametrize(
-    ("at_most", "assumed"), [(["memory=10MB", "p90(memory)=90MB"], "symmetry"), (["p90(memory)=900MB"], "range")]
+    ("at_most", "assumed"), [(["mean(memory)=10MB", "p90(memory)=90MB"], "symmetry"), (["p90(memory)=900MB"], "range")]
 )
 def test_what_is_cut_off_is_still_above_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
     asked = Question("memory", tuple(read_limits(at_most, None)), assumed=assumed)  # type: ignore[arg-type]
