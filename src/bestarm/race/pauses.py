@@ -12,30 +12,42 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence, Set
 
-from bestarm.race.limits import METRICS
+from bestarm.race.limits import METRICS, Limit
 from bestarm.race.runs import Run
 
 Cutoffs = Mapping[str, Mapping[str, float]]
 """By command and metric: what a run that pauses exceeds."""
 
 _SIZES = {"memory", "output"}
-_TIMES_FIRST = {"memory": 1.1, "output": 1.1}
-"""How many times the first runs a run must exceed to be a pause: twice, but for sizes, which hardly vary."""
+_CUTOFF = 1.25
+_CUTOFF_OF_SIZES = 1.1
+"""How many times its first run a run must exceed to be a pause; less for sizes, which hardly vary."""
+_ROOMS = 5.0
+"""Where a limit is relative to the baseline, a pause exceeds the first run by no more than this many times the room
+that the limit leaves. Then something slower that is no pause breaks the limit only if it occurs in more than one run of
+five, and 15 runs miss that with a probability of 0.8^15 = 3.5 % at most."""
+_LONG = 1.5
+"""A pause of more than this many times its cutoff is long."""
 _LEAST = 1e-3
 """No cutoff is smaller: a first run may have used no time of the processor that could be seen."""
-_MORE = 3.0
-"""A command that has paused more than so many times as often as another cannot be taken to scatter as it does."""
 
 
-def cutoffs_of(first: Mapping[str, Sequence[Run]], watched: Set[str]) -> dict[str, dict[str, float]]:
-    """What a pause is of each command: more than twice the largest of its first runs (1.1 times for sizes), or of those
-    of its closest rival if that is more. What a quick command takes longer matters only where others are as quick."""
+def cutoffs_of(
+    first: Mapping[str, Sequence[Run]], watched: Set[str], limits: Sequence[Limit] = ()
+) -> dict[str, dict[str, float]]:
+    """What a pause is of each command: a quarter more than the least of its first runs (a tenth for sizes), or than
+    that of its closest rival if that is more. What a quick command takes longer matters only where others are as quick.
+
+    The least counts, because the very first run may have found caches cold. A lower cutoff is always the safe side.
+    """
     found: dict[str, dict[str, float]] = {name: {} for name in first} if watched else {}
     for metric in sorted(watched):
-        largest = {name: max(run.value(metric) for run in runs) for name, runs in first.items()}
-        for name, own in largest.items():
-            closest = min((other for rival, other in largest.items() if rival != name), default=own)
-            found[name][metric] = max(_TIMES_FIRST.get(metric, 2.0) * max(own, closest), _LEAST)
+        factors = [1.0 + _ROOMS * abs(limit.value - 1.0) for limit in limits if limit.is_relative]
+        factor = min([_CUTOFF_OF_SIZES if metric in _SIZES else _CUTOFF, *(one for one in factors if one > 1.0)])
+        least = {name: min(run.value(metric) for run in runs) for name, runs in first.items()}
+        for name, own in least.items():
+            closest = min((other for rival, other in least.items() if rival != name), default=own)
+            found[name][metric] = max(factor * max(own, closest), _LEAST)
     return found
 
 
@@ -64,28 +76,31 @@ class Pauses:
     count: int
     longest: str
     """The largest value of those that paused, in words."""
-
-    @property
-    def share(self) -> float:
-        return self.count / self.runs if self.runs else 0.0
+    times_cutoff: float = 0.0
+    """How many times its cutoff that is."""
 
     @property
     def words(self) -> str:
         return f"{self.count:,} of {self.runs:,} runs"
 
     def can_scatter_like(self, other: Pauses) -> bool:
-        """Whether pauses may be taken to strike this command no more often than another."""
-        return self.share <= _MORE * other.share
+        """Whether pauses may be taken to strike this command no more often than another: there are no more of them than
+        chance allows, two standard deviations, and none is long if the other never paused."""
+        if not other.runs or (self.times_cutoff > _LONG and not other.count):
+            return not self.count
+        times = self.runs / other.runs
+        return self.count - times * other.count <= 2.0 * math.sqrt(self.count + times * times * other.count)
 
 
 def pauses_of(runs: Sequence[Run], cutoffs: Mapping[str, float]) -> Pauses:
     paused = [run for run in runs if is_pause(run, cutoffs)]
     # Which metric stands out most?
-    worst = max(
+    times, worst = max(
         ((max(run.value(metric) for run in paused) / cutoff, metric) for metric, cutoff in cutoffs.items() if paused),
         default=(0.0, "time"),
-    )[1]
-    return Pauses(len(runs), len(paused), METRICS[worst].words(max((run.value(worst) for run in paused), default=0.0)))
+    )
+    longest = METRICS[worst].words(max((run.value(worst) for run in paused), default=0.0))
+    return Pauses(len(runs), len(paused), longest, times)
 
 
 def pooled(several: Sequence[Pauses]) -> Pauses:

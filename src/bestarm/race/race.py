@@ -42,7 +42,8 @@ class Conditions:
     shell: str = "default"
     prepare: str | None = None
     warmup: int | None = None
-    """Runs of each command before the first that counts; by default one, if something must be learned from it."""
+    """Runs of each command before the first that counts; by default as many as it takes to learn something from them:
+    two to know pauses, or one for a timeout."""
     timeout: float | None = None
     minutes: float = 5.0
     ignores_failures: bool = False
@@ -234,8 +235,10 @@ class Race:
         """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
         largest of each metric."""
         watched = self._question.watched
-        needs = self._timeout is None or self._question.assumed == "range" or bool(watched and not self._cutoffs)
-        count = int(needs) if self._conditions.warmup is None else max(self._conditions.warmup, int(needs))
+        needs_cutoffs = bool(watched and not self._cutoffs)
+        # What a pause is must not follow from a run that found caches cold: of two first runs the quicker one counts.
+        needed = 2 if needs_cutoffs else int(self._timeout is None or self._question.assumed == "range")
+        count = needed if self._conditions.warmup is None else max(self._conditions.warmup, needed)
         largest = {"time": 0.0}
         first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
         for one in self._contestants:
@@ -255,7 +258,7 @@ class Race:
         if self._timeout is None:
             self._timeout = timeout_for(largest["time"], self._question.limits)
         if not self._cutoffs:
-            self._cutoffs = cutoffs_of(first, watched)
+            self._cutoffs = cutoffs_of(first, watched, self._question.limits)
         return largest
 
     def _run(self, name: str, timeout: float) -> Run:

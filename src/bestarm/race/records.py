@@ -56,6 +56,10 @@ class Records:
             self.about = {**about, **noted}
             self._write({"about": self.about})
             return
+        if missing := {field: value for field, value in noted.items() if field not in self.about}:
+            # Earlier versions did not know it.
+            self.about |= missing
+            self._write({"about": self.about})
         for field, value in about.items():
             if self.about.get(field) != value:
                 before = json.dumps(self.about.get(field), ensure_ascii=False)

@@ -134,7 +134,7 @@ def _is_best(outcome: Outcome) -> str:
 def difference_lines(outcome: Outcome) -> Iterator[str]:
     """How much better the leader is than each other command: at least, at most, and measured."""
     objective, leader = outcome.question.objective, outcome.status.leader
-    if is_gate(outcome) or leader is None:
+    if is_gate(outcome) or leader is None or conclusion_of(outcome).withheld or found_by(outcome) == "void":
         return
     stands = {arm.name: arm.metrics[0] for arm in outcome.status.arms}
     for name, limits in outcome.differences.items():
@@ -204,9 +204,11 @@ def _in_question(outcome: Outcome) -> str | None:
 def verdict_words(outcome: Outcome) -> dict[str, str]:
     """What is certain of each command, in a word."""
     if not is_gate(outcome):
-        # What is worse is so by symmetry.
+        # What is worse is so by symmetry, and nothing is certain if the guarantee is void.
         doubted = {"worse": "open"} if conclusion_of(outcome).withheld else {}
-        return {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}
+        is_void = found_by(outcome) == "void"
+        words = {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}
+        return {name: "leads" if name == outcome.status.leader else "open" for name in words} if is_void else words
     found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[found_by(outcome)]
     return {one.name: "baseline" if one.name == outcome.question.baseline else found for one in outcome.contestants}
 

@@ -55,16 +55,15 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
             is_known = bool(outcome.cutoffs) and not own.count
             seen_none = rarer_than(own.runs, alpha) if is_known else 0
             bounds.append(max(stated, seen_none))
-    if seen:
-        return Conclusion(found, f" ({what}: {'; '.join(seen)}; taken to strike all alike)")
+    alike = f" ({what}: {'; '.join(seen)}; taken to strike all alike)" if seen else ""
     if not bounds:
-        return Conclusion(found)
+        return Conclusion(found, alike)
     rarest = min(bounds) if min(bounds) >= _LEAST else None
-    if rarest is not None and found == "certified" and _is_outweighed(outcome, 1.0 / rarest):
+    if rarest is not None and found == "certified" and not seen and _is_outweighed(outcome, 1.0 / rarest):
         return Conclusion(found)
     whose = "" if favored == (outcome.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
     rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
-    return Conclusion(found, f", except for {what}{whose}{rare}", rarest)
+    return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
 
 
 def _found_by_study(outcome: Outcome) -> Found:

@@ -20,6 +20,8 @@ _PLACE = re.compile(r"\{(arm|metric|test|study)\}")
 _PLACE_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
 _OPERATORS = ";&|()`"
 """Where a shell begins another command."""
+_EXPANSION = re.compile(r"""\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=["']*\{)""")
+"""What a shell fills in right before a placeholder, and may be empty."""
 _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
 SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
@@ -149,14 +151,18 @@ def words_in(command: str) -> list[str]:
 
 def exposed_places(template: str, places: re.Pattern[str], *, shell: bool) -> set[str]:
     """The placeholders whose text a program would read as an option if it began with a dash: they begin a word, and no
-    `--` stands before them in the same command.
+    `--` stands right before them or before other placeholders that do. (An earlier `--` may be that of another program:
+    `nice -- cut {arm}`. What a shell puts before a placeholder may be empty: `$X{arm}`.)
 
-    >>> sorted(exposed_places("sort -- {arm}; cut {item} x{metric}", _PLACE_OR_ITEM, shell=True))
+    >>> sorted(exposed_places("sort -- {arm} {item}; cut {item} x{metric}", _PLACE_OR_ITEM, shell=True))
     ['item']
+    >>> sorted(exposed_places("nice -- cut {arm} $X{metric}", _PLACE_OR_ITEM, shell=True))
+    ['arm', 'metric']
     """
-    words = shlex.shlex(
-        template.replace("\n", ";") if shell else template, posix=True, punctuation_chars=_OPERATORS if shell else False
-    )
+    if shell:
+        # A backslash at the end of a line continues it; otherwise another command begins.
+        template = _EXPANSION.sub("", template.replace("\\\n", "").replace("\n", ";"))
+    words = shlex.shlex(template, posix=True, punctuation_chars=_OPERATORS if shell else False)
     words.whitespace_split, words.commenters = True, ""
     found, is_after_options = set(), False
     for word in words:
@@ -164,8 +170,11 @@ def exposed_places(template: str, places: re.Pattern[str], *, shell: bool) -> se
             is_after_options = True
         elif shell and set(word) <= set(_OPERATORS):
             is_after_options = False  # another command begins
-        elif not is_after_options and (place := places.match(word)):
-            found.add(place[1])
+        elif place := places.match(word):
+            if not is_after_options:
+                found.add(place[1])
+        else:
+            is_after_options = False
     return found
 
 

@@ -324,7 +324,7 @@ class Follower:
             self._places.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         columns = results.ids, results.arms, results.metrics, results.values
-        self._watch.extend(*columns, results.holders.tolist(), results.issued)
+        self._watch.extend(*columns, results.holders.tolist(), results.issued, results.items)
         self._raw.extend(results.arms, results.metrics, shown)
 
     @property

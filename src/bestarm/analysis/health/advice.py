@@ -42,7 +42,10 @@ _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "worker": "Find out what they do differently, and have one way of measuring.",
-    "outlier": "If it was mistyped, correct it.",
+    "outlier": {
+        "python": "If it was mistyped, correct it.",
+        "race": "If the command pauses, --at-most pauses=1% limits how often.",
+    },
 }
 """By kind of finding, and by door where doors differ; one that is not there has the words of Python."""
 

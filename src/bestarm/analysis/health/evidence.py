@@ -34,15 +34,19 @@ A result changes the factor of its own arm alone. So for every share w, Π_arms 
 supermartingale in F, whatever is tested when, and so is the mean over several w. It rises with each M_arm, so that each
 may be replaced by its least value over all m. It is looked at after a number of results that is fixed beforehand.
 
-**With items** (`in_any`). Arms meet the same items, so they depend on each other, and nothing may be multiplied. But an
-arm's values come in a random order that is fixed beforehand, and which of them have been seen does not change them. So
-in one arm, results are exchangeable, and the normal scores z of their ranks (`scores.py`) are independent standard
+**With items** (`in_any`). Arms meet the same items, so they depend on each other, and nothing may be multiplied. Where
+arms are compared by differences on the same item, these are what is checked (`differences.py`); else it is the values.
+Of a set, they come in a random order that is fixed beforehand, and which of them have been seen does not change them.
+So in one arm, results are exchangeable, and the normal scores z of their ranks (`scores.py`) are independent standard
 normal numbers: exp(t Σ g z - t² Σ g²/2) is a test supermartingale in the history of the arm's own results, for weights
-that follow from that history. The evidence of one arm out of K reaches K/alpha with probability at most alpha/K. So it
-does in any arm with probability at most alpha, however arms depend on each other.
+that follow from that history. Symmetric differences of items that are drawn again and again are bet on as above, by
+weights of the arm's own history; their scales may follow from squares of other arms, since all differences together are
+as likely as their opposites. The evidence of one arm out of K reaches K/alpha with probability at most alpha/K. So it
+does in any arm with probability at most alpha, however arms depend on each other. Skewness of a set is said as doubtful
+only: what is left of it is not symmetric, given what was seen.
 
 **Values in a range, without items**, need not be exchangeable: their shape may change while their mean does not. What
-ranks show of them is said as what it is, and breaks nothing.
+ranks show of them, in any one arm, is said as what it is, and breaks nothing.
 
 **Results too far off** are left out of all bets. If sigma is as stated there is none, but with a probability that is a
 share of the false alarms (`log_outlier_limit`).

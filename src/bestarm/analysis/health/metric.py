@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bestarm.analysis.health.differences import differences_of
 from bestarm.analysis.health.evidence import in_any, jointly, log_mean
 from bestarm.analysis.health.odd import Odd
 from bestarm.analysis.health.scatter import Scatter
@@ -91,7 +92,7 @@ class MetricChecks:
         noise = self.part.noise
         self._log_level = log_level
         self._arms = arms = len(problem.arms)
-        self._has_items = problem.items is not None
+        self._has_items, self._repeats = problem.items is not None, problem.repeats
         self.results = 0
         self._look_at = _FIRST_LOOK
         self.low, self.high = math.inf, -math.inf
@@ -102,18 +103,24 @@ class MetricChecks:
         self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
         self._typical = None if self.scatter is not None or yes_or_no(noise) else Typical()
         self.strange: Strange | None = None
+        self._differences = differences_of(problem, metric)
         self._checks = [] if noise.is_exact else list(self._betting(noise, arms, luck))
         self._found: dict[tuple[str, bool], Finding] = {}
 
     def _betting(self, noise: NoiseModel, arms: int, luck: Callable[[], float]) -> list[_Checks]:
-        skewed = [_Checks(Odd(arms, only_skewness=True), True)] if noise.is_symmetric else []
         low, high = noise.range
+        if self._has_items and self._repeats and noise.is_symmetric:
+            # Items are drawn again and again, so that scatter may change from one to the next.
+            return [_Checks(Odd(arms, own_groups=True), True)]
         if self._has_items:
+            # Of a set drawn without repeats, what is left is not symmetric, given what was seen.
+            skewed = [_Checks(Odd(arms, only_skewness=True), False)] if noise.is_symmetric else []
             return [_Checks(Ranked(arms, luck, own_groups=True), True), *skewed]
+        skewed = [_Checks(Odd(arms, only_skewness=True), True)] if noise.is_symmetric else []
         if noise.stated_scatter is not None:
             return [_Checks(SubGaussian(arms, noise.stated_scatter), True), *skewed]
         if noise.is_symmetric:
-            return [_Checks(Odd(arms, only_skewness=False), True)]
+            return [_Checks(Odd(arms), True)]
         # Of yes and no, nothing but the rate can change.
         ranged = [_Checks(SubGaussian(arms, 0.5 * (high - low)), True)] if math.isfinite(high - low) else []
         return ranged if yes_or_no(noise) else [*ranged, _Checks(Ranked(arms, luck, own_groups=False), False)]
@@ -134,8 +141,9 @@ class MetricChecks:
             if isinstance(part, Constraint) and part.noise.is_share:
                 counted = float(part.noise.counted(value, part.threshold, part.at_least is None))
                 result = result._replace(value=counted)
-            for checks in self._checks:
-                checks.engine.enter(result)
+            for one in [result] if self._differences is None else self._differences.of(result):
+                for checks in self._checks:
+                    checks.engine.enter(one)
         if self.results >= self._look_at:
             self._look_at = max(self.results + _FIRST_LOOK, int(_GROWTH * self.results))
             self._look()
@@ -161,7 +169,8 @@ class MetricChecks:
         """Note what bets have won, [bet, sign, column, arm], if it is more than ever."""
         # What is beyond all numbers says nothing.
         won = np.where(np.isnan(won), -math.inf, won)
-        if self._has_items:
+        # Ranks are independent in the history of their own arm, and no more is known of them.
+        if self._has_items or not is_broken:
             evidence = float(in_any(log_mean(won.reshape(-1, won.shape[-1]))))
         else:
             evidence = float(log_mean(jointly(won).ravel()))

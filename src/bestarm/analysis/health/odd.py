@@ -46,13 +46,13 @@ class _Values(Place):
 class Odd:
     """Bets on results that are symmetric around their stream's mean, given all before them.
 
-    With `only_skewness`, nothing else is bet on.
+    With `only_skewness`, nothing else is bet on. `own_groups` as in `Weights`.
     """
 
-    def __init__(self, arms: int, *, only_skewness: bool) -> None:
+    def __init__(self, arms: int, *, only_skewness: bool = False, own_groups: bool = False) -> None:
         self._arms = arms
         self._checks = () if only_skewness else CHECKS
-        self._weights = Weights(start=-1.0)
+        self._weights = Weights(start=-1.0, own_groups=own_groups)
         self._streams: dict[int, _Values] = {}
         self._scale = Scale()
 

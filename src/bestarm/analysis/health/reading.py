@@ -106,18 +106,20 @@ class _Reading:
     def _strange(self) -> Iterator[HealthNote]:
         if strange := self._checks.strange:
             seen = f"test {strange.test} gave {strange.value:.6g} where {strange.usual.words()}"
-            effect = "If it was measured, leave it as it is: the guarantee covers it."
+            effect = "If it was measured, leave it as it is."
             yield self._note("outlier", "doubtful", strange.arm, seen, effect)
 
     def _skewness(self) -> Iterator[HealthNote]:
         if found := self._checks.found("skewness"):
-            finding, _ = found
+            finding, is_broken = found
+            of = "results" if self._problem.items is None else "differences between arms"
             seen = (
-                f"results are skewed: the far ones lie {('above', 'below')[finding.sign]} the others, and they were "
+                f"{of} are skewed: the far ones lie {('above', 'below')[finding.sign]} the others, and they were "
                 "stated to scatter as far up as down"
             )
-            effect = f"{_LOST}: the answer can be wrong more often than δ."
-            yield self._note("skewness", "broken", finding.arm, seen, effect)
+            wrong = "the answer can be wrong more often than δ"
+            effect = f"{_LOST}: {wrong}." if is_broken else f"If those on all items of the set are like that, {wrong}."
+            yield self._note("skewness", "broken" if is_broken else "doubtful", finding.arm, seen, effect)
 
     def _drift(self) -> Iterator[HealthNote]:
         if found := self._checks.found("drift"):

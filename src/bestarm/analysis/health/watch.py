@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from bestarm.analysis.health.metric import MetricChecks, checks_of, has_wide_range
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.health.reading import notes_of
@@ -49,7 +51,7 @@ class Watch:
         self._checks = tests + sum(map(_statements, noises))
         self._workers: dict[str, int] = {}
         self._names: list[str] = []
-        self._new: list[tuple[Ints, Ints, Ints, Floats, list[int], Floats | Ints]] = []
+        self._new: list[tuple[Ints, Ints, Ints, Floats, list[int], Floats | Ints, Ints]] = []
         self._health: Health | None = None
 
     def extend(
@@ -60,15 +62,19 @@ class Watch:
         values: Floats,
         holders: Sequence[Any] = (),
         issued: Floats | None = None,
+        items: Ints | None = None,
     ) -> None:
-        """Further results: the test's number, its arm and metric by number, its value and, if known, who measured it
-        and when the test was issued. Tests that were issued at the same time were asked for, or entered, together.
+        """Further results: the test's number, its arm and metric by number, its value and, if known, who measured it,
+        when the test was issued, and the place of its item. Tests that were issued at the same time were asked for, or
+        entered, together.
 
         They are only kept until somebody looks: those who ask and tell do not wait for the checks. A result without a
         value (NaN) does not count.
         """
         groups = -tests if issued is None or not len(issued) else issued
-        self._new.append((tests, arms, metrics, values, [self._worker(holder) for holder in holders], groups))
+        places = np.full(len(tests), -1) if items is None or not len(items) else items
+        workers = [self._worker(holder) for holder in holders]
+        self._new.append((tests, arms, metrics, values, workers, groups, places))
         if len(self._new) > MOST_PARTS:
             self._catch_up()
 
@@ -93,9 +99,10 @@ class Watch:
 
     def _catch_up(self) -> None:
         new, self._new = self._new, []
-        for tests, arms, metrics, values, workers, groups in new:
+        for tests, arms, metrics, values, workers, groups, places in new:
             self._health = None
-            columns = (tests.tolist(), arms.tolist(), values.tolist(), workers or itertools.repeat(0), groups.tolist())
+            who = workers or itertools.repeat(0)
+            columns = (tests.tolist(), arms.tolist(), values.tolist(), who, groups.tolist(), places.tolist())
             for metric, *result in zip(metrics.tolist(), *columns, strict=False):
                 if result[2] == result[2]:
                     self._metrics[metric].enter(Result(*result))

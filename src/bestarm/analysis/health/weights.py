@@ -52,6 +52,8 @@ class Result(NamedTuple):
     """-1 if there are too many workers to tell apart."""
     group: float
     """What was asked for at once has the same group. So has what was entered at once without asking."""
+    place: int = -1
+    """Of the item in the order of items; -1 if there is none, or it is not known."""
 
 
 class Place:

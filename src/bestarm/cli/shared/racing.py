@@ -43,7 +43,7 @@ Warmup = Annotated[
     typer.Option(
         metavar="N",
         help="Runs of each command that do not count.",
-        show_default="1, to choose a timeout and to know pauses",
+        show_default="2, to choose a timeout and to know pauses",
     ),
 ]
 Timeout = Annotated[
