@@ -311,7 +311,7 @@ class Policy(abc.ABC):
 
     def differences(self, arm: int) -> tuple[Floats, Floats]:
         """By how much, at least and at most, `arm` performs better than each arm, in normal form; infinite where there
-        is no limit. All limits of all arms hold at once, at all times, with probability 1 - delta."""
+        is no limit. By default all limits of all arms hold at once, at all times, with probability 1 - delta."""
         return differences_by_intervals(*self.bounds(), arm)
 
     def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
