@@ -49,11 +49,13 @@ def _even(name: str, noise: NoiseModel, draw: Callable[[np.random.Generator, tup
 
 
 def _growing(rng: np.random.Generator, arms: int, n: int) -> Floats:
-    return rng.standard_normal((arms, n)) * np.square(np.arange(1, n + 1) / n)
+    found: Floats = rng.standard_normal((arms, n)) * np.square(np.arange(1, n + 1) / n)
+    return found
 
 
 def _shrinking(rng: np.random.Generator, arms: int, n: int) -> Floats:
-    return rng.standard_normal((arms, n)) * np.square(np.arange(n, 0, -1) / n)
+    found: Floats = rng.standard_normal((arms, n)) * np.square(np.arange(n, 0, -1) / n)
+    return found
 
 
 def _bursts(rng: np.random.Generator, arms: int, n: int) -> Floats:

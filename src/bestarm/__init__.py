@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
-    from bestarm.study.far_values import FarValue
     from bestarm.study.conclusion import conclusion
     from bestarm.study.failures import MeasurementFailed
+    from bestarm.study.far_values import FarValue
     from bestarm.study.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput

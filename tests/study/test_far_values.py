@@ -63,7 +63,7 @@ def test_every_metric_of_a_test() -> None:
     study = new_study(
         ba.at_most("heat", 100.0, noise=ba.Gaussian(5.0)),
         ba.at_most("fails", 0.5, noise=ba.Bernoulli()),
-        measurements=[ba.Measurement(["yield", "heat"])],
+        measurements=[ba.Measurement(("yield", "heat"))],
     )
     study.add([("old", {"yield": value, "heat": value + 20.0}) for value in VALUES])
     study.add([("old", "fails", 0.0)] * 20)
