@@ -60,7 +60,8 @@ def _shrinking(rng: np.random.Generator, arms: int, n: int) -> Floats:
 
 def _bursts(rng: np.random.Generator, arms: int, n: int) -> Floats:
     """Times at which all arms scatter ten times as much."""
-    return rng.standard_normal((arms, n)) * np.repeat(rng.choice([0.1, 1.0], (n + 9) // 10), 10)[:n]
+    found: Floats = rng.standard_normal((arms, n)) * np.repeat(rng.choice([0.1, 1.0], (n + 9) // 10), 10)[:n]
+    return found
 
 
 def _turning(rng: np.random.Generator, arms: int, n: int) -> Floats:
