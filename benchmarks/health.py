@@ -49,17 +49,19 @@ def _even(name: str, noise: NoiseModel, draw: Callable[[np.random.Generator, tup
 
 
 def _growing(rng: np.random.Generator, arms: int, n: int) -> Floats:
-    return rng.standard_normal((arms, n)) * np.square(np.arange(1, n + 1) / n)
+    found: Floats = rng.standard_normal((arms, n)) * np.square(np.arange(1, n + 1) / n)
+    return found
 
 
 def _shrinking(rng: np.random.Generator, arms: int, n: int) -> Floats:
-    return rng.standard_normal((arms, n)) * np.square(np.arange(n, 0, -1) / n)
+    found: Floats = rng.standard_normal((arms, n)) * np.square(np.arange(n, 0, -1) / n)
+    return found
 
 
 def _bursts(rng: np.random.Generator, arms: int, n: int) -> Floats:
     """Times at which all arms scatter ten times as much."""
-    scales: Floats = np.repeat(rng.choice([0.1, 1.0], (n + 9) // 10), 10)[:n]
-    return rng.standard_normal((arms, n)) * scales
+    found: Floats = rng.standard_normal((arms, n)) * np.repeat(rng.choice([0.1, 1.0], (n + 9) // 10), 10)[:n]
+    return found
 
 
 def _turning(rng: np.random.Generator, arms: int, n: int) -> Floats:
@@ -288,23 +290,32 @@ def _correlated(rho: float) -> Callable[..., Floats]:
 
 def others(studies: int) -> None:
     """Arms are tested in turn."""
-    normal, balanced = ba.Gaussian(1.5), ba.Symmetric()
-    cases: list[tuple[str, str, NoiseModel, Callable[..., Floats]]] = [
-        ("drift", "drift of 1 σ", normal, lambda rng, n, k, b: rng.standard_normal(n) + np.arange(n) / n),
-        ("drift", "step of 1 σ half-way", normal, lambda rng, n, k, b: rng.standard_normal(n) + (np.arange(n) > n / 2)),
-        ("dependence", "correlation 0.3", normal, _correlated(0.3)),
-        ("dependence", "correlation 0.5", normal, _correlated(0.5)),
-        ("worker", "one of two measures 0.5 σ more", normal, lambda rng, n, k, b: rng.standard_normal(n) + 0.5 * b),
-        ("worker", "one of two measures 1 σ more", normal, lambda rng, n, k, b: rng.standard_normal(n) + b),
-        ("skewness", "exponential", balanced, lambda rng, n, k, b: rng.exponential(size=n)),
-        ("skewness", "lognormal, 0.5", balanced, lambda rng, n, k, b: rng.lognormal(sigma=0.5, size=n)),
+    order: list[tuple[str, str, Callable[..., Floats]]] = [
+        ("drift", "drift of 1 σ", lambda rng, n, k, b: rng.standard_normal(n) + np.arange(n) / n),
+        ("drift", "step of 1 σ half-way", lambda rng, n, k, b: rng.standard_normal(n) + (np.arange(n) > n / 2)),
+        ("dependence", "correlation 0.3", _correlated(0.3)),
+        ("dependence", "correlation 0.5", _correlated(0.5)),
+        ("worker", "one of two measures 0.5 σ more", lambda rng, n, k, b: rng.standard_normal(n) + 0.5 * b),
+        ("worker", "one of two measures 1 σ more", lambda rng, n, k, b: rng.standard_normal(n) + b),
+    ]
+    noises = {"σ": ba.Gaussian(1.0), "1.5 σ": ba.Gaussian(1.5), "symmetry": ba.Symmetric()}
+    cases: list[tuple[str, str, str, NoiseModel, Callable[..., Floats]]] = [
+        (kind, words, stated, noise, spoil) for kind, words, spoil in order for stated, noise in noises.items()
+    ]
+    exponential, lognormal = (
+        (lambda rng, n, k, b: rng.exponential(size=n)),
+        (lambda rng, n, k, b: rng.lognormal(0, 0.5, n)),
+    )
+    cases += [
+        ("skewness", "exponential", "symmetry", ba.Symmetric(), exponential),
+        ("skewness", "lognormal, 0.5", "symmetry", ba.Symmetric(), lognormal),
     ]
     sizes = ((3, 100), (3, 300), (10, 100), (10, 300))
     rows: list[tuple[object, ...]] = [
-        (words, *(f"{_in_turn(one_metric(k, noise), kind, k, n, studies, spoil):.0%}" for k, n in sizes))
-        for kind, words, noise, spoil in cases
+        (words, stated, *(f"{_in_turn(one_metric(k, noise), kind, k, n, studies, spoil):.0%}" for k, n in sizes))
+        for kind, words, stated, noise, spoil in cases
     ]
-    header = ("what is wrong", *(f"{k} arms × {n}" for k, n in sizes))
+    header = ("what is wrong", "stated", *(f"{k} arms × {n}" for k, n in sizes))
     show(f"Found in {studies:,} studies of one metric, arms in turn, results of each arm", header, rows)
 
 

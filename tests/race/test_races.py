@@ -102,7 +102,7 @@ def test_equal_commands_end_with_the_budget(count: int, allowed: int) -> None:
     outcomes = [race(skewed({"a": 1, "b": 1}), ["a", "b"], seed=seed, runs=40) for seed in range(count)]
     assert sum(found_by(outcome) != "undecided" for outcome in outcomes) <= allowed
     undecided = next(outcome for outcome in outcomes if found_by(outcome) == "undecided")
-    assert verdict(undecided).startswith("UNDECIDED: the budget is spent after 40 runs, and nothing is certain; ")
+    assert verdict(undecided).startswith("UNDECIDED: the budget is spent after 40 runs, and no answer is certain; ")
     assert undecided.status.tests == 40
 
 
@@ -150,8 +150,9 @@ def test_the_timeout_is_chosen_by_the_first_runs() -> None:
     runner = Drawn(FAST_AND_SLOW)
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], runner=runner, conditions=Conditions())
     assert (outcome.timeout, outcome.is_own_timeout) == (5.0, True)
-    assert runner.made[:2] == ["fast", "slow"]
-    assert len(runner.made) == outcome.status.tests + 2
+    # Two first runs of each: one may find caches cold.
+    assert runner.made[:4] == ["fast", "fast", "slow", "slow"]
+    assert len(runner.made) == outcome.status.tests + 4
     assert any("No --timeout was stated: a run that takes longer than 5 s" in line for line in note_lines(outcome))
 
 

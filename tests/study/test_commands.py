@@ -93,7 +93,8 @@ def test_every_test_is_checked_for_names_that_are_options(
 @pytest.mark.parametrize(
     "template",
     ["sort -- f; python3 {arm}", "sort -- f && python3 {arm}", "sort -- f | python3 {arm}", "sort -- $(python3 {arm})",
-     "sort -- `python3 {arm}`", "sort -- f\npython3 {arm}", "(sort -- f); python3 {arm}"],
+     "sort -- `python3 {arm}`", "sort -- f\npython3 {arm}", "(sort -- f); python3 {arm}", "python3 \\\n{arm}",
+     "nice -n 5 -- python3 {arm}", "python3 ${X}{arm}", 'python3 "$X"{arm}'],
 )  # fmt: skip
 def test_the_end_of_options_counts_for_one_command_of_a_shell(template: str) -> None:
     with pytest.raises(ba.InvalidInput, match="begins with a dash"):

@@ -63,7 +63,7 @@ def test_every_metric_of_a_test() -> None:
     study = new_study(
         ba.at_most("heat", 100.0, noise=ba.Gaussian(5.0)),
         ba.at_most("fails", 0.5, noise=ba.Bernoulli()),
-        measurements=[ba.measurement("yield", "heat")],
+        measurements=[ba.Measurement(("yield", "heat"))],
     )
     study.add([("old", {"yield": value, "heat": value + 20.0}) for value in VALUES])
     study.add([("old", "fails", 0.0)] * 20)
@@ -114,3 +114,12 @@ def test_the_question_follows_corrections(study: ba.Study) -> None:
         study.correct(number, 1000.0 + number)
     with pytest.raises(FarValue, match="lie between 1001 and 1015"):
         study.check_far(given=[("old", "yield", 66.0)])
+
+
+def test_results_that_wait_have_shown_something() -> None:
+    study = new_study()
+    study.ask(1)
+    study.add([("old", "yield", value) for value in VALUES])
+    assert study.status().waiting == len(VALUES)
+    with pytest.raises(ba.FarValue, match="661"):
+        study.check_far(given=[("old", "yield", 661.0)])

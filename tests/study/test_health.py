@@ -116,3 +116,18 @@ def test_a_sigma_three_times_too_small_is_found_before_the_study_ends() -> None:
         health = health_of(plan, np.array(arms), np.array(values), metrics=np.array(metrics))
         found += "scatter" in kinds(health)
     assert found >= 10
+
+
+def test_what_was_asked_for_together_is_known_from_the_record(tmp_path: Path) -> None:
+    """Plates of 12 tests that share an effect of twice the noise. A study that asks for one test at a time has none."""
+    problem = ba.Problem(arms=["a", "b", "c"], objective=ba.maximize("yield", noise=ba.Symmetric(), tolerance=1e-3))
+    rng = random.Random(3)
+    for at_once, found in ((12, True), (1, False)):
+        study = ba.Study.create(problem, name=f"plates of {at_once}", storage=tmp_path / "s.db")
+        for _ in range(25):
+            effect = rng.gauss(0.0, 2.0)
+            for _ in range(12 // at_once):
+                study.tell_many([(test, effect + rng.gauss(0.0, 1.0)) for test in study.ask(at_once)])
+        assert ("together" in kinds(study.health)) == found
+        again = ba.Study.open(study.name, storage=tmp_path / "s.db")
+        assert again.health == study.health

@@ -40,7 +40,8 @@ def ratio_words(ratio: Ratio, how: str) -> str:
     """
     measured, low = _times(ratio.estimate, decimal.ROUND_HALF_EVEN), _times(ratio.low, decimal.ROUND_FLOOR)
     high = "or more" if math.isinf(ratio.high) else f"to {_times(ratio.high, decimal.ROUND_CEILING)}"
-    return f"about {measured} {how} ({low} {high})"
+    limits = "" if ratio.low <= 0.0 and math.isinf(ratio.high) else f" ({low} {high})"
+    return f"about {measured} {how}{limits}"
 
 
 def _times(number: float, rounding: str) -> str:

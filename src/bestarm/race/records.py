@@ -56,9 +56,9 @@ class Records:
             self.about = {**about, **noted}
             self._write({"about": self.about})
             return
-        if missing := {field: value for field, value in noted.items() if field not in self.about}:
-            # Earlier versions did not know it.
-            self.about |= missing
+        if "cutoffs" in noted and "cutoffs" not in self.about:
+            # Earlier versions did not know what a pause is.
+            self.about["cutoffs"] = noted["cutoffs"]
             self._write({"about": self.about})
         for field, value in about.items():
             if self.about.get(field) != value:

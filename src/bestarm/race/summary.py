@@ -101,7 +101,7 @@ def verdict(outcome: Outcome) -> str:
         return f"CERTIFIED: {status.answer} meets every limit{end}"
     leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
     how = "stopped" if outcome.is_interrupted else "the budget is spent"
-    return f"UNDECIDED: {how} {after}, and nothing is certain; {leads}."
+    return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
 
 
 def _seems(outcome: Outcome) -> str:

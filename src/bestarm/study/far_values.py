@@ -7,7 +7,7 @@ value that is confirmed is recorded as it is.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bestarm.analysis.health.metric import yes_or_no
@@ -60,14 +60,19 @@ class FarValues(Follower):
 
     def _enter(self, entries: Entries) -> None:
         super()._enter(entries)
+        for metric, arm, number in self._values(entries):
+            self._typical[metric].add(arm, number)
+
+    def _values(self, entries: Entries) -> Iterator[tuple[str, int, float]]:
+        """The last values (metric, arm, value) of metrics that have a scale."""
         first = max(len(entries.ids) - _LAST, 0)
-        further = entries.more[first:].tolist() if len(entries.more) else [()] * (len(entries.ids) - first)
+        extra = entries.more[first:].tolist() if len(entries.more) else [()] * (len(entries.ids) - first)
         columns = entries.arms[first:].tolist(), entries.metrics[first:].tolist(), entries.values[first:].tolist()
-        for arm, lead, value, more in zip(*columns, further, strict=True):
+        for arm, lead, value, more in zip(*columns, extra, strict=True):
             if value == value:
                 for metric, number in zip(self.plan.yields[lead], (value, *(more or ())), strict=False):
                     if metric in self._typical:
-                        self._typical[metric].add(arm, number)
+                        yield metric, arm, number
 
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown. Nothing is recorded.
@@ -118,6 +123,11 @@ class FarValues(Follower):
         beside: dict[str, list[tuple[int, float]]] = defaultdict(list)
         with self._lock:
             self._sync()
+            # Results that wait for an earlier test have shown something, too.
+            waiting: dict[str, list[tuple[int, float]]] = defaultdict(list)
+            for entries in self._recorded_late():
+                for metric, arm, value in self._values(entries):
+                    waiting[metric].append((arm, value))
             for one in typed:
                 beside[one.metric].append((one.arm, one.value))
             places: dict[str, int] = defaultdict(int)
@@ -130,6 +140,7 @@ class FarValues(Follower):
                 # The nearest of those told with it suffice.
                 together = beside[one.metric]
                 near = [*together[max(place - 100, 0) : place], *together[place + 1 : place + 100]]
+                near += waiting[one.metric][-100:]
                 usual = self._typical[one.metric].far(one.arm, one.value, near)
                 if usual is not None:
                     words = usual.words()

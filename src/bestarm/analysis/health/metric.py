@@ -27,7 +27,7 @@ often is always valid. These times are fixed beforehand, so that what is found d
 
 
 _STRANGE = 20.0
-_ENOUGH_TO_BE_STRANGE = 16
+_ENOUGH_TO_BE_STRANGE = 8
 """Where no scatter is stated: how far outside the others a result must lie to be mentioned, as in `far_from`, and how
 many others there must be."""
 

@@ -21,7 +21,8 @@ def _is_typing() -> bool:
 
 def _confirm(error: FarValue) -> None:
     """Ask on the terminal. It ends the command unless the answer is yes."""
-    typer.echo(shown(str(error)), err=True)
+    for line in str(error).splitlines():
+        typer.echo(shown(line), err=True)
     several = len(error.complaints) > 1
     typer.echo(f"Record {'these values' if several else 'this value'} as typed? [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().casefold() not in ("y", "yes"):
