@@ -96,7 +96,7 @@ def test_seen_pauses_withhold_the_certificate() -> None:
     said = verdict(outcome)
     assert said.startswith("UNDECIDED after ")
     assert "new has pauses in 1 of " in said
-    assert "(up to 3.99 s), old in 0 of " in said
+    assert "(up to 4 s), old in 0 of " in said
     assert "--at-most pauses=… or --assume range decides" in said
 
 

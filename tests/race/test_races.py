@@ -149,11 +149,11 @@ def test_a_race_draws_its_seed_and_says_it(tmp_path: Path, monkeypatch: pytest.M
 def test_the_timeout_is_chosen_by_the_first_runs() -> None:
     runner = Drawn(FAST_AND_SLOW)
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], runner=runner, conditions=Conditions())
-    assert (outcome.timeout, outcome.is_own_timeout) == (5.0, True)
+    assert (outcome.timeout, outcome.is_own_timeout) == (2.0, True)
     # Two first runs of each: one may find caches cold.
     assert runner.made[:4] == ["fast", "fast", "slow", "slow"]
     assert len(runner.made) == outcome.status.tests + 4
-    assert any("No --timeout was stated: a run that takes longer than 5 s" in line for line in note_lines(outcome))
+    assert any("No --timeout was stated: a run that takes longer than 2 s" in line for line in note_lines(outcome))
 
 
 def test_preparing_and_warming_up() -> None:

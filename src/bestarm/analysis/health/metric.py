@@ -101,7 +101,9 @@ class MetricChecks:
         """Of an exact metric that varies: arm, test, first value and the one that differs."""
         sigma = noise.stated_scatter
         self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
-        self._typical = None if self.scatter is not None or yes_or_no(noise) else Typical()
+        # Of what is measured again and again, such as runs of a command, far values are counted as pauses.
+        is_counted = self.scatter is not None or yes_or_no(noise) or self._repeats
+        self._typical = None if is_counted else Typical()
         self.strange: Strange | None = None
         self._differences = differences_of(problem, metric)
         self._checks = [] if noise.is_exact else list(self._betting(noise, arms, luck))
