@@ -235,10 +235,11 @@ def _differences(plan: Plan) -> Iterator[str]:
             continue
         apart = "an arm and its limit, a multiple of the baseline," if part in relative else "two arms"
         like = "like normal values" if not plan.repeats else "as far up as down around their mean"
+        unseen = " A rare, long pause of one arm that was not seen is not covered." if plan.repeats else ""
         yield (
             f"{part.metric}: differences between {apart} on the same item scatter {like}. That does not follow from "
             "how each arm's values scatter: differences of values that are 0 or 1, or mostly the same, often do not. "
-            "Where there is a range, state it instead (bounded): then nothing is assumed of differences."
+            f"Where there is a range, state it instead (bounded): then nothing is assumed of differences.{unseen}"
         )
 
 
