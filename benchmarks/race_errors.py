@@ -217,7 +217,7 @@ def head(title: str, first: str) -> None:
 
 def pauses(count: int) -> None:
     head("Gates at 1.05x: the candidate is as quick, but pauses", "pauses of the candidate")
-    for rate, pause in ((0.01, 12.0), (0.05, 12.0), (0.2, 12.0), (0.002, 12.0), (0.01, 3.0), (0.1, 1.5)):
+    for rate, pause in ((0.01, 12.0), (0.05, 12.0), (0.2, 12.0), (0.002, 12.0), (0.01, 3.0), (0.1, 1.5), (0.06, 0.95)):
         new = Command(rate=rate, pause=pause)
         gates(f"{pause:g} s in {100 * rate:g} %", Command(), new, ["time=1.05x"], count, 300, 1.05)
     head("The baseline pauses", "pauses of the baseline; the candidate without them")
