@@ -334,14 +334,16 @@ def test_the_guarantee_says_what_is_certain() -> None:
     spent = Answer("budget_spent", "arm 0", 0.05, 0.3, 9, 9.0, candidates=("arm 0", "arm 2"), feasible=("arm 0",))
     assert guarantee(plan, spent) == (
         "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
-        "feasible one is not certain. The procedure errs in at most 5 % of studies like this one: with that "
-        "reservation, if any arm is feasible, the best one, or one that is as good within 0.5 and within the slack, "
+        "feasible one is not certain. If what the guarantee rests on is true, the procedure errs in at most 5 % of "
+        "studies like this one: with that reservation, if any arm is feasible, the best one, or one that is as good within 0.5 and within the slack, "
         "is among arm 0, arm 2 (1 of 3 arms is excluded); and arm 0 meets every constraint (within the stated slack)."
     )
     assert certain(plan, dataclasses.replace(spent, candidates=plan.arm_names, feasible=())) == ""
     near = dataclasses.replace(spent, regret_at_most=0.2345)
     assert certain(plan, near).endswith("(within the stated slack); and arm 0 is at most 0.24 below the best.")
-    assert guarantee(plan, None).endswith("that answer is wrong with probability at most 5 %.")
+    assert guarantee(plan, None).endswith(
+        "that answer is wrong with probability at most 5 %, if what the guarantee rests on is true."
+    )
     status = Status("s", "running", None, "arm 0", 0.3, 9, 9.0, 0, 0, (), 0.5, {}, ("arm 1",), ())
     assert guarantee(plan, None, status).endswith("is among arm 1 (2 of 3 arms are excluded).")
 

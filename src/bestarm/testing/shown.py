@@ -95,7 +95,7 @@ def plan_of(kind: Kind) -> Plan:
     is_relative = kind.constraint.startswith("relative")
     constraints = []
     for name, noise in zip(names[1:], noises[1:], strict=True):
-        middle = 0.5 if isinstance(noise, Bernoulli) else 5.0
+        middle = 0.5 if noise.is_whole else 5.0
         if is_relative and name == "c1":
             constraints.append(at_most(name, noise=noise, relative_to_baseline=1.1, slack=0.01))
         else:
@@ -103,7 +103,7 @@ def plan_of(kind: Kind) -> Plan:
     arms = []
     for k, offset in enumerate((0.5, 0.42, 0.3, 0.1)):
         # Of a quantile, the mean is the share of results beyond the threshold.
-        scale = [1.0 if isinstance(noise, Bernoulli) else 0.6 if noise.is_share else 10.0 for noise in noises]
+        scale = [1.0 if noise.is_whole else 0.6 if noise.is_share else 10.0 for noise in noises]
         means = {"p": offset * scale[0]}
         means |= {name: (0.6 - 0.5 * offset) * unit for name, unit in zip(names[1:], scale[1:], strict=True)}
         is_new, is_gone = kind.reserve == "reserve" and k == 3, kind.reserve == "reserve" and k == 1
