@@ -197,7 +197,8 @@ def test_runs_must_be_a_number() -> None:
 def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int) -> None:
     """From half-way on. If 85 % do, this fails with probability 1e-5, however many studies there are.
 
-    That forecasts are not simply too long is asserted, too: about half of the studies end within the median.
+    That forecasts are not simply too long is asserted, too: about half of the studies end within the median. The upper
+    limit is long, since some of the worlds that the results leave possible have a near tie (15 times on exp1-c).
     """
     plan = ba.instance(instance)
     seen = []
@@ -208,7 +209,7 @@ def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int
     left, median, p90 = np.array(seen).T
     assert (left <= p90).sum() >= binom.ppf(1e-5, studies, 0.85)
     assert 0.3 < np.median(median / left) < 3
-    assert np.median(p90 / left) < 10
+    assert np.median(p90 / left) < 30
 
 
 def test_what_is_foretold_happens() -> None:

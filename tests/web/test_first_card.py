@@ -86,7 +86,7 @@ SCENES = {
             "With 95 % confidence",
             r"about [\d,]+ tests?",
             r"About [\d,]+ tests? to go .* simulated continuations end with 150 mg",
-            "No sign of trouble: 12 checks",
+            "No sign of trouble: 14 checks",
             "Ask for tests",
         ),
     ),
