@@ -180,7 +180,7 @@ class MetricChecks:
         if best is not None and evidence <= best.evidence:
             return
         of_arms = log_mean(won)
-        sign, column = np.unravel_index(int(np.argmax(log_mean(won).sum(axis=-1))), of_arms.shape[:2])
+        sign, column = np.unravel_index(int(np.argmax(of_arms.sum(axis=-1))), of_arms.shape[:2])
         self._found[kind, is_broken] = Finding(
             evidence, int(sign), int(column), self._alone(won[:, sign, column].max(axis=0))
         )
