@@ -74,7 +74,7 @@ def test_the_page_asks_before_it_records(visit: Visit, server: Server, tmp_path:
     assert study.status().tests == 5
     page.get_by_role("button", name="Add result").click()
     dialog.get_by_role("button", name="Record as typed").click()
-    page.get_by_text("Result saved as test 6").wait_for(state="attached")
+    page.get_by_text("Result saved as test 6").first.wait_for()
     sheet = tmp_path / "far.csv"
     sheet.write_text("arm,metric,value\nold,yield,66100\n")
     page.locator("input[type=file]").set_input_files(sheet)
