@@ -147,6 +147,7 @@ class Race:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
+                before.heeds_remarks = False
                 self._question = as_kept(self._question, before.plan)
             self._look_at_memory()
             largest = {} if self._is_decided(before) else self._first_runs()
@@ -162,6 +163,7 @@ class Race:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
             study = create_or_open(plan, self._storage, self._conditions.seed)
+            study.heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},
                 "shell": self._conditions.shell,
@@ -198,6 +200,11 @@ class Race:
             self.afresh,
             is_interrupted,
         )
+
+    def remark(self, words: str) -> None:
+        """Have the study say what the race concludes of its answer, for those who read it without the race."""
+        if self._study is not None and (words or self._storage.last_remark(self._study.record.key)):
+            self._storage.remark(self._study.record.key, words, self._study.holder)
 
     def _look_at_memory(self) -> None:
         """Find out below what memory cannot be seen. Nothing can be said of a limit that is less."""

@@ -89,7 +89,7 @@ def verdict(outcome: Outcome) -> str:
     if status.guarantee == "void":
         return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
-        return f"UNDECIDED {after}: {conclusion.withheld}"
+        return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
     end = f"{conclusion.exception}, {sure}, {after}.{_counted(outcome)}"
     if status.state == "no_feasible_arm":
         return f"No command meets every limit{end}"

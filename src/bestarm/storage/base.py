@@ -156,6 +156,7 @@ EventKind = Literal[
     "amended",
     "archived",
     "restored",
+    "remarked",
 ]
 
 
@@ -260,6 +261,14 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     @abc.abstractmethod
     def archive(self, key: int, holder: str, *, undo: bool = False) -> None:
         """Put a study away, or bring it back. After this returns, nothing is recorded in an archived study."""
+
+    def remark(self, key: int, words: str, holder: str) -> None:
+        """Log a remark on the study's answer, in place of the one before. A storage without remarks ignores it."""
+        return
+
+    def last_remark(self, key: int) -> str:
+        """The last remark; empty if there is none."""
+        return next((event.detail for event in reversed(self.log(key)) if event.kind == "remarked"), "")
 
     @abc.abstractmethod
     def hand_out(

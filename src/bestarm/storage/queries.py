@@ -281,6 +281,14 @@ def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Even
     return found if last is None else found[-last:] if last else []
 
 
+_REMARKS = sa.select(events.c.detail).where(events.c.study == sa.bindparam("key"), events.c.kind == "remarked")
+_LAST_REMARK = _REMARKS.order_by(events.c.event.desc()).limit(1)
+
+
+def last_remark(connection: sa.Connection, key: int) -> str:
+    return connection.execute(_LAST_REMARK, {"key": key}).scalar() or ""
+
+
 def _told_event(row: Any) -> Event:
     kind: Any = (
         "corrected" if row.correction else "given" if row.given else "told" if row.value is not None else "dropped"

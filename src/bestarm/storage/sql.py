@@ -18,7 +18,7 @@ from bestarm.storage.handing_out import HandingOut, Wish
 from bestarm.storage.leases import FREED, Plans, free_tests, issue_given, not_lost, note, of_tests, text
 from bestarm.storage.locking import LOCK_OUT, Locked, lock_study
 from bestarm.storage.outcomes import Outcomes, no_such_test, outcome_row, why_refused
-from bestarm.storage.queries import has_outcome, issued_test, present_outcomes
+from bestarm.storage.queries import has_outcome, issued_test, last_remark, present_outcomes
 from bestarm.storage.requests import Done, digest_of, find_done, new_key, note_done
 from bestarm.storage.schema import arrivals, outcomes, queue, sources, studies
 from bestarm.storage.sql_copies import SQLCopies
@@ -108,6 +108,15 @@ class SQLStorage(SQLReader):
                     note(connection, key, "restored" if undo else "archived", holder, "", now)
 
         self._safely(archive)
+
+    def remark(self, key: int, words: str, holder: str) -> None:
+        def remark() -> None:
+            with self._database.transaction() as connection:
+                now = self._lock(connection, key).now
+                if last_remark(connection, key) != text(words):
+                    note(connection, key, "remarked", holder, words, now)
+
+        self._safely(remark)
 
     def _lock(self, connection: sa.Connection, key: int) -> Locked:
         return lock_study(self._database, connection, key)

@@ -27,6 +27,7 @@ from bestarm.storage.queries import (
     count_pending,
     issued_test,
     issued_tests,
+    last_remark,
     present_outcomes,
     read_arrivals,
     read_entries,
@@ -164,6 +165,10 @@ class SQLReader(Storage):
         query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)
         with self._database.connect() as connection:
             return connection.execute(query).scalar() or 0
+
+    def last_remark(self, key: int) -> str:
+        with self._database.connect() as connection:
+            return last_remark(connection, key)
 
     def issued(self, key: int) -> int:
         query = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key)

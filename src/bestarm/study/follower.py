@@ -34,6 +34,9 @@ from bestarm.validation import InvalidInput
 class Follower:
     """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
+    heeds_remarks = True
+    """Whether a remark on the answer counts in its health. A race, which makes them, judges anew."""
+
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
@@ -81,7 +84,7 @@ class Follower:
         """What the study concludes, with the reasons for every arm; None while it is running."""
         with self._lock:
             self._sync()
-            return answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw, self._watch.health())
+            return answer_of(self.plan, self._decider.policy, self._decider.stop, self._raw, self._health())
 
     @property
     def confidence(self) -> float:
@@ -102,7 +105,7 @@ class Follower:
         """Whether the results contradict what the guarantee rests on."""
         with self._lock:
             self._sync()
-            return self._watch.health()
+            return self._health()
 
     def status(self) -> Status:
         """Everything at a glance."""
@@ -114,7 +117,7 @@ class Follower:
             found = findings_of(policy, stop)
             late = _tests(self._recorded_late())
             tests, cost = self._timeline.total
-            health = self._watch.health()
+            health = self._health()
             state = state_of(stop, health, is_done=self._is_done)
             answered = answered_by(self.plan, stop)
             arms, constraints = certificates_of(self.plan)
@@ -286,6 +289,13 @@ class Follower:
             return self._timeline.progress()
 
     # ------------------------------------------------------------------------------------------------ inside
+
+    def _health(self) -> Health:
+        """What the results say and, of an answer, what was remarked on it."""
+        health = self._watch.health()
+        has_remark = self.heeds_remarks and self._decider.stop is not None
+        remark = self._storage.last_remark(self._record.key) if has_remark else ""
+        return health.with_remark(remark)
 
     def _look(self) -> None:
         """Read the study's entry, and start over if something in its past, or its plan, has changed."""
