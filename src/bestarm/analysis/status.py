@@ -106,8 +106,8 @@ class Status:
             case "budget_spent":
                 spent = "the budget is spent and no answer is certified"
                 return f"{spent}; {leads_words(self.leader)}; {known_words(self.known, self.void_because)}"
-        if not self.tests:
-            return "running: no results yet"
+        if self.tests <= self.waiting:
+            return "running: no results yet" + (f" (not counting {self.results_that_wait})" if self.tests else "")
         if self.leader is None:
             said = "running: no arm looks feasible so far"
         else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from bestarm.analysis.status import Status
+from bestarm.analysis.words import difference
 from bestarm.answer import DECIDED, Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
@@ -22,6 +23,7 @@ from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
+from bestarm.study.amending import is_amended
 from bestarm.study.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
 from bestarm.study.names import is_gone
 from bestarm.study.workers import create_or_open
@@ -162,6 +164,9 @@ class Race:
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
+            if before is not None and not is_amended(before.plan, plan):
+                reason = f"was begun with other options ({difference(before.plan, plan)}); --fresh starts anew"
+                raise InvalidInput("study", self._name, reason)
             study = create_or_open(plan, self._storage, self._conditions.seed)
             study.heeds_remarks = False
             about = {

@@ -26,7 +26,7 @@ def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
         reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
     else:
         told = values_in_words(test.metrics, values_of(outcome))
-        reason = f"has the result {told} already; use correct to replace it"
+        reason = f"has the result {told} already; a correction can replace it"
     return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
 
 
