@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from tests.tools.postgres import PostgresServer
 from typer.testing import CliRunner, Result
 
 from bestarm.cli import doctor
@@ -20,7 +21,6 @@ from bestarm.cli.app import app
 from bestarm.cli.doctor import Finding, Requirement, examine
 from bestarm.kernel.native.keeping import Place
 from bestarm.study import Study
-from bestarm.testing.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 CORE = ("numba", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools.patience import PATIENCE, wait_until
+from tests.tools.ports import reserve_port
 
 import bestarm as ba
 from bestarm.client import Client, RemoteStudy
@@ -26,8 +28,6 @@ from bestarm.storage.errors import StorageError
 from bestarm.study.failures import MeasurementFailed
 from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.workers import drive
-from bestarm.testing.patience import PATIENCE, wait_until
-from bestarm.testing.ports import reserve_port
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
 
