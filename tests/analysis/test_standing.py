@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.lengths import cases, examples
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
@@ -36,7 +37,6 @@ from bestarm.policies.findings import Findings
 from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
-from bestarm.testing.patience import PATIENCE
 
 SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from tests.lengths import lengths
 from tests.program import bestarm
+from tests.tools.patience import PATIENCE
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from bestarm.cli.app import app
 from bestarm.cli.app.command_line import OnceCommand
-from bestarm.testing.patience import PATIENCE
 
 
 def test_help_needs_no_heavy_module() -> None:

@@ -9,18 +9,20 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from tests.tools.postgres import PostgresServer
 from typer.testing import CliRunner, Result
 
 from bestarm.cli import doctor
 from bestarm.cli.app import app
-from bestarm.cli.doctor import Finding, Requirement, examine
+from bestarm.cli.doctor import Finding, examine
 from bestarm.kernel.native.keeping import Place
 from bestarm.study import Study
-from bestarm.testing.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 CORE = ("numba", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
@@ -78,7 +80,12 @@ def test_as_a_table() -> None:
 
 def test_absent_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1.26", "no-such-thing>=1; extra == 'a'", "no-such-thing>=1; extra == 'b'", "numpy<1; extra == 'c'"]
-    monkeypatch.setattr(metadata, "requires", lambda name: lines)
+    about = Message()
+    for line in lines:
+        about["Requires-Dist"] = line
+    for extra in "abc":
+        about["Provides-Extra"] = extra
+    monkeypatch.setattr(metadata, "metadata", lambda name: about)
     findings = found()
     assert findings["numpy"].state == "ok"
     absent = findings["extra a, b"]
@@ -89,12 +96,12 @@ def test_absent_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_bestarm_needs_must_be_there_new_enough_and_loadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = doctor._package(Requirement("no-such-thing", (), None))
+    missing = doctor._package(Requirement("no-such-thing"), if_missing="broken")
     assert (missing.state, missing.remedy) == ("broken", "pip install 'no-such-thing'")
-    old = doctor._package(Requirement("numpy", ((">=", "99.0"),), None))
+    old = doctor._package(Requirement("numpy>=99.0"))
     assert (old.state, old.remedy) == ("broken", "pip install 'numpy>=99.0'")
     monkeypatch.setitem(sys.modules, "tomli_w", None)
-    torn = doctor._package(Requirement("tomli-w", (), None))
+    torn = doctor._package(Requirement("tomli-w"))
     assert torn.state == "broken"
     assert "is installed and cannot be loaded" in torn.detail
 

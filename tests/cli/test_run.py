@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from tests.lengths import cases, lengths
 from tests.program import Ended, bestarm
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE, wait_until
 
 # A shell starts in a tenth of the time of Python, and is started for each test.
 MEASURE = """

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools.hard import hard_goals, hard_problems
 
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
@@ -21,7 +22,6 @@ from bestarm.kernel.native.keeping import ENDING
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy
 from bestarm.policies.setting import new_setting
-from bestarm.testing.hard import hard_goals, hard_problems
 
 Made = list[str]
 

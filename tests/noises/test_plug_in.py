@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from bestarm.testing.patience import PATIENCE
+from tests.tools.patience import PATIENCE
 
 Run = Callable[..., str]
 

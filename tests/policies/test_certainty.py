@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import cases, lengths
+from tests.tools.hard import hard_problems
 
 import bestarm as ba
 from bestarm.analysis.standing import findings_of, standings
@@ -26,7 +27,6 @@ from bestarm.policies.findings import Findings
 from bestarm.policies.safety import FEASIBLE
 from bestarm.policies.setting import new_setting
 from bestarm.study.conclusion import answer_of
-from bestarm.testing.hard import hard_problems
 
 GAUSSIAN = ba.Gaussian(1.0)
 

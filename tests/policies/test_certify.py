@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import cases, first, lengths
+from tests.tools.hard import hard_problems
 
 import bestarm as ba
 from bestarm.analysis.standing import standings
@@ -21,7 +22,6 @@ from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
-from bestarm.testing.hard import hard_problems
 
 
 @functools.cache

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.simulation import device
 from bestarm.simulation.engine import Job
-from bestarm.testing.patience import PATIENCE
 
 _PRELUDE = """
 import warnings

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from tests.lengths import lengths
 from tests.storage.problem import DELTA, measure, problem
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.policies.base import Stop
@@ -25,7 +26,6 @@ from bestarm.storage.base import Entries
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import SQLStorage
 from bestarm.study.decider import Decider
-from bestarm.testing.patience import PATIENCE
 
 WORKERS = 8
 ROOT = Path(__file__).parents[2]

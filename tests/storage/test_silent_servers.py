@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer
+from tests.tools.proxy import Proxy
 
 import bestarm as ba
 from bestarm.storage.address import read_address
 from bestarm.storage.errors import OutcomeUnknown, StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import SQLStorage
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.postgres import PostgresServer
-from bestarm.testing.proxy import Proxy
 
 psycopg: Any = pytest.importorskip("psycopg")
 

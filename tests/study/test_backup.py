@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
 from bestarm.storage.base import Storage
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.opening import open_storage
 from bestarm.study.backup import Backup, restore_backup, write_backup
-from bestarm.testing.postgres import PostgresServer
 
 
 def result(items: int | None, item: int) -> Any:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lengths import examples
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
 from bestarm.storage import bulk, leases
@@ -27,7 +28,6 @@ from bestarm.study import csv_reader
 from bestarm.study.csv_reader import CsvFile
 from bestarm.study.exchange import import_results, tell_results
 from bestarm.study.intake import NewResults, _read_tests, read_new_results
-from bestarm.testing.postgres import PostgresServer
 
 PROBLEM = ba.Problem(
     arms=["low", "hïgh"],
@@ -285,7 +285,7 @@ def test_what_fails_in_the_middle_is_undone(database_url: str, monkeypatch: pyte
 
 @pytest.mark.parts("postgresql")
 def test_a_server_that_stops_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bestarm.testing.postgres import find_postgres
+    from tests.tools.postgres import find_postgres
 
     programs = find_postgres()
     assert programs is not None

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from tests.tools.patience import wait_until
 from tests.web.browser import PHONE, Scheme, Server, Visit, new_study, no_sideways_scrolling
 from tests.web.service import new_study as make
 from tests.web.test_dashboard_looks import AXE
 
 import bestarm as ba
 from bestarm.client import Client
-from bestarm.testing.patience import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator

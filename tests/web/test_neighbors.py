@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.lengths import lengths
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
 from bestarm.client import Client
@@ -27,7 +28,6 @@ from bestarm.study import continuations, exchange, follower
 from bestarm.study.checks import most_held
 from bestarm.study.study import Study, Test
 from bestarm.study.workers import drive
-from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web import downloads, shared
 from bestarm.web.server import running
 from bestarm.web.shared import SharedStudy

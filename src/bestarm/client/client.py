@@ -1,7 +1,4 @@
-"""Studies on a server, used like local ones: `Client` finds them, `RemoteStudy` has the methods of `bestarm.Study`.
-
-It needs nothing but the standard library and bestarm itself.
-"""
+"""Studies on a server, used like local ones: `Client` finds them, `RemoteStudy` has the methods of `bestarm.Study`."""
 
 from __future__ import annotations
 

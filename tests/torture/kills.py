@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from bestarm.testing.torture.deeds import Deed, Facts
-from bestarm.testing.torture.trials import Here, Trials, opened
+from tests.torture.deeds import Deed, Facts
+from tests.torture.trials import Here, Trials, opened
 
 _SECONDS, _STATEMENTS = 0.005, 8
 """How long a call takes, and how many statements it has, until better numbers are known."""

@@ -16,7 +16,7 @@ from typing import Literal
 
 import bestarm as ba
 from bestarm.storage.errors import StorageError
-from bestarm.testing.torture.workers import DELTA, acknowledge, measure, problem
+from tests.torture.workers import DELTA, ROOT, acknowledge, measure, problem
 
 Kind = Literal["limit", "full"]
 _MOUNTED = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
@@ -65,7 +65,7 @@ def run(kind: Kind, folder: Path, patience: float, limit: int = 150_000) -> list
     kept.mkdir()
     worker = [sys.executable, "-m", __name__, kind, str(disk / "studies.db"), str(acknowledged), str(kept), str(limit)]
     command = [*_MOUNTED, _SCRIPT, "sh", str(disk), *worker] if kind == "full" else worker
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience, check=False)
     if ended.returncode:
         return [("stuck", ended.stderr)]
     return _wrong(

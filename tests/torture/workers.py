@@ -23,7 +23,10 @@ import numpy as np
 
 import bestarm as ba
 from bestarm.storage.opening import open_storage
-from bestarm.testing.torture.seen import replayed
+from tests.torture.seen import replayed
+
+ROOT = Path(__file__).parents[2]
+"""Where `python -m` finds the package `tests`."""
 
 DELTA = 1e-6
 """Each study may err with this probability. A run makes a few dozen studies, so it fails for this reason at most once
@@ -147,6 +150,7 @@ def run(url: str, acknowledged: Path, kills: int, *, seed: int = 5, seconds: flo
     """Kill in a separate process, then check that every acknowledged result is there once, and check the answers."""
     ended = subprocess.run(
         [sys.executable, "-m", __name__, url, str(acknowledged), str(kills), str(seed), str(seconds)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=patience,

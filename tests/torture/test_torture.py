@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.storage.base import Entries, Storage
 from bestarm.study.decider import Decider
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.torture import crashes, damage, files, kills
-from bestarm.testing.torture.__main__ import main, parts
-from bestarm.testing.torture.deeds import DEEDS, Deed, Facts, plan
-from bestarm.testing.torture.results import BEGIN, END, HEADINGS, Row, table, write
-from bestarm.testing.torture.seen import Seen
-from bestarm.testing.torture.trials import Here, Trials, opened
+from tests.lengths import lengths
+from tests.tools.patience import PATIENCE
+from tests.torture import crashes, damage, files, kills
+from tests.torture.__main__ import main, parts
+from tests.torture.deeds import DEEDS, Deed, Facts, plan
+from tests.torture.results import BEGIN, END, HEADINGS, Row, table, write
+from tests.torture.seen import Seen
+from tests.torture.trials import Here, Trials, opened
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -198,8 +198,8 @@ def test_the_commands_that_the_page_names_exist(
 ) -> None:
     text, make = PAGE.read_text(encoding="utf-8"), (ROOT / "Makefile").read_text()
     assert "make torture" in text
-    assert "python -m bestarm.testing.torture" in text
-    assert "-m bestarm.testing.torture" in make
+    assert "python -m tests.torture" in text
+    assert "-m tests.torture" in make
     assert "make torture" in (ROOT / ".ci" / "run").read_text() if (ROOT / ".ci" / "run").exists() else True
     monkeypatch.setattr(sys, "argv", ["torture", "--help"])
     with pytest.raises(SystemExit, match=r"^0$"):

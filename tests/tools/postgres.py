@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.ports import reserve_port
+from tests.tools.patience import PATIENCE
+from tests.tools.ports import reserve_port
 
 _USER = "bestarm"
 _PASSWORD = "only-for-tests"

@@ -17,7 +17,7 @@ from bestarm.plan import Plan
 from bestarm.storage.errors import NameTaken, SourceTaken
 from bestarm.study.backup import restore_backup, write_backup
 from bestarm.study.exchange import import_results
-from bestarm.testing.torture.seen import Seen
+from tests.torture.seen import Seen
 
 PROBLEM = ba.Problem(
     arms=("safe", "bold", "poor"),

@@ -14,7 +14,7 @@ import numpy as np
 from bestarm.simulation.engine import Chunk, Outcomes
 from bestarm.simulation.record import Record
 from bestarm.simulation.schedule import Done, Piece
-from bestarm.testing.torture.results import Row
+from tests.torture.results import Row
 
 RUNS = 100_000
 _CELL = "a cell"

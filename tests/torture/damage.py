@@ -15,8 +15,8 @@ import bestarm as ba
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.study.exchange import write_csv, write_json
-from bestarm.testing.torture.deeds import PROBLEM, plan
-from bestarm.testing.torture.results import Row
+from tests.torture.deeds import PROBLEM, plan
+from tests.torture.results import Row
 
 RESULTS = 300
 

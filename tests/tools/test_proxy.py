@@ -9,9 +9,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-
-from bestarm.testing.patience import PATIENCE, wait_until
-from bestarm.testing.proxy import Proxy
+from tests.tools.patience import PATIENCE, wait_until
+from tests.tools.proxy import Proxy
 
 
 class Parrot:

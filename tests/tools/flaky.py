@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from typing import Literal, get_args
 
-from bestarm.testing.patience import PATIENCE
+from tests.tools.patience import PATIENCE
 
 Fate = Literal["before the request", "in the request", "before it is passed on", "before the answer", "in the answer"]
 """Where the connection is cut. In the last two cases the server has done what it was told."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import bestarm as ba
 from bestarm.storage.base import Storage
 from bestarm.storage.opening import open_storage
-from bestarm.testing.torture.deeds import DECISIVE, DEEDS, LONG, TORN, Deed, Facts, holder, plan, value
-from bestarm.testing.torture.results import Row
-from bestarm.testing.torture.seen import Seen, faults, replayed
+from tests.torture.deeds import DECISIVE, DEEDS, LONG, TORN, Deed, Facts, holder, plan, value
+from tests.torture.results import Row
+from tests.torture.seen import Seen, faults, replayed
 
 TRIALS_OF_A_STUDY = 25
 POLICIES = ("certify", "feasible-lucb", "racing")

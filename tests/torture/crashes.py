@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.testing.postgres import PostgresServer
-from bestarm.testing.proxy import Proxy
-from bestarm.testing.torture.deeds import DEEDS, Deed, Place, holder, plan
-from bestarm.testing.torture.trials import Here, Trials
 from bestarm.web.server import running
+from tests.tools.postgres import PostgresServer
+from tests.tools.proxy import Proxy
+from tests.torture.deeds import DEEDS, Deed, Place, holder, plan
+from tests.torture.trials import Here, Trials
 
 LIMITS = "?answer_timeout=2&connect_timeout=20"
 """Seconds to wait for a silent server: few, so that there is time for many trials."""

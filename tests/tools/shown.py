@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from tests.tools.knowledge import World, results_of
 
 from bestarm.analysis.knowledge import differences_of, open_questions_of, regret_at_most
 from bestarm.analysis.quantiles import RawValues
@@ -29,7 +30,6 @@ from bestarm.plan import Plan
 from bestarm.policies import all_policies, confidence, policy_for
 from bestarm.policies.base import Policy, Stop
 from bestarm.problem import Arm, at_most, maximize
-from bestarm.testing.knowledge import World, results_of
 from bestarm.validation import InvalidInput
 
 Engine = Literal["interpreted", "compiled"]

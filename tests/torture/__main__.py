@@ -1,4 +1,4 @@
-"""`python -m bestarm.testing.torture`: try everything, print the table; status 1 if anything was lost or doubled."""
+"""`python -m tests.torture`: try everything, print the table; status 1 if anything was lost or doubled."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bestarm.testing.postgres import PostgresServer, find_postgres
-from bestarm.testing.torture import crashes, damage, disks, files, kills, workers
-from bestarm.testing.torture.deeds import DEEDS
-from bestarm.testing.torture.results import Row, table, write
-from bestarm.testing.torture.trials import Trials
+from tests.tools.postgres import PostgresServer, find_postgres
+from tests.torture import crashes, damage, disks, files, kills, workers
+from tests.torture.deeds import DEEDS
+from tests.torture.results import Row, table, write
+from tests.torture.trials import Trials
 
 KILLS = 1000
 MINUTES = 30.0
@@ -147,7 +147,7 @@ def parts(folder: Path, server: PostgresServer | None, kill_count: int, seed: in
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bestarm.testing.torture", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
     parser.add_argument("--kills", type=int, default=KILLS, help="on each database; other faults in proportion")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="at most, shared out among the faults")
     parser.add_argument("--short", action="store_true", help=f"the same with {SHORT:g} minutes, for every change")
