@@ -24,7 +24,7 @@ from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.storage.base import Storage
 from bestarm.storage.opening import open_storage
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 from bestarm.testing.hard import hard_problems
 from bestarm.testing.together import all_in_one, tie_together
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.words import guarantee, question
+from bestarm.analysis.status.words import guarantee, question
 from bestarm.answer import Answer
 
 GAIN = ba.maximize("gain", noise=ba.Gaussian(1.0))

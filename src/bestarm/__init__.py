@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis import plot
+    from bestarm.analysis.charts import plot
     from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
     from bestarm.measurements import Measurement, measurement
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
-    from bestarm.study.conclusion import conclusion
-    from bestarm.study.failures import MeasurementFailed
-    from bestarm.study.far_values import FarValue
-    from bestarm.study.workers import identify
+    from bestarm.study.record.conclusion import conclusion
+    from bestarm.study.record.far_values import FarValue
+    from bestarm.study.work.failures import MeasurementFailed
+    from bestarm.study.work.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
@@ -44,7 +44,7 @@ _HOME = {
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Exact": "noises.exact",
-    "FarValue": "study.far_values",
+    "FarValue": "study.record.far_values",
     "Forecast": "simulation.forecast",
     "Gaussian": "noises.gaussian",
     "Health": "analysis.health.notes",
@@ -52,7 +52,7 @@ _HOME = {
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
     "Measurement": "measurements",
-    "MeasurementFailed": "study.failures",
+    "MeasurementFailed": "study.work.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
     "OutcomeUnknown": "storage.errors",
@@ -71,15 +71,15 @@ _HOME = {
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
-    "conclusion": "study.conclusion",
+    "conclusion": "study.record.conclusion",
     "forecast": "simulation.forecast",
-    "identify": "study.workers",
+    "identify": "study.work.workers",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
     "measurement": "measurements",
     "minimize": "problem",
-    "plot": "analysis",
+    "plot": "analysis.charts",
     "simulate": "simulation.simulate",
 }
 

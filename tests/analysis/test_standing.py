@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.lengths import cases, examples
 
 import bestarm as ba
-from bestarm.analysis.standing import ArmStanding, standings
+from bestarm.analysis.standing.arms import ArmStanding, standings
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream

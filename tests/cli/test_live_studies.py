@@ -16,7 +16,7 @@ from tests.cli.live import DASH, DOSE, Program, everything, works
 
 import bestarm as ba
 from bestarm.cli.app.command_line import options_first
-from bestarm.study import seeds
+from bestarm.study.record import seeds
 from bestarm.testing.patience import PATIENCE
 
 

@@ -23,9 +23,9 @@ import bestarm as ba
 from bestarm.client import Client, RemoteStudy
 from bestarm.client.connection import MOST_ATTEMPTS
 from bestarm.storage.errors import StorageError
-from bestarm.study.failures import MeasurementFailed
 from bestarm.study.study import AlreadyTold, Study, Test
-from bestarm.study.workers import drive
+from bestarm.study.work.failures import MeasurementFailed
+from bestarm.study.work.workers import drive
 from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.testing.ports import reserve_port
 from bestarm.web.limits import Limits

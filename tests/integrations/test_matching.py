@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bestarm.integrations.matching import Matching
-from bestarm.study.failures import NotStarted
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
+from bestarm.study.work.failures import NotStarted
 from bestarm.testing.patience import PATIENCE
 
 ITEMS = {str(place): place for place in range(10)}

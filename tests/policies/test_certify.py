@@ -15,7 +15,7 @@ from scipy.stats import binom
 from tests.lengths import cases, first, lengths
 
 import bestarm as ba
-from bestarm.analysis.standing import standings
+from bestarm.analysis.standing.arms import standings
 from bestarm.answer import Answer, odds
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify

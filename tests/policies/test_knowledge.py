@@ -14,7 +14,7 @@ from scipy.stats import binom
 from tests.lengths import cases, lengths
 
 import bestarm as ba
-from bestarm.analysis.knowledge import differences_of
+from bestarm.analysis.standing.knowledge import differences_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.noises.base import stream_of
 from bestarm.policies import confidence, policy_for

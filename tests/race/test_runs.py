@@ -12,7 +12,7 @@ import pytest
 
 from bestarm.race import runner as runner_module
 from bestarm.race.runs import Runner
-from bestarm.study.failures import NotStarted
+from bestarm.study.work.failures import NotStarted
 from bestarm.testing.patience import PATIENCE, wait_until
 
 FOREVER = "while true; do sleep 1; done"

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import bestarm as ba
-from bestarm.analysis.forecast_chart import forecast_chart
+from bestarm.analysis.charts.forecast_chart import forecast_chart
 from bestarm.cli.forecast import forecast as forecast_command
 from bestarm.plan import Budget
 from bestarm.simulation.forecast import MOST_WORLDS, Forecast, draw_worlds, fixed_sample_tests, forecast

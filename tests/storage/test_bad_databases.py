@@ -21,11 +21,11 @@ from tests.lengths import cases, first
 from tests.storage.test_upgrade import make_version
 
 import bestarm as ba
-from bestarm.storage import schema
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.storage.read_only import StandingFile
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql import schema
+from bestarm.storage.sql.read_only import StandingFile
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.postgres import PostgresServer
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import bestarm as ba
-from bestarm.study.command import Command
-from bestarm.study.failures import NotStarted
+from bestarm.study.work.command import Command
+from bestarm.study.work.failures import NotStarted
 from bestarm.testing.patience import PATIENCE, wait_until
 
 ECHO = f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))'"

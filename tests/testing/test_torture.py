@@ -17,7 +17,7 @@ from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.storage.base import Entries, Storage
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 from bestarm.testing.patience import PATIENCE
 from bestarm.testing.torture import crashes, damage, files, kills
 from bestarm.testing.torture.__main__ import main, parts

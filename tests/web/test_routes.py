@@ -18,7 +18,7 @@ from tests.program import bestarm
 from tests.web.service import CSV, PLAN, TOKEN, client_at, new_study, refused, tell
 
 import bestarm as ba
-from bestarm.study import seeds
+from bestarm.study.record import seeds
 from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web.server import running
 

@@ -81,7 +81,7 @@ def forecast(
 
 def _checked(plot: Path) -> Path:
     """A stem for the chart's files. Errors are raised now, not after the simulation."""
-    from bestarm.analysis.drawing import require_plots
+    from bestarm.analysis.charts.drawing import require_plots
     from bestarm.validation import InvalidInput
 
     if not plot.name or plot.is_dir():
@@ -94,8 +94,8 @@ def _checked(plot: Path) -> Path:
 
 
 def _drawn(result: Forecast, stem: Path) -> list[Path]:
-    from bestarm.analysis.drawing import save
-    from bestarm.analysis.forecast_chart import forecast_chart
+    from bestarm.analysis.charts.drawing import save
+    from bestarm.analysis.charts.forecast_chart import forecast_chart
     from bestarm.validation import InvalidInput
 
     try:

@@ -41,7 +41,7 @@ def new(
     """Start a study from a study file."""
     from bestarm.items import count_of
     from bestarm.study import Study
-    from bestarm.study.seeds import seeds_of
+    from bestarm.study.record.seeds import seeds_of
 
     study = Study.create(load_plan(source), name=name, seed=seed, items_seed=items_seed, storage=db)
     plan = study.plan

@@ -12,8 +12,8 @@ from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
 from bestarm.plan import Plan
 from bestarm.problem import Problem
-from bestarm.storage.requests import new_key
-from bestarm.study.seeds import check_seeds
+from bestarm.storage.sql.requests import new_key
+from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound
 
 _PAGE = 500

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.notebook import html_view
-from bestarm.analysis.standing import ArmStanding
-from bestarm.analysis.status import Status
-from bestarm.analysis.timeline import Progress
-from bestarm.analysis.waiting import Awaited, is_unresolved
+from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.standing.timeline import Progress
+from bestarm.analysis.status.notebook import html_view
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.waiting import Awaited, is_unresolved
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import (
     read_answer,
@@ -33,15 +33,15 @@ from bestarm.plan import Budget, Plan
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
-from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult
-from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
-from bestarm.study.continuations import Outlook
-from bestarm.study.exchange import Recorded
+from bestarm.storage.sql.requests import check_key, new_key
+from bestarm.study.files.exchange import Recorded
+from bestarm.study.forecast.continuations import Outlook
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.adding import GivenResult
+from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.values import Result
+from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import Result
 from bestarm.validation import InvalidInput
 
 

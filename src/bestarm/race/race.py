@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from bestarm.analysis.status import Status
+from bestarm.analysis.status.status import Status
 from bestarm.answer import DECIDED, Difference
 from bestarm.plan import Plan
 from bestarm.race.contestants import Contestant, words_of
@@ -22,9 +22,9 @@ from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
-from bestarm.study.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
-from bestarm.study.names import is_gone
-from bestarm.study.workers import create_or_open
+from bestarm.study.intake.names import is_gone
+from bestarm.study.work.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
+from bestarm.study.work.workers import create_or_open
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2

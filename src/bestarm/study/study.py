@@ -6,17 +6,24 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from bestarm.analysis.notebook import html_view
+from bestarm.analysis.status.notebook import html_view
 from bestarm.plan import Budget, Plan
 from bestarm.problem import Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
-from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
-from bestarm.study.amending import Amendable
-from bestarm.study.checks import (
+from bestarm.storage.sql.requests import check_key, new_key
+from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.intake.adding import GivenResult, columns_of, places_of, read_rows
+from bestarm.study.intake.names import HolderName, Numbering, is_meant, number_of, numbers_of
+from bestarm.study.intake.names import Test as Test  # where others look for it
+from bestarm.study.intake.placing import Placing
+from bestarm.study.intake.telling import AlreadyTold as AlreadyTold  # here too
+from bestarm.study.intake.telling import already_told, corrected, further, repeatable, values_of
+from bestarm.study.intake.values import Result, check_result
+from bestarm.study.record.amending import Amendable
+from bestarm.study.record.checks import (
     check_aside,
     check_ask,
     check_can_be_decided,
@@ -27,15 +34,8 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
-from bestarm.study.names import Test as Test  # where others look for it
-from bestarm.study.placing import Placing
-from bestarm.study.seeds import choose_seeds
-from bestarm.study.tables import Tables
-from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
-from bestarm.study.telling import already_told, corrected, further, repeatable, values_of
-from bestarm.study.values import Result, check_result
+from bestarm.study.record.seeds import choose_seeds
+from bestarm.study.record.tables import Tables
 from bestarm.validation import InvalidInput, NotFound
 
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bestarm.analysis.knowledge import differences_of, open_questions_of, regret_at_most
-from bestarm.analysis.quantiles import RawValues
-from bestarm.analysis.standing import findings_of, standings_of
+from bestarm.analysis.standing.arms import findings_of, standings_of
+from bestarm.analysis.standing.knowledge import differences_of, open_questions_of, regret_at_most
+from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.measurements import measurement
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
