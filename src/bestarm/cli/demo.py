@@ -21,11 +21,11 @@ from bestarm.cli.shared.show import VOID_STYLE, literal
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
+    from bestarm.analysis.status.outlook import Outlook
     from bestarm.analysis.status.status import Status
     from bestarm.answer import Answer
     from bestarm.plan import Plan
     from bestarm.storage.base import Storage
-    from bestarm.study.forecast.continuations import Outlook
     from bestarm.study.study import Study
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
@@ -88,7 +88,7 @@ def _cell(metric: MetricStanding) -> str:
 
 def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -> Group:
     from bestarm.analysis.standing.terms import relation, statistic, subject
-    from bestarm.analysis.status.progress_words import progress_lines
+    from bestarm.analysis.status.status import progress_lines
     from bestarm.study.work.watching import grid
 
     table = Table()
@@ -131,7 +131,7 @@ def _program() -> str:
 def _study(console: Console, study: Study, patients: random.Random, rate: int) -> Answer:
     from rich.live import Live
 
-    from bestarm.analysis.status.progress_words import compact_line
+    from bestarm.analysis.status.status import compact_line
     from bestarm.study.forecast.foreseeing import Foreseer
 
     plan = study.plan

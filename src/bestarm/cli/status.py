@@ -27,11 +27,11 @@ from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
+    from bestarm.analysis.status.outlook import Outlook
     from bestarm.cli.shared.opening import AnyStudy
     from bestarm.plan import Plan
     from bestarm.problem import Constraint, Objective
     from bestarm.study import Status
-    from bestarm.study.forecast.continuations import Outlook
 
 MOST_ARMS = 50
 """How many arms `status` shows unless asked for all."""
@@ -81,7 +81,7 @@ def status(
 
 
 def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
-    from bestarm.analysis.status.progress_words import progress_lines
+    from bestarm.analysis.status.status import progress_lines
 
     answer = study.answer
     archived = "" if _archived(study) is None else " (archived)"

@@ -10,11 +10,11 @@ from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.open_questions import OpenQuestion
 from bestarm.analysis.standing.terms import Share
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState
 from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
-from bestarm.study.forecast.continuations import Outlook
 from bestarm.study.intake.names import Test
 
 

@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import ArmStanding
 from bestarm.analysis.standing.timeline import Progress
-from bestarm.analysis.status.notebook import html_view
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status
 from bestarm.analysis.status.waiting import Awaited, is_unresolved
+from bestarm.analysis.status.words import html_view
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import (
     read_answer,
@@ -35,7 +36,6 @@ from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url
 from bestarm.storage.sql.requests import check_key, new_key
 from bestarm.study.files.exchange import Recorded
-from bestarm.study.forecast.continuations import Outlook
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.intake.adding import GivenResult
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from bestarm.analysis.status.notebook import html_view
+from bestarm.analysis.status.words import html_view
 from bestarm.plan import Budget, Plan
 from bestarm.problem import Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling

@@ -17,16 +17,14 @@ from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.figures import side_by_side
 from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
 from bestarm.analysis.standing.timeline import Progress
-from bestarm.analysis.status.progress_words import ABOUT_FORECASTS, confidence_words, progress_lines
-from bestarm.analysis.status.status import Status
-from bestarm.analysis.status.status_view import lines_html
+from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, confidence_words, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import DECIDED, Answer
 from bestarm.plan import Plan
 from bestarm.problem import Constraint, Objective
 
 if TYPE_CHECKING:
-    from bestarm.study.forecast.continuations import Outlook
+    from bestarm.analysis.status.outlook import Outlook
     from bestarm.study.study import Study
 
 _STYLE = """

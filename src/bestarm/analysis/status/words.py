@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bestarm.analysis.standing.terms import required, statistic, subject
-from bestarm.analysis.status.status import Status, StudyState
+from bestarm.analysis.status.status import Status, StudyState, status_html
 from bestarm.answer import (
     MOST_NAMES,
     Answer,
@@ -330,3 +330,8 @@ def _difference(there: Any, here: Any, path: str) -> str:
 def _short(value: Any) -> str:
     text = "not given" if value is None else repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def html_view(plan: Plan, status: Status) -> str:
+    """For a notebook: the question, where the study stands, and every arm's intervals."""
+    return status_html(status, asks=question(plan))

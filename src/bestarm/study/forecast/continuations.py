@@ -8,12 +8,10 @@ import functools
 import math
 import time
 from collections.abc import Callable
-from html import escape
-from typing import Any, Literal
 
 import numpy as np
 
-from bestarm.analysis.status.progress_words import outlook_lines
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
@@ -25,7 +23,7 @@ from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.right import named_answers
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.forecast.item_continuations import ContinuedRuns, with_item_spreads
-from bestarm.texts import quoted, shown
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 HALF, NINE_IN_TEN = 0.27, 0.72
@@ -42,48 +40,6 @@ FORESIGHT = 50
 """No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
 would take forever. A set of items ends by itself."""
 MOST_INTERPRETED = 3_000
-
-
-OutlookState = Literal["simulated", "too early"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Outlook:
-    """Tests and cost still to come: half of such studies end within `median_…`, nine in ten within `p90_…`.
-
-    Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
-    with each arm, or with "none". If its `state` is "too early", nothing is known yet: the numbers are NaN.
-
-    >>> print(Outlook(100, 718.0, 1300.0, 718.0, 1300.0, {"150 mg": 0.98, "100 mg": 0.02}))
-    about 720 tests to go (9 in 10: at most 1,300)
-    98 of 100 simulated continuations end with 150 mg, 2 with 100 mg
-    """
-
-    runs: int
-    median_tests: float
-    p90_tests: float
-    median_cost: float
-    p90_cost: float
-    answers: dict[str, float]
-    state: OutlookState = "simulated"
-    after: int = 0
-    """The number of tests whose results it knows."""
-    basis: str = ""
-    """What else it rests on: a study whose `Status.basis` is another has changed in kind, and this is not about it."""
-    made: float = dataclasses.field(default=0.0, compare=False)
-    """When it was made, in seconds since 1970."""
-
-    def __str__(self) -> str:
-        return "\n".join(shown(text) for _, text in outlook_lines(self))
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; what is infinite is None."""
-        data = dataclasses.asdict(self)
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in data.items()}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.storage.errors import StorageError
-from bestarm.study.forecast.continuations import NotWanted, Outlook
+from bestarm.study.forecast.continuations import NotWanted
 
 _EVERY = 15.0
 _LOOK_EVERY = 0.5

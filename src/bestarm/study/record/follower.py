@@ -14,12 +14,13 @@ from bestarm.analysis.standing.knowledge import certificates_of, differences_of,
 from bestarm.analysis.standing.open_questions import progress_of
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.standing.timeline import Progress, Timeline
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState, basis_of
 from bestarm.analysis.status.waiting import Awaited, is_unresolved
 from bestarm.analysis.status.words import known
 from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
-from bestarm.study.forecast.continuations import Outlook, simulate_continuations
+from bestarm.study.forecast.continuations import simulate_continuations
 from bestarm.study.intake.names import Numbering, Test
 from bestarm.study.intake.places import Places
 from bestarm.study.intake.placing import Placing

@@ -9,8 +9,7 @@ from collections import deque
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bestarm.analysis.status.progress_words import compact_line, is_about, progress_lines
-from bestarm.analysis.status.status_view import lines_html, status_html
+from bestarm.analysis.status.status import compact_line, is_about, lines_html, progress_lines, status_html
 from bestarm.storage.errors import StorageError
 from bestarm.study.forecast.foreseeing import Foreseeable, Foreseer
 from bestarm.texts import VOID_STYLE, shown
@@ -18,9 +17,8 @@ from bestarm.texts import VOID_STYLE, shown
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from bestarm.analysis.status.progress_words import Lines
-    from bestarm.analysis.status.status import Status
-    from bestarm.study.forecast.continuations import Outlook
+    from bestarm.analysis.status.outlook import Outlook
+    from bestarm.analysis.status.status import Lines, Status
 
 _EVERY = 0.5
 _EVERY_LINE = 5.0
