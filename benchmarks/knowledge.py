@@ -17,8 +17,8 @@ import sys
 
 from scipy.stats import beta
 
-from bestarm.plan import Plan
 from bestarm.policies import confidence
+from bestarm.problem import Plan
 from bestarm.testing.knowledge import Claims, false_claims, open_problems
 
 

@@ -16,10 +16,10 @@ import numpy as np
 
 import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED, Floats
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Stop
 from bestarm.policies.setting import to_normal
+from bestarm.problem import Plan
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.storage.base import Storage

@@ -14,7 +14,7 @@ import bestarm as ba
 from bestarm.client import Client
 from bestarm.paper.instances import instance
 from bestarm.parsing import read_json
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.errors import HandedOn, HoldsEnough, NameTaken, SourceTaken, StudyArchived
 from bestarm.storage.sql.requests import check_key
 from bestarm.study.intake.values import RefusedValue

@@ -27,7 +27,7 @@ from benchmarks.peers.tuners import AVERAGED_POOLED, AX_BANDIT, AX_MODEL, SINGLE
 import bestarm as ba
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.drawing import save
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Budgets, as shares of the tests that `certify` takes on average."""

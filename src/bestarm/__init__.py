@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from bestarm.analysis.charts import plot
     from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
-    from bestarm.measurements import Measurement, measurement
     from bestarm.noises.bernoulli import Bernoulli
     from bestarm.noises.bounded import Bounded
     from bestarm.noises.exact import Exact
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from bestarm.noises.quantile import Quantile
     from bestarm.noises.symmetric import Symmetric
     from bestarm.paper.instances import instance, instance_names
-    from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
-    from bestarm.problem import Arm, Constraint, Objective, Problem, at_least, at_most, maximize, minimize
+    from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem, at_least, at_most, maximize, minimize
+    from bestarm.problem.measurements import Measurement, measurement
     from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
@@ -39,7 +38,7 @@ _HOME = {
     "Arm": "problem",
     "Bernoulli": "noises.bernoulli",
     "Bounded": "noises.bounded",
-    "Budget": "plan",
+    "Budget": "problem",
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
@@ -51,12 +50,12 @@ _HOME = {
     "HealthNote": "analysis.health.notes",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
-    "Measurement": "measurements",
+    "Measurement": "problem.measurements",
     "MeasurementFailed": "study.work.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
     "OutcomeUnknown": "storage.errors",
-    "Plan": "plan",
+    "Plan": "problem",
     "Policy": "policies.base",
     "Problem": "problem",
     "Quantile": "noises.quantile",
@@ -77,7 +76,7 @@ _HOME = {
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
-    "measurement": "measurements",
+    "measurement": "problem.measurements",
     "minimize": "problem",
     "plot": "analysis.charts",
     "simulate": "simulation.simulate",

@@ -10,8 +10,8 @@ from tests.lengths import cases, first, lengths
 
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
+from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.testing.on_items import with_every_noise

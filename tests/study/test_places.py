@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bestarm as ba
-from bestarm.items import ItemOrder
+from bestarm.problem.items import ItemOrder
 from bestarm.testing.on_items import with_every_noise
 
 

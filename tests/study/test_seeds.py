@@ -18,7 +18,7 @@ from tests.study.problems import exported
 
 import bestarm as ba
 from bestarm.analysis.report.report import record_digest, study_report
-from bestarm.items import ItemOrder
+from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import StudyRecord
 from bestarm.storage.copies import Part
 from bestarm.storage.opening import open_storage

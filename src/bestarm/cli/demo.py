@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bestarm.analysis.status.outlook import Outlook
     from bestarm.analysis.status.status import Status
     from bestarm.answer import Answer
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
     from bestarm.storage.base import Storage
     from bestarm.study.study import Study
 

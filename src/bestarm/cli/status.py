@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
     from bestarm.analysis.status.outlook import Outlook
     from bestarm.cli.shared.opening import AnyStudy
-    from bestarm.plan import Plan
-    from bestarm.problem import Constraint, Objective
+    from bestarm.problem import Constraint, Objective, Plan
     from bestarm.study import Status
 
 MOST_ARMS = 50

@@ -10,8 +10,7 @@ from typing import Any
 from bestarm.client.answers import StudyLine
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
-from bestarm.plan import Plan
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.storage.sql.requests import new_key
 from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound

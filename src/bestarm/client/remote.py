@@ -29,8 +29,8 @@ from bestarm.client.answers import (
 )
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, plain_result
-from bestarm.items import ItemOrder
-from bestarm.plan import Budget, Plan
+from bestarm.problem import Budget, Plan
+from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import default_url

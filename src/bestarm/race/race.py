@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from bestarm.analysis.status.status import Status
 from bestarm.answer import DECIDED, Difference
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.digests import changed, digests_of
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause

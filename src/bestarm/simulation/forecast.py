@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.printing import MOST_ROWS, Rows, answer_rows, titled

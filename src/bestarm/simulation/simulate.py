@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.printing import Rows, answer_rows, titled

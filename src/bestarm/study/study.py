@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from bestarm.analysis.status.words import html_view
-from bestarm.plan import Budget, Plan
-from bestarm.problem import Problem
+from bestarm.problem import Budget, Plan, Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived

@@ -8,10 +8,10 @@ from statistics import NormalDist
 
 import numpy as np
 
-from bestarm.items import count_of
 from bestarm.kernel.state import Floats
 from bestarm.noises.shapes import plain
 from bestarm.problem import Problem
+from bestarm.problem.items import count_of
 from bestarm.theory.information import truth
 
 

@@ -14,8 +14,7 @@ from bestarm.analysis.status.measuring import about_tests
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
 from bestarm.analysis.status.words import about_intervals, question
-from bestarm.plan import Plan
-from bestarm.problem import Constraint
+from bestarm.problem import Constraint, Plan
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.study import Study, Test

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StorageError
 from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from bestarm.analysis.standing.arms import ArmStanding
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 MOST_IN_CHART = 60
 

@@ -20,8 +20,7 @@ from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, confidence_words, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import DECIDED, Answer
-from bestarm.plan import Plan
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Constraint, Objective, Plan
 
 if TYPE_CHECKING:
     from bestarm.analysis.status.outlook import Outlook

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bestarm.items import count_of
 from bestarm.problem import Problem
+from bestarm.problem.items import count_of
 
 
 def yields_several(problem: Problem) -> bool:

@@ -20,12 +20,11 @@ from bestarm.answer import (
     promised,
     rounded_up,
 )
-from bestarm.goals import listed, set_words
-from bestarm.items import count_of
 from bestarm.noises.base import NoiseModel
-from bestarm.plan import Plan
 from bestarm.policies import find_policy, policy_for
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Constraint, Objective, Plan
+from bestarm.problem.goals import listed, set_words
+from bestarm.problem.items import count_of
 from bestarm.validation import exact
 
 

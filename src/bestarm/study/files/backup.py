@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.copies import Part
 from bestarm.storage.errors import NameTaken

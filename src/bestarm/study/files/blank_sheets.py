@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Pending
 from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, STUDY
 from bestarm.study.intake.names import Test

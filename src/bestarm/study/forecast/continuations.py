@@ -16,8 +16,8 @@ from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting
-from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.problem import Plan
 from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.right import named_answers

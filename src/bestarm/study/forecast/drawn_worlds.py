@@ -17,9 +17,9 @@ from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import Law, NoiseModel
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.shapes import largest_within
-from bestarm.plan import Plan
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import laws, to_user
+from bestarm.problem import Plan
 from bestarm.validation import MOST
 
 PRIOR_TESTS = 1.0

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.state import Floats
-from bestarm.plan import Plan
 from bestarm.policies.items import with_room
+from bestarm.problem import Plan
 from bestarm.simulation.item_runs import Bench, ItemRuns
 from bestarm.simulation.item_worlds import shifted
 

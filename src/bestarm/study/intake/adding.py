@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.intake.names import Numbering
 from bestarm.study.intake.placing import Placing, check_item, item_name, items_of

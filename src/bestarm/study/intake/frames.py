@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import SourceTaken
 from bestarm.study.intake.adding import Row, columns_of

@@ -9,7 +9,7 @@ import re
 import socket
 from collections.abc import Collection, Iterable, Sequence
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.study.intake.values import in_words
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.intake.csv_file import BadLines, CsvFile
 from bestarm.study.intake.decimals import LONGEST_NUMBER

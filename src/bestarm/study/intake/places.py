@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from bestarm.items import ItemOrder
-from bestarm.plan import Plan
+from bestarm.problem import Plan
+from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Entries, Rounds
 
 Test = tuple[int, int]

@@ -11,8 +11,8 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from bestarm.items import ItemOrder
-from bestarm.plan import Plan
+from bestarm.problem import Plan
+from bestarm.problem.items import ItemOrder
 from bestarm.study.intake.places import Taken
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput

@@ -10,7 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.study.intake.csv_file import ITEM, BadLines, CsvFile
 from bestarm.study.intake.decimals import short
 from bestarm.study.intake.names import Numbering, measured_together

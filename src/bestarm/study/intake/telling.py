@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Outcome
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.intake.names import Test

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bestarm.parsing import read_decimal
-from bestarm.plan import Plan
-from bestarm.problem import Constraint, Objective, Problem
+from bestarm.problem import Constraint, Objective, Plan, Problem
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, exact, finite_number, moderate
 

@@ -11,9 +11,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from bestarm.plan import Budget, Plan
 from bestarm.policies import policy_for
-from bestarm.problem import Arm
+from bestarm.problem import Arm, Budget, Plan
 from bestarm.storage.base import Amendment, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.intake.names import Numbering

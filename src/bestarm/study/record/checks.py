@@ -7,8 +7,8 @@ import shlex
 from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
-from bestarm.plan import Plan
 from bestarm.policies import find_policy, policy_for
+from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Storage, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.record.seeds import Seeds

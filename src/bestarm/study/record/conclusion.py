@@ -9,10 +9,10 @@ from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import StudyState
 from bestarm.analysis.status.words import known
 from bestarm.answer import Answer
-from bestarm.goals import set_words
-from bestarm.plan import Plan
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.findings import Findings
+from bestarm.problem import Plan
+from bestarm.problem.goals import set_words
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
-from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import COMPILE_STREAMS, WAIT_STREAMS
 from bestarm.policies.setting import references, to_normal
+from bestarm.problem import Plan
 from bestarm.storage.base import Entries
 from bestarm.validation import InvalidInput
 

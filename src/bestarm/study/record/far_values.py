@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bestarm.analysis.health.metric import yes_or_no
 from bestarm.analysis.health.typical import Typical
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Entries, Issued
 from bestarm.storage.columns import Columns
 from bestarm.study.intake.adding import GivenResult, read_rows

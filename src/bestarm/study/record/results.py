@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Entries
 from bestarm.validation import InvalidInput
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from typing import NamedTuple
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import StudyRecord
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput

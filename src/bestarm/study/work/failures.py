@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from bestarm.parsing import read_decimal
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Aside
 from bestarm.study.intake.names import Test
 from bestarm.study.intake.values import check_metric

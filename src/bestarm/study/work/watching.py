@@ -17,8 +17,8 @@ from bestarm.texts import VOID_STYLE, shown
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from bestarm.analysis.status.outlook import Outlook
-    from bestarm.analysis.status.status import Lines, Status
+    from bestarm.analysis.status.outlook import Lines, Outlook
+    from bestarm.analysis.status.status import Status
 
 _EVERY = 0.5
 _EVERY_LINE = 5.0

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 from bestarm.analysis.status.waiting import SHOWN_AFTER, Awaited
 from bestarm.analysis.status.words import difference
 from bestarm.answer import Answer
-from bestarm.plan import Budget, Plan
-from bestarm.problem import Problem
+from bestarm.problem import Budget, Plan, Problem
 from bestarm.simulation.executors import open_workers
 from bestarm.storage.base import Aside, Pending, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived

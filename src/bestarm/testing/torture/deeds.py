@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import bestarm as ba
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.errors import NameTaken, SourceTaken
 from bestarm.study.files.backup import restore_backup, write_backup
 from bestarm.study.files.exchange import import_results

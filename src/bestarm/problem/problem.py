@@ -1,4 +1,4 @@
-"""A study's description: a problem and how it is to be decided. One file format for live studies and simulation."""
+"""A problem, and a plan: a problem and how it is to be decided. One file format for live studies and simulation."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, StrictBool
 
-from bestarm.goals import Goal
-from bestarm.measurements import Measurement, written
 from bestarm.parsing import read_json, read_toml
-from bestarm.problem import Arm, Constraint, Objective, Problem
+from bestarm.problem.arms import Arm
+from bestarm.problem.checks import check_question
+from bestarm.problem.goals import Goal, GoalField, Top
+from bestarm.problem.items import ItemList
+from bestarm.problem.measurements import Measurement, written
+from bestarm.problem.parts import Constraint, Objective
+from bestarm.problem.question import Question
 from bestarm.texts import quoted
-from bestarm.validation import MOST_TESTS, InvalidInput, Name, Positive, Probability, Share, dump, parse, value
+from bestarm.validation import (
+    MOST_TESTS,
+    InvalidInput,
+    Name,
+    NonNegative,
+    Positive,
+    Probability,
+    Share,
+    dump,
+    parse,
+    value,
+)
 
 DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
@@ -47,6 +62,104 @@ def _read_budget(budget: float | Budget | None) -> Budget | None:
         return Budget(tests=budget)
     except InvalidInput as error:
         raise InvalidInput("budget", budget, error.complaints[0].reason, shown=quoted(budget)) from None
+
+
+def _read_arm(data: object) -> object:
+    return {"name": data} if isinstance(data, str) else data
+
+
+@value
+class Problem(Question):
+    """Which of these arms is best on the objective among those that satisfy every constraint?
+
+    >>> from bestarm import Bernoulli, Gaussian, Problem, at_most, minimize
+    >>> problem = Problem(
+    ...     arms=["small cache", "large cache"],
+    ...     objective=minimize("latency", noise=Gaussian(2.0)),
+    ...     constraints=[at_most("crash rate", 0.01, noise=Bernoulli(), cost=5.0)],
+    ... )
+    >>> problem.metrics
+    ('latency', 'crash rate')
+
+    Each metric is measured on its own, unless `measurements` says that one test yields several. The same metric may
+    have several limits, or be the objective and have limits: its one value then counts for all of them.
+
+    With `items`, how many there are or their names, each measurement of an arm is made on an item, and all arms meet
+    the items in the same random order. The question is then about the means over these items. With `repeats`, an item
+    can be measured again and gives a fresh value; items are then drawn at random, again and again, and the question is
+    about the mean over all items and over the scatter of each. `item_spreads` says by metric how much items differ
+    (their standard deviation), for simulation.
+
+    `goal` and `top` say what to find. "best" is the best feasible arm or, with `top` = m > 1, a short list of at most m
+    arms that holds it; "top" are the m best feasible arms; "any feasible" is any arm that satisfies every constraint.
+
+    `baseline` names the arm that constraints may be relative to. It meets such constraints by definition.
+    """
+
+    arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
+    objective: Objective
+    constraints: tuple[Constraint, ...] = ()
+    measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
+    items: ItemList | None = Field(default=None, kw_only=True)
+    repeats: StrictBool = Field(default=False, kw_only=True)
+    item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
+    goal: GoalField = Field(default="best", kw_only=True)
+    top: Top = Field(default=1, kw_only=True)
+    baseline: Name | None = Field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            *,
+            measurements: Iterable[Measurement] = (),
+            items: int | Iterable[str] | None = None,
+            repeats: bool = False,
+            item_spreads: Mapping[str, float] | None = None,
+            goal: Goal = "best",
+            top: int = 1,
+            baseline: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        check_question(self)
+
+    def with_spreads(self, spreads: Mapping[str, Mapping[str, float | Mapping[str, float]]]) -> Problem:
+        """The same problem with true spreads (arm → metric → standard deviation, or shape with one), for simulation."""
+        self._check_arms("spreads", spreads)
+        given: Mapping[str, Any] = spreads
+        arms: Any = tuple(
+            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **given.get(arm.name, {})}) for arm in self.arms
+        )
+        return dataclasses.replace(self, arms=arms)
+
+    def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
+        """The same problem with true means (arm → metric → mean), for simulation."""
+        self._check_arms("means", means)
+        arms: Any = tuple(
+            dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
+        )
+        return dataclasses.replace(self, arms=arms)
+
+    def _check_arms(self, field: str, given: Iterable[str]) -> None:
+        known = set(self.arm_names)
+        if unknown := [name for name in given if name not in known]:
+            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
+            sentence = f"{field} of {unknown[0]!r}: {reason}"
+            raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
+
+    def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
+        """The same problem as a plan that allows so many tests, or tests of so much total cost, or either.
+
+        >>> from bestarm import Gaussian, Problem, maximize
+        >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))
+        >>> problem.with_budget(5000).budget
+        Budget(tests=5000.0, cost=None)
+        """
+        return Plan.of(self, budget=Budget(tests, cost))
 
 
 @value

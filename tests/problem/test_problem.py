@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.lengths import examples
 
 import bestarm as ba
 from bestarm.validation import parse
-from tests.lengths import examples
 
 DOSE = """
 name = "dose"
