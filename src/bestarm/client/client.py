@@ -11,7 +11,7 @@ from bestarm.client.answers import StudyLine
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
 from bestarm.problem import Plan, Problem
-from bestarm.storage.sql.requests import new_key
+from bestarm.storage.keys import new_key
 from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound
 

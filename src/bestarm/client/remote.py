@@ -33,8 +33,8 @@ from bestarm.problem import Budget, Plan
 from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
+from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
-from bestarm.storage.sql.requests import check_key, new_key
 from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
 from bestarm.study.intake.adding import GivenResult

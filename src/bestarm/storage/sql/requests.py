@@ -6,7 +6,6 @@ Everything here happens inside the transaction of a caller who has locked the st
 from __future__ import annotations
 
 import hashlib
-import uuid
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -16,21 +15,6 @@ from bestarm.storage.base import Issued
 from bestarm.storage.columns import Columns
 from bestarm.storage.sql.schema import queue, requests, tests
 from bestarm.validation import InvalidInput
-
-LONGEST_KEY = 200
-
-
-def new_key() -> str:
-    """A key that nobody else makes."""
-    return uuid.uuid4().hex
-
-
-def check_key(key: object, field: str = "key") -> str:
-    """A key as a user gives it."""
-    if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
-        shown = repr(key) if len(repr(key)) <= 80 else f"{repr(key)[:80]}…"
-        raise InvalidInput(field, key, f"must be text of 1 to {LONGEST_KEY} printable characters", shown=shown)
-    return key
 
 
 class Done(NamedTuple):

@@ -13,6 +13,7 @@ from bestarm.storage.base import Aside, GivePlaces, Issued, MakeAmendment, Outco
 from bestarm.storage.columns import Columns, Given
 from bestarm.storage.copies import Part
 from bestarm.storage.errors import ConnectionLost, NameTaken, OutcomeUnknown, SourceTaken, StorageError
+from bestarm.storage.keys import new_key
 from bestarm.storage.sql.amending import amend
 from bestarm.storage.sql.copies import SQLCopies
 from bestarm.storage.sql.handing_out import HandingOut, Wish
@@ -21,7 +22,7 @@ from bestarm.storage.sql.locking import LOCK_OUT, Locked, lock_study
 from bestarm.storage.sql.outcomes import Outcomes, no_such_test, outcome_row, why_refused
 from bestarm.storage.sql.queries import has_outcome, issued_test, present_outcomes
 from bestarm.storage.sql.reading import SQLReader
-from bestarm.storage.sql.requests import Done, digest_of, find_done, new_key, note_done
+from bestarm.storage.sql.requests import Done, digest_of, find_done, note_done
 from bestarm.storage.sql.schema import arrivals, outcomes, queue, sources, studies
 from bestarm.storage.sql.tokens import SQLTokens
 from bestarm.storage.tokens import Token

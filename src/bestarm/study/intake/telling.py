@@ -8,7 +8,7 @@ from typing import Any
 
 from bestarm.problem import Plan
 from bestarm.storage.base import Outcome
-from bestarm.storage.errors import OutcomeUnknown
+from bestarm.storage.errors import HandedOn, OutcomeUnknown
 from bestarm.study.intake.names import Test
 from bestarm.study.intake.values import Result, Values, check_result, check_some, values_in_words
 from bestarm.validation import InvalidInput
@@ -27,6 +27,12 @@ def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
     else:
         told = values_in_words(test.metrics, values_of(outcome))
         reason = f"has the result {told} already; use correct to replace it"
+    return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
+
+
+def handed_on(test: Test, error: HandedOn) -> AlreadyTold:
+    """What to raise of a test that was handed to somebody else."""
+    reason = f"was handed to {error.holder} in the meantime, whose result counts"
     return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
 
 
