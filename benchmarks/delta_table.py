@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import bestarm as ba
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
+from bestarm.problem import Plan
 from bestarm.simulation.cuda.card import CardSchedule
 from bestarm.simulation.engine import Chunk, Job
 from bestarm.simulation.simulate import Simulation

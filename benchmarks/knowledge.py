@@ -18,8 +18,8 @@ from pathlib import Path
 
 from scipy.stats import beta
 
-from bestarm.plan import Plan
 from bestarm.policies import confidence
+from bestarm.problem import Plan
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
 

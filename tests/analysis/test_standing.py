@@ -16,7 +16,7 @@ from tests.lengths import cases, examples
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
-from bestarm.analysis.standing import ArmStanding, standings
+from bestarm.analysis.standing.arms import ArmStanding, standings
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream

@@ -22,9 +22,9 @@ from tests.tools.ports import reserve_port
 import bestarm as ba
 from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import StorageError
-from bestarm.study.failures import MeasurementFailed
 from bestarm.study.study import AlreadyTold, Study, Test
-from bestarm.study.workers import drive
+from bestarm.study.work.failures import MeasurementFailed
+from bestarm.study.work.workers import drive
 from bestarm.web.limits import Limits
 from bestarm.web.server import running
 

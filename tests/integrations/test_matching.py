@@ -12,8 +12,8 @@ import pytest
 from tests.tools.patience import PATIENCE
 
 from bestarm.integrations.matching import Matching
-from bestarm.study.failures import NotStarted
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
+from bestarm.study.work.failures import NotStarted
 
 ITEMS = {str(place): place for place in range(10)}
 

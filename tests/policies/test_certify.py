@@ -16,7 +16,7 @@ from tests.lengths import cases, first, lengths
 from tests.tools.hard import hard_problems
 
 import bestarm as ba
-from bestarm.analysis.standing import standings
+from bestarm.analysis.standing.arms import standings
 from bestarm.answer import Answer, odds
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify

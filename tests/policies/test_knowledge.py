@@ -15,7 +15,7 @@ from tests.lengths import cases, lengths
 from tests.tools.knowledge import false_claims, open_problems
 
 import bestarm as ba
-from bestarm.analysis.knowledge import differences_of
+from bestarm.analysis.standing.knowledge import differences_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.noises.base import stream_of
 from bestarm.policies import confidence, policy_for

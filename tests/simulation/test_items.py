@@ -11,8 +11,8 @@ from tests.tools.on_items import with_every_noise
 
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
+from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.testing.policies import assert_engines_agree

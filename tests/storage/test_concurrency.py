@@ -24,8 +24,8 @@ import bestarm as ba
 from bestarm.policies.base import Stop
 from bestarm.storage.base import Entries
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
-from bestarm.study.decider import Decider
+from bestarm.storage.sql.storage import SQLStorage
+from bestarm.study.record.decider import Decider
 
 WORKERS = 8
 ROOT = Path(__file__).parents[2]

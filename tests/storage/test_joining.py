@@ -18,7 +18,7 @@ import bestarm as ba
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StudyArchived
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 
 _JOIN = """
 import os, sys

@@ -13,7 +13,7 @@ from tests.lengths import cases
 from tests.tools.postgres import PostgresServer
 
 from bestarm.storage.base import Storage
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.testing import storages
 from bestarm.testing.storages import STORAGE_CHECKS, MakeStorage, reading, telling
 

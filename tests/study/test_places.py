@@ -9,7 +9,7 @@ import pytest
 from tests.tools.on_items import with_every_noise
 
 import bestarm as ba
-from bestarm.items import ItemOrder
+from bestarm.problem.items import ItemOrder
 
 
 def problem_of(items: int | list[str] = 12, *, repeats: bool = False) -> ba.Problem:

@@ -16,8 +16,8 @@ from bestarm.kernel.state import UNFINISHED
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job
-from bestarm.study import decider
-from bestarm.study.exchange import import_results, write_csv
+from bestarm.study.files.exchange import import_results, write_csv
+from bestarm.study.record import decider
 
 
 def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:

@@ -9,15 +9,14 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from bestarm.goals import Goal
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Plan
-from bestarm.problem import Arm, at_most, maximize
+from bestarm.problem import Arm, Plan, at_most, maximize
+from bestarm.problem.goals import Goal
 
 
 def _problem(

@@ -11,20 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.items import count_of
 from bestarm.kernel.state import Floats
-from bestarm.measurements import measurement
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.base import Policy, Stop
 from bestarm.policies.setting import shares, to_normal
-from bestarm.problem import Arm, Constraint, Objective, at_least, at_most, maximize, minimize
+from bestarm.problem import Arm, Constraint, Objective, Plan, at_least, at_most, maximize, minimize
+from bestarm.problem.items import count_of
+from bestarm.problem.measurements import measurement
 
 _ROUNDING = 1e-9
 _UNIT = Gaussian(1.0)

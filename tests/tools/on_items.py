@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from bestarm.measurements import measurement
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Plan
-from bestarm.problem import Arm, at_most
+from bestarm.problem import Arm, Plan, at_most
+from bestarm.problem.measurements import measurement
 
 EASY = {"rate": 0.0, "load": -9.0, "time": -9.0, "size": 1.0}
 """Means of the further constraints, which every arm keeps by far."""

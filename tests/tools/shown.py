@@ -15,10 +15,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from tests.tools.knowledge import World, results_of
 
-from bestarm.analysis.knowledge import differences_of, open_questions_of, regret_at_most
-from bestarm.analysis.quantiles import RawValues
-from bestarm.analysis.standing import findings_of, standings_of
-from bestarm.measurements import measurement
+from bestarm.analysis.standing.arms import findings_of, standings_of
+from bestarm.analysis.standing.knowledge import differences_of, open_questions_of, regret_at_most
+from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
@@ -26,10 +25,10 @@ from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, confidence, policy_for
 from bestarm.policies.base import Policy, Stop
-from bestarm.problem import Arm, at_most, maximize
+from bestarm.problem import Arm, Plan, at_most, maximize
+from bestarm.problem.measurements import measurement
 from bestarm.validation import InvalidInput
 
 Engine = Literal["interpreted", "compiled"]

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
-from bestarm.measurements import measurement
-from bestarm.plan import Plan
+from bestarm.problem import Plan
+from bestarm.problem.measurements import measurement
 from bestarm.simulation.engine import Job
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import bestarm as ba
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.study.exchange import write_csv, write_json
+from bestarm.study.files.exchange import write_csv, write_json
 from tests.torture.deeds import PROBLEM, plan
 from tests.torture.results import Row
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import bestarm as ba
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.errors import NameTaken, SourceTaken
-from bestarm.study.backup import restore_backup, write_backup
-from bestarm.study.exchange import import_results
+from bestarm.study.files.backup import restore_backup, write_backup
+from bestarm.study.files.exchange import import_results
 from tests.torture.seen import Seen
 
 PROBLEM = ba.Problem(

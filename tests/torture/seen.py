@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import bestarm as ba
 from bestarm.storage.base import History, Pending, Storage
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 
 
 class Seen(NamedTuple):

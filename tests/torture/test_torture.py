@@ -16,7 +16,7 @@ import pytest
 
 import bestarm as ba
 from bestarm.storage.base import Entries, Storage
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 from tests.lengths import lengths
 from tests.tools.patience import PATIENCE
 from tests.torture import crashes, damage, files, kills

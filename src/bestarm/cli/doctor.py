@@ -213,7 +213,7 @@ def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
     from bestarm.storage.errors import NoStudiesYet, StorageError
     from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
-    from bestarm.study.checks import why_unreadable
+    from bestarm.study.record.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db

@@ -7,10 +7,9 @@ from typing import Any
 from bestarm.client.answers import StudyLine
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
-from bestarm.plan import Plan
-from bestarm.problem import Problem
-from bestarm.storage.requests import new_key
-from bestarm.study.seeds import check_seeds
+from bestarm.problem import Plan, Problem
+from bestarm.storage.keys import new_key
+from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound
 
 _PAGE = 500

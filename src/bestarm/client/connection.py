@@ -16,9 +16,9 @@ import httpx
 
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
-from bestarm.study.far_values import FarValue
+from bestarm.study.intake.values import RefusedValue
+from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue
 from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 
 _MOST_IDLE = 64

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from bestarm.analysis.status import Status
-from bestarm.analysis.words import difference
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.words import difference
 from bestarm.answer import DECIDED, Difference
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.digests import changed, digests_of
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
@@ -23,10 +23,10 @@ from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
-from bestarm.study.amending import is_amended
-from bestarm.study.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
-from bestarm.study.names import is_gone
-from bestarm.study.workers import create_or_open
+from bestarm.study.intake.names import is_gone
+from bestarm.study.record.amending import is_amended
+from bestarm.study.work.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
+from bestarm.study.work.workers import create_or_open
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterator
 
 from bestarm.answer import Difference, void_words
-from bestarm.goals import listed
+from bestarm.problem.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE

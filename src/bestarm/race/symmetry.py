@@ -7,7 +7,7 @@ import math
 from typing import Literal
 
 from bestarm.analysis.health.notes import remark_words
-from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.standing.arms import ArmStanding
 from bestarm.answer import DECIDED
 from bestarm.race.pauses import Pauses, called, pauses_of, pooled, rarer_than
 from bestarm.race.race import Outcome

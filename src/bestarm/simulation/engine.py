@@ -37,13 +37,12 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept, record
 from bestarm.noises.registry import known_for
-from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.from_file import received, sent
 from bestarm.policies.setting import true_references
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.nature import draw_batch, draw_part, new_nature
 

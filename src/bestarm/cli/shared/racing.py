@@ -116,7 +116,7 @@ class Board:
             self._live.stop()
 
     def __call__(self, study: Study, records: Records) -> None:
-        from bestarm.analysis.progress_words import compact_line
+        from bestarm.analysis.status.status import compact_line
 
         now = time.monotonic()
         if now - self._shown < (_EVERY_LINE if self._live is None else _EVERY):

@@ -1,0 +1,1 @@
+"""Charts: intervals, progress, forecasts, comparisons."""

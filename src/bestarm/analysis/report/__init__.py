@@ -1,0 +1,1 @@
+"""Pages made to be read, printed and kept."""
