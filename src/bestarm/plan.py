@@ -145,7 +145,7 @@ class Plan(Problem):
         policy: str | None = None,
         budget: float | Budget | None = None,
     ) -> Plan:
-        """`problem` as a plan, with what is given here in place of its own; what nobody says stands at its default.
+        """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
 
         A `budget` that is a number is one of tests.
         """
@@ -192,9 +192,9 @@ class Plan(Problem):
     def to_data(self) -> dict[str, Any]:
         data = dump(self)
         if self.order == "issue":
-            # As it is in all studies unless somebody says otherwise, and in those made before anybody could.
+            # The default, also of studies from before there was a choice.
             del data["order"]
-        # What a study of single metrics does not say; those made before anybody could say it have the same file.
+        # Left out where they have no effect, so that files from before they existed stay the same.
         data["measurements"] = written(self.measurements)
         for field in ("measurements", "repeats", "reserve"):
             if not data[field]:

@@ -18,7 +18,7 @@ from bestarm.measurements import Measurement, check_measurements, check_ratios, 
 from bestarm.noises import Noise
 from bestarm.noises.shapes import Spread, shape_of
 
-# Here is where everybody looks for them.
+# Imported from here by users.
 from bestarm.parts import Constraint as Constraint
 from bestarm.parts import Objective as Objective
 from bestarm.parts import at_least as at_least

@@ -248,7 +248,7 @@ def test_tests_are_freed_by_number_or_by_holder(bestarm: Program) -> None:
     assert works(bestarm, "release", "dose", "1", "2") == "".join(
         f"Test {k}, which ann held, will be handed out again.\n" for k in (1, 2)
     )
-    assert works(bestarm, "release", "dose", "1") == "Test 1, which nobody held, will be handed out again.\n"
+    assert works(bestarm, "release", "dose", "1") == "Test 1, which was free, will be handed out again.\n"
     assert works(bestarm, "release", "dose", "--held-by", "bob").endswith("So will 10 more.\n")
     for words, complaint in (
         (("dose",), "give the numbers of tests, or --held-by NAME"),

@@ -131,7 +131,7 @@ def _lines(course: Iterable[Moment]) -> dict[Key, list[tuple[float, float]]]:
         now = {_key(question): question.share for question in moment.open}
         for key in before:
             if key not in now and last is not None:
-                # Unless somebody else leads, it is gone because it is closed.
+                # Unless another arm leads, it is gone because it is closed.
                 is_closed = moment.leader == last.leader
                 lines[key].append((moment.tests, 1.0 if is_closed else math.nan))
         for key, share in now.items():

@@ -94,7 +94,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
         yield f"{late}: waiting for {now.awaited}"
-    # They do not hold up anything yet, but need somebody's attention.
+    # They do not hold up anything yet, but need attention.
     others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
     for test in others[:MOST_LATE]:
         yield f"Also out: {test}"

@@ -117,7 +117,7 @@ def identify_with_inspect(
             left = {arm: study.items_left(arm) for arm in tasks if arm not in needless}
             open_tasks = [_prepared(study, arm, tasks[arm], items, matching) for arm, items in left.items() if items]
             if not open_tasks:
-                # What is still to be measured is somebody else's, or about to be told.
+                # The remaining tests are held by other processes, or about to be told.
                 driver.join(0.2)
                 continue
             matching.begin({arm: set(items) for arm, items in left.items()})

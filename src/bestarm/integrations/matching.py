@@ -171,8 +171,8 @@ class Matching:
             self._make_room(arm)
 
     def _make_room(self, arm: str) -> None:
-        """If samples that nobody wants keep one that is wanted from starting, send one away: of those that come before
-        it, the first, because somebody else measures that; else the last."""
+        """If unwanted samples keep a wanted one from starting, send one away: the first of those before it, because
+        another process measures that; else the last."""
         here = {key: row.place for key, row in self._waiting.items() if key[0] == arm}
         under_way = len(here) + sum(name == arm for name, _ in self._running)
         if not here or under_way < self._slots:

@@ -1,4 +1,4 @@
-"""Observations that scatter as far up as down around their mean, by an amount that nobody has to know.
+"""Observations that scatter as far up as down around their mean, by an unknown amount.
 
 Their evidence is self-normalized (`bestarm.noises.self_normalized`), and two streams are compared cell by cell
 (`bestarm.noises.cells`).
@@ -52,7 +52,7 @@ class Symmetric(NoiseModel):
     """Observations scatter as far up as down around their mean; by how much is learned from them.
 
     >>> Symmetric().sentence()
-    'scatters as far up as down around its mean, by an amount that nobody has to know'
+    'scatters as far up as down around its mean, by an unknown amount'
     """
 
     name = "symmetric"
@@ -95,7 +95,7 @@ class Symmetric(NoiseModel):
         return (-math.inf, math.inf)
 
     def sentence(self) -> str:
-        return "scatters as far up as down around its mean, by an amount that nobody has to know"
+        return "scatters as far up as down around its mean, by an unknown amount"
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return noise_of_file("sets.symmetric", "SymmetricSet", items, ties)

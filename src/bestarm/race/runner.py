@@ -28,7 +28,7 @@ _KEPT = 2000
 """Bytes of error messages that are reported."""
 _PIECE = 1 << 18
 _LOOK_EVERY = 0.001
-"""Seconds between two looks where the system cannot tell us that a process has ended."""
+"""Seconds between polls where the system cannot notify us of the end of a process."""
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts peak memory."""
 _SHELL = "/bin/sh"
@@ -40,7 +40,7 @@ _LEAST_FLOOR = 2e6
 
 
 class Abandoned(Exception):
-    """Whoever asked for the run is gone."""
+    """The process that asked for the run is gone."""
 
 
 def run(words: list[str], timeout: float | None) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class Seen:
 def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Seen:
     """Read what a process writes until it ends, or end it when it takes too long.
 
-    Processes that it started may go on and keep its streams open. Nobody waits for them.
+    Processes that it started may go on and keep its streams open. They are not waited for.
     """
     seen = Seen()
     handle = os.pidfd_open(begun.process) if hasattr(os, "pidfd_open") else None

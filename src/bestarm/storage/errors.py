@@ -18,7 +18,7 @@ class ConnectionLost(StorageError):
 
 
 class OutcomeUnknown(ConnectionLost):
-    """The connection was lost while the server was at work. Nobody here knows whether it finished.
+    """The connection was lost while the server was at work. Whether it finished is unknown.
 
     Repeating it is safe: what has a key, or concerns one test, is recorded once.
     """
@@ -69,7 +69,7 @@ class StudyArchived(InvalidInput):
 
 
 class HandedOn(InvalidInput):
-    """The test has been handed to somebody else. Their result counts, not the former holder's."""
+    """The test has been handed to another holder. Their result counts, not the former holder's."""
 
     kind = "handed on"
 
@@ -83,7 +83,7 @@ class HandedOn(InvalidInput):
 
 
 class HoldsEnough(InvalidInput):
-    """Whoever asks for tests holds as many as they may already."""
+    """The holder already holds as many tests as allowed."""
 
     kind = "holds enough"
 
@@ -169,7 +169,7 @@ def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_l
 
 
 def busy(url: str) -> StorageError:
-    """What to raise when it never is somebody's turn to write."""
+    """What to raise when a writer's turn never comes."""
     return StorageError(f"storage = {url!r}: {_BUSY}")
 
 

@@ -1,6 +1,6 @@
 """Named tokens, by which the service knows who asks. A storage keeps their digests, never the tokens themselves.
 
-A token is 256 random bits. Nobody can find it by trying, so that a plain digest hides it.
+A token is 256 random bits. It cannot be guessed, so a plain digest hides it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def check_days(days: float | None) -> float | None:
 
 
 def new_token() -> str:
-    """A token that nobody else has."""
+    """A new random token."""
     return f"bestarm_{secrets.token_urlsafe(32)}"
 
 

@@ -1,7 +1,7 @@
 """Changing the plan of a study on its way: a larger budget, arms that come later, arms that are retired.
 
 Where a study stands follows from its record and its present plan alone. So a change of plan needs no bookkeeping:
-everybody who follows the study reads its record again, from the start, as if the plan had always been this one.
+every follower of the study reads its record again, from the start, as if the plan had always been this one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Amendable(Follower):
         self._amend("retire", [arm, reason], change)
 
     def _amend(self, what: str, asked: Any, change: Callable[[Plan], _Change]) -> None:
-        """Have the storage change the plan, when nobody else can."""
+        """Have the storage change the plan under its lock."""
 
         def amendment(record: StudyRecord) -> Amendment:
             plan = read_plan(record)

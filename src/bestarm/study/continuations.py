@@ -110,7 +110,7 @@ class _Continued(Job):
 
 
 class NotWanted(Exception):
-    """Nobody is waiting for the forecast anymore."""
+    """The forecast is no longer wanted."""
 
 
 def simulate_continuations(

@@ -30,7 +30,7 @@ class Complaints(Protocol):
 class Decimals:
     """Reads the numbers of one file, and finds out whether all of them have the same decimal mark.
 
-    In a file with semicolons between its columns, the comma is somebody's decimal mark. There, 1.234 is in doubt, too.
+    In a file with semicolons between its columns, the comma may be a decimal mark. There, 1.234 is in doubt, too.
     """
 
     def __init__(self, delimiter: str) -> None:

@@ -47,7 +47,7 @@ class Test:
 
 
 def is_meant(test: Test, given: Test) -> bool:
-    """Whether it is the test that somebody means. Those who know of no items do not name them."""
+    """Whether `given` names this test. The item may be left out."""
     return (test.arm, test.metric) == (given.arm, given.metric) and given.item in (None, test.item)
 
 
@@ -152,5 +152,5 @@ def is_gone(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        return False  # somebody else's
+        return False  # another user's
     return False

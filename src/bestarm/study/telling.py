@@ -15,7 +15,7 @@ from bestarm.validation import InvalidInput
 
 
 class AlreadyTold(InvalidInput):
-    """The test has a different outcome, which `Study.correct` can replace, or is somebody else's by now."""
+    """The test has a different outcome, which `Study.correct` can replace, or has a new holder."""
 
     kind = "already told"
 

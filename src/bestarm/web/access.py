@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: the service's own token, named tokens of the database, or nobody in particular."""
+"""Who asks, and what they may do: the service's own token, named tokens of the database, or no token at all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SERVICE = Caller(SERVICE_NAME, "manage")
 """Who has the token that the service was started with."""
 
 NOBODY = Caller(None, "manage")
-"""Somebody on this machine, where no token is wanted."""
+"""A caller on this machine, when no token is needed."""
 
 
 def set_caller(scope: Scope, caller: Caller) -> None:

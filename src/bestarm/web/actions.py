@@ -33,7 +33,7 @@ Holder = Annotated[
     str | None, Query(max_length=200, description="In whose name; else the token's and the client's address.")
 ]
 
-CheckFar = Annotated[bool, Query(description="Whether to refuse values that somebody should confirm first.")]
+CheckFar = Annotated[bool, Query(description="Whether to refuse values that need confirmation.")]
 
 
 def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits, metrics: Metrics) -> None:
@@ -46,7 +46,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         act: Callable[[SharedStudy], T],
         how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = served.record,
     ) -> T:
-        """Do something to a study in the name of whoever asks for it."""
+        """Do something to a study on behalf of the caller."""
         address = request.client.host if request.client else "nowhere"
         repeated, caller = idempotency_key(request), caller_of(request.scope)
 
@@ -169,7 +169,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("set-aside", models.Nothing, keyed=True)
     async def set_aside(study: Key, body: inputs.SetAside, request: Request) -> Response:
-        """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
+        """Say that the holder's attempt failed. The test is set aside until it is known what that counts as."""
         await change(
             study, request, body.holder, lambda one: one.set_aside(meant(one, body), body.reason, kind=body.kind)
         )
@@ -183,7 +183,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("release", models.Released, keyed=True)
     async def release(study: Key, body: inputs.FreedTests, request: Request) -> Response:
-        """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
+        """Free unmeasured tests, yours or others': those named, or all that `held_by` holds."""
         held_by = body.held_by
         if held_by is not None and body.tests:
             raise Refusal(422, "held_by: give it, or the tests, and not both", "held_by")

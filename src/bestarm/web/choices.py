@@ -89,7 +89,7 @@ _ORDERS: dict[Order, tuple[str, str]] = {
     ),
     "arrival": (
         "as they arrive",
-        "Right only if how long a test takes has nothing to do with its result; then nobody waits for a slow one.",
+        "Right only if a test's duration has nothing to do with its result. Slow tests then hold up nothing.",
     ),
 }
 
@@ -105,7 +105,7 @@ _GOALS: dict[Goal, tuple[str, str]] = {
 
 
 def all_choices() -> dict[str, Any]:
-    """Everything that can be chosen, and what holds unless somebody chooses."""
+    """All choices, and their defaults."""
     policies = all_policies()
     first = [DEFAULT_POLICY, *sorted(policies.keys() - {DEFAULT_POLICY})]
     return {

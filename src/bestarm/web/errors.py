@@ -122,7 +122,7 @@ def _is_result(value: object) -> bool:
 
 
 def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = "") -> Refusal:
-    """What a study complained of. Where the database is, is nobody's business."""
+    """A study's complaint as an HTTP refusal. Never leak the storage URL."""
 
     def hidden(text: str) -> str:
         return text.replace(repr(storage_url), "this service")
@@ -204,7 +204,7 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
 
     @app.exception_handler(Gone)
     async def _gone(request: Request, error: Gone) -> Response:
-        # Nobody reads it.
+        # The client has gone.
         return Response(status_code=499)
 
     @app.exception_handler(RequestValidationError)
@@ -221,7 +221,7 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
 
 
 def fault_words(error: Exception) -> str:
-    """What is wrong with a study; of a fault that nobody foresaw only the log says more."""
+    """What is wrong with a study. Only the log has the details of an unexpected fault."""
     if isinstance(error, InvalidInput):
         return str(error)
     _log.error("a study cannot be computed", exc_info=error)

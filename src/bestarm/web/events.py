@@ -57,7 +57,7 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Follows something as long as somebody listens."""
+    """Follows something as long as it has listeners."""
 
     def __init__(self, live: LiveUpdates, look: Callable[[], Awaitable[Seen]]) -> None:
         self._live = live
@@ -105,7 +105,7 @@ class Watch:
                     await asyncio.wait_for(self._nudge.wait(), pause - EVERY)
 
     async def stream(self, may_listen: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-        """Events: the present state at once, then every change, as long as whoever listens may."""
+        """Events: the present state at once, then every change, as long as the listener has permission."""
         self.listeners += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())

@@ -110,7 +110,7 @@ class Guard:
             if scope["method"] == "POST" and _takes_body(scope["path"]):
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
-                # Nobody here wants a body; whatever the answer is, the rest of it is not worth reading.
+                # No route here takes a body, so the rest of it is not read.
                 receive, has_rest = _without_body(receive), True
             await self._app(scope, receive, send_guarded)
         except Refusal as refusal:
@@ -133,7 +133,7 @@ class Guard:
             raise Refusal(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Without a token, a page of another site must not get here through the browser of somebody on this machine."""
+        """Without a token, a page of another site must not get here through a browser on this machine."""
         host = headers.get("host", "")
         name = _host_name(host)
         if self._hosts:

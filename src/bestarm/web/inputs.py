@@ -151,7 +151,7 @@ class Add(_Input):
 
 
 class Typed(_Input):
-    """Results that somebody typed: of tests, and measured without asking."""
+    """Typed results: of tests, and measured without asking."""
 
     told: Annotated[list[Result], Field(max_length=MOST_RESULTS)] = []
     given: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)] = []
@@ -174,13 +174,13 @@ class OneTest(_OfTest):
 
 
 class SetAside(OneTest):
-    """A test whose attempt ended so, when nobody has said yet what that counts."""
+    """A test whose attempt ended this way, before it is known what that counts as."""
 
     kind: Aside = "failed"
 
 
 class FreedTests(_Input):
-    """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
+    """Tests to be freed, yours or others', or a holder whose tests are all to be freed."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
     held_by: Annotated[str, Field(max_length=200)] | None = None

@@ -315,8 +315,8 @@ class Added(BaseModel):
 class PendingTest(BaseModel):
     """A test without a result, and who holds it; times in epoch seconds.
 
-    `expires` is 0 if nobody holds it, null if it is its holder's until they tell it, else when their next heartbeat is
-    overdue. `aside` says how its attempt ended, as long as nobody has said what that counts.
+    `expires` is 0 if it is free, null if its holder keeps it until they tell it, else when their next heartbeat is
+    overdue. `aside` says how its attempt ended, as long as it is not known what that counts as.
     """
 
     id: int

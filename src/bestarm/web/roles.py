@@ -9,7 +9,7 @@ from typing import Literal
 from bestarm.storage.tokens import Role
 
 ANYBODY: Literal["anybody"] = "anybody"
-"""Of a route that needs no token."""
+"""The role of a route that needs no token."""
 
 Needed = Role | Literal["anybody"]
 
@@ -79,5 +79,5 @@ def route_name(method: str, path: str) -> str:
 
 
 def is_data(path: str) -> bool:
-    """Whether there is something to guard at an address; else it is a page or a file for everybody."""
+    """Whether an address serves data. The others are pages and files that need no token."""
     return path in ("/openapi.json", "/metrics", "/api") or path.startswith("/api/")

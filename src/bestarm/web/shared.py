@@ -32,7 +32,7 @@ _LONG_READ = 0.25
 _MOST_LOGS = 8
 
 MOST_SIMULATED = 100_000
-"""Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
+"""Streams times runs of a forecast by default: a large study is simulated less often."""
 
 
 MOST_IN_PASSING = 50_000
@@ -118,7 +118,7 @@ class SharedStudy(Study):
             self._client.holder = self._client.key = None
 
     def _look_lightly(self) -> None:
-        """As `_look`, without waiting for the lock: of a change in the past, whoever computes next finds out."""
+        """As `_look`, without waiting for the lock. The next computation notices a change in the past."""
         record = self._storage.look(self._record)
         if record is not None and record.revision == self._record.revision:
             self._record = record
@@ -137,7 +137,7 @@ class SharedStudy(Study):
         """Take in everything that has been told, however long that takes."""
         with self._lock:
             self._sync()
-            # Otherwise whoever looks at the study next would wait for it.
+            # Otherwise the next request for the study would wait for it.
             self._watch.health()
 
     def _enter(self, entries: Entries) -> None:
@@ -166,7 +166,7 @@ class SharedStudy(Study):
 
     @property
     def _address(self) -> str:
-        # Where the database is, is nobody's business.
+        # Never leak the storage URL.
         return default_url()
 
     def meant(self, number: int, arm: str | None, metric: str | None, item: str | None = None) -> Test | int:

@@ -1,6 +1,6 @@
 """The studies of one database as a server process keeps them, and the threads that wait for the database.
 
-The event loop never waits for the database, no study for another, and nobody for what somebody else has it compute.
+The event loop never waits for the database, no study waits for another, and no request waits for another's computation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONG_PLAN = 200_000
 """Characters of a plan that takes long to read."""
 
 MOST_STUDIES = 200
-"""Studies kept in memory; the others are read again when somebody wants them."""
+"""Studies kept in memory; the others are read again on demand."""
 
 LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
@@ -217,7 +217,7 @@ class ServedStudies:
                 self._rows[key] = snapshot.version, study.entered, snapshot.row
                 self._faults.pop(key, None)
             except StorageError:
-                # Whoever asks next may find the database in reach again.
+                # The next request may find the database in reach again.
                 pass
             except Exception as error:
                 # One study that cannot be read must not hide the others.

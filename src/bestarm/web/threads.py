@@ -25,7 +25,7 @@ _THREADS: dict[Kind, int] = {
 
 
 class Gone(Exception):
-    """The client has hung up, so nobody wants the answer."""
+    """The client has hung up."""
 
 
 class Threads:
@@ -39,14 +39,14 @@ class Threads:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def start(self, kind: Kind, act: Callable[[], None]) -> None:
-        """Something of which nobody waits for the end."""
+        """Start something without waiting for its end."""
         self._pools[kind].submit(act)
 
     async def run(self, kind: Kind, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
 
     async def run_while_wanted(self, kind: Kind, request: Request, act: Callable[[Callable[[], bool]], T]) -> T:
-        """Something that may take long; `act` is handed a function that says whether anybody still waits for it.
+        """Run something that may take long. `act` gets a function that says whether the client still waits.
 
         It need not have begun: if the client hangs up in the queue, it never does.
         """

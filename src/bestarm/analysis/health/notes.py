@@ -51,7 +51,7 @@ class HealthNote:
         return " ".join(filter(None, (f"{self.where}: {self.seen}.", self.effect, advice(self.kind, self.door))))
 
     def through(self, door: Door) -> HealthNote:
-        """The same note for somebody who came through another door."""
+        """The same note for another door."""
         return dataclasses.replace(self, door=door)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Health:
         return tuple(note.reason for note in self.notes if note.severity == "broken")
 
     def through(self, door: Door) -> Health:
-        """The same for somebody who came through another door."""
+        """The same for another door."""
         return Health(self.checks, tuple(note.through(door) for note in self.notes))
 
     @property

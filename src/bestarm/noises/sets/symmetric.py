@@ -174,5 +174,5 @@ class SymmetricSet(SetNoise):
 
     def sentence(self) -> str:
         if self.items == ENDLESS:
-            return "scatters as far up as down around its mean on the items, by an amount that nobody has to know"
-        return f"the values of the {self.items:,} items scatter like normal ones, by an amount that nobody has to know"
+            return "scatters as far up as down around its mean on the items, by an unknown amount"
+        return f"the values of the {self.items:,} items scatter like normal ones, by an unknown amount"

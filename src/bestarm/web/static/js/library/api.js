@@ -172,7 +172,7 @@ const LONGEST_WAIT = 30_000;
 
 /**
  * Live events from `path`. `onEvent(kind, data)` is called for each, `onState({connected, retryAt})` when the connection
- * is made or lost. The connection is closed while nobody looks: browsers open only six to a host, and
+ * is made or lost. The connection is closed while the page is hidden: browsers open only six to a host, and
  * forgotten tabs would use them up. Returns an object with close() and retry().
  */
 export function listen(path, onEvent, onState) {

@@ -85,7 +85,7 @@ export function valueBoxes(metrics, { id = newId("value"), words, single = "Resu
     return box;
   });
   const blank = (box) => box.input.value.trim() === "";
-  // Whoever types all values of a test by hand goes on to the next box, and saves from the last.
+  // Enter moves to the next box, and saves from the last one.
   boxes.forEach((box) => box.input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || partly || blank(box)) return;
     const next = boxes.find(blank);

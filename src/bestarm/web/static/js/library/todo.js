@@ -21,7 +21,7 @@ function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
 }
 
-/** How many tests the open certificates lack together; null if nobody can say. */
+/** How many tests the open certificates lack together; null if unknown. */
 export function lacking(status) {
   const tests = status.open.map((question) => question.tests);
   return tests.length && tests.every((number) => number !== null) ? tests.reduce((sum, number) => sum + Math.max(1, number), 0) : null;
@@ -32,7 +32,7 @@ function needsCare(status, visitor) {
   const test = status.awaited;
   if (!test || ["measuring", "free"].includes(test.state)) return false;
   if (ENDED[test.state]) return true;
-  // What was asked for a moment ago needs nobody's attention yet.
+  // A test that was asked for a moment ago needs no attention yet.
   const isLong = Date.now() / 1000 - test.since > SHOWN_AFTER;
   return test.holder !== visitor && (status.waiting > 0 || (test.state === "overdue" && isLong));
 }

@@ -209,7 +209,7 @@ export function headlineText(study, delta) {
   return first.join("") + (study.known ? `. ${study.known}` : "");
 }
 
-/** How an attempt ended of which nobody has said what it counts. */
+/** How an attempt ended, as long as it is not known what it counts as. */
 export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
 
 /** What is asked, in the user's words. */

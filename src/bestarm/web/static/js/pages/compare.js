@@ -115,7 +115,7 @@ export async function show(main) {
     for (const study of studies) groups.set(objectiveOf(study), [...(groups.get(objectiveOf(study)) || []), study]);
     replace(intervals, [...groups.values()].map(intervalsTable));
     replace(note, studies.length === 0 ? "Choose the studies to put side by side."
-      : `${plural(studies.length, "study", "studies")}. The address of this page has the choice: whoever opens it sees the same ones.`);
+      : `${plural(studies.length, "study", "studies")}. The address of this page holds the choice: share it to show the same studies.`);
   }
 
   async function offer() {

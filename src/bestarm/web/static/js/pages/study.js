@@ -119,7 +119,7 @@ export async function show(main, id) {
   const loadPending = loader(async () => showPending(await readPending(base, pending.wanted())), 400, 4);
   const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
   const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
-  // A forecast is a simulation on the server: seldom, and only while somebody looks.
+  // A forecast is a simulation on the server, so it is rare, and runs only while the page is visible.
   const loadForecast = loader(async () => {
     const forecast = context.status.state === "running" ? await get(`${base}/forecast`) : null;
     summary.showForecast(forecast);

@@ -43,7 +43,7 @@ export function pendingPanel(context) {
   const problem = h("p", { class: "error", role: "alert" });
   const list = h("ul", { class: "flight" });
   const tell = h("button", { class: "primary", type: "submit", "data-needs": "work" }, "Save results");
-  // Hidden until there is a test: a page that grows shorter moves what somebody is about to press.
+  // Hidden until there is a test: a page that grows shorter moves buttons under the pointer.
   const form = h("form", { class: "results", novalidate: true, hidden: true }, list, tell);
   const note = h("p", { class: "muted" }, "No test is out.");
   // Twice as many at every press: thousands of tests are a few presses away.
@@ -186,7 +186,7 @@ export function pendingPanel(context) {
 
   function since(test) {
     const now = Date.now() / 1000;
-    const who = named(test.holder || "nobody");
+    const who = named(test.holder || "no holder");
     const again = test.attempts > 1 ? `, attempt ${test.attempts}` : "";
     const ago = `${duration(now - test.since)}${again}`;
     if (test.expires === 0) return [`Test ${test.id} · free: last held by `, who, again];
