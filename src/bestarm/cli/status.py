@@ -48,7 +48,7 @@ def status(
     name: StudyName,
     forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Say by the exit status what is certain.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Report what is certain as the exit status.")] = False,
     ignore_health: IgnoreHealth = False,
     token: Token = None,
     db: Database = None,

@@ -102,7 +102,7 @@ def read_limit(text: str) -> Limit:
             raise InvalidInput(field, text, "a quantile lies between p1 and p99.99, such as p99(time)")
     if subject not in METRICS:
         others = "quantiles such as p99(time), and mean(memory)"
-        reason = f"{subject!r} is no metric; the metrics are {', '.join(METRICS)}, {others}"
+        reason = f"{subject!r} is not a metric; the metrics are {', '.join(METRICS)}, {others}"
         raise InvalidInput(field, text, reason, tuple(METRICS))
     if (quantile is not None or is_mean) and subject in SHARES:
         raise InvalidInput(field, text, f"{subject} are a share of runs already: --at-most {subject}=1%")

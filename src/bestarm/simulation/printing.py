@@ -82,7 +82,7 @@ def forecast_rows(result: Forecast) -> Rows:
         ("tests: half of the studies, 9 in 10", f"{_within(result, 0.5)}, {_within(result, 0.9)}"),
         ("cost: mean", f"{result.mean_cost:,.0f}"),
         ("cost: half of the studies, 9 in 10", f"{result.median_cost:,.0f}, {result.p90_cost:,.0f}"),
-        ("tests anyone needs (Theorem 1)", _number(result.lower_bound)),
+        ("tests any method needs (Theorem 1)", _number(result.lower_bound)),
         ("tests, if their number is fixed", _number(result.fixed_sample_tests)),
     ]
     if result.unfinished:
