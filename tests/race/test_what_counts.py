@@ -22,8 +22,8 @@ FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
 
 
 def test_memory_below_what_can_be_seen_counts_as_that() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        return a_run(FAST_AND_SLOW(command, lots).time, memory=lots.uniform(0.5e6, 2e6))
+    def draw(command: str, rng: random.Random) -> Run:
+        return a_run(FAST_AND_SLOW(command, rng).time, memory=rng.uniform(0.5e6, 2e6))
 
     outcome = race(draw, ["fast", "slow"], ["memory=1.5x"], baseline="slow", runs=300)
     lines = [*limit_lines(outcome), *note_lines(outcome)]
@@ -50,7 +50,7 @@ def test_memory_below_what_can_be_seen_counts_as_that() -> None:
 def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
     """A command that hangs has written next to nothing, and used little memory."""
 
-    def draw(command: str, lots: random.Random) -> Run:
+    def draw(command: str, rng: random.Random) -> Run:
         return a_run(99.0 if command == "hangs" else 0.1)
 
     def made() -> Outcome:

@@ -280,13 +280,13 @@ class Race:
     def _rounds(self, study: Study, watch: Watch | None) -> None:
         """Ask for a run of every command, and make them in random order, so that no command is always the first. The
         runs of one command are made in the order of their places."""
-        lots = random.Random(study.record.seed)
+        rng = random.Random(study.record.seed)
         while not study.done and time.monotonic() < self._deadline:
             tests = study.ask(len(self._contestants))
             if not tests:
                 time.sleep(_POLL)
             order = [test.arm for test in tests]
-            lots.shuffle(order)
+            rng.shuffle(order)
             waiting = {arm: iter([test for test in tests if test.arm == arm]) for arm in order}
             tests = [next(waiting[arm]) for arm in order]
             held = {test.id: test for test in tests}
