@@ -1,4 +1,4 @@
-"""Brings together the tests that a study asks for and the samples that evaluations are about to run.
+"""Matches the tests that a study asks for with the samples that evaluations are about to run.
 
 The study asks in a thread of its own. Evaluations run in an event loop, where each sample waits here until the study
 wants it, or until it is known that it will not. Whichever comes first waits for the other.
@@ -92,7 +92,7 @@ class Matching:
                 future.set_exception(NotStarted(reason))
 
     def wanted_arms(self) -> set[str]:
-        """The arms of which a sample is wanted that has not begun."""
+        """The arms with a wanted sample that has not begun."""
         with self._lock:
             return {arm for arm, _ in self._wanted}
 
@@ -153,7 +153,7 @@ class Matching:
     # ------------------------------------------------------------------------------------------------ inside
 
     def _settle(self) -> None:
-        """Let in who is wanted, and send away who will not be."""
+        """Let wanted samples in, and send away those that will not be needed."""
         if any(item not in self._left.get(arm, ()) for arm, item in self._wanted):
             # The evaluation is past it, or has ended. Another round begins when this one is over.
             self._over = "the study asks for a sample of another evaluation first"

@@ -195,7 +195,7 @@ def _reap() -> None:
         pass
 
 
-class Seen:
+class Observation:
     """What was seen of a process."""
 
     def __init__(self) -> None:
@@ -207,12 +207,12 @@ class Seen:
         self.used: Any = None
 
 
-def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Seen:
+def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Observation:
     """Read what a process writes until it ends, or end it when it takes too long.
 
     Processes that it started may go on and keep its streams open. They are not waited for.
     """
-    seen = Seen()
+    seen = Observation()
     handle = os.pidfd_open(begun.process) if hasattr(os, "pidfd_open") else None
     waiting = select.poll()
     for end in (output, errors):
@@ -246,7 +246,7 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> See
             os.close(handle)
 
 
-def _take(seen: Seen, end: int, *, is_output: bool, everything: bool) -> bool:
+def _take(seen: Observation, end: int, *, is_output: bool, everything: bool) -> bool:
     """Read what there is, once or to the end. Whether nothing will ever come."""
     while True:
         data = _read(end)

@@ -137,7 +137,7 @@ def _finite(number: float) -> float | None:
 
 
 class World(NamedTuple):
-    """What the truth might be: the plan with a number for every mean, and the seed of its runs."""
+    """A possible truth: the plan with a number for every mean, and the seed of its runs."""
 
     plan: Plan
     seed: int

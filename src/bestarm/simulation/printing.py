@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation
 
 Rows = list[tuple[str, str]]
-"""What something is called, and what it is."""
+"""A label and its text."""
 
 MOST_ROWS = 50
-"""So many answers, or arms, have a row each."""
+"""The most answers, or arms, with a row each."""
 
 
 def simulation_title(result: Simulation) -> str:
@@ -113,7 +113,7 @@ def forecast_words(result: Forecast) -> str:
             "as happens near a tie or a threshold. They count as ended there, so the means are too low."
         )
     if math.isnan(result.lower_bound):
-        words += " What anyone needs is not computed; `bestarm theory` says why."
+        words += " The lower bound is not computed; `bestarm theory` says why."
     return words
 
 

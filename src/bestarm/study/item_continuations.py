@@ -11,7 +11,7 @@ import numpy as np
 from bestarm.kernel.state import Floats
 from bestarm.plan import Plan
 from bestarm.policies.items import with_room
-from bestarm.simulation.item_runs import Bench, ItemRuns
+from bestarm.simulation.item_runs import ItemRuns, ItemWorkspace
 from bestarm.simulation.item_worlds import shifted
 
 
@@ -50,8 +50,8 @@ class ContinuedRuns(ItemRuns):
                     row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)
         return drawn
 
-    def bench(self, room: int) -> Bench:
-        fresh = super().bench(1)
+    def new_workspace(self, room: int) -> ItemWorkspace:
+        fresh = super().new_workspace(1)
         streams = with_room(copy.deepcopy(self._start.streams), room)
         return fresh._replace(streams=streams, memory=copy.deepcopy(self._start.memory))
 

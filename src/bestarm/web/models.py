@@ -34,7 +34,7 @@ class ErrorDetail(BaseModel):
     """What is wrong: the field at fault, if it is one, and the reason in a sentence.
 
     `kind` names the mistake for programs: "invalid", "not found", "name taken", "already told", "refused value" …
-    `complaints` takes the sentence apart, for who wants to show each thing at its field.
+    `complaints` splits the sentence, so that each part can be shown at its field.
     """
 
     field: str | None
@@ -56,7 +56,7 @@ class Nothing(BaseModel):
 
 
 class Released(BaseModel):
-    """The tests that were named, or that were held by whom that was said of."""
+    """The tests that were freed."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -14,7 +14,7 @@ ANYBODY: Literal["anybody"] = "anybody"
 Needed = Role | Literal["anybody"]
 
 OTHER = "other"
-"""The name of what is no route."""
+"""The name for requests that match no route."""
 
 _ONE = "/api/studies/{study}"
 
@@ -67,7 +67,7 @@ def needed(methods: Iterable[str], path: str) -> Needed:
 def likely_needed(method: str, path: str) -> Needed:
     """What a request needs, as far as its address shows: to refuse it before its body is read.
 
-    The route that it reaches looks for itself. An address that is not known here needs a token of any kind.
+    The route itself checks again. An address that is not known here needs a token of any kind.
     """
     return NEEDED.get(route_name(method, path), "read")
 

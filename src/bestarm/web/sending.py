@@ -37,7 +37,7 @@ class GrowingFile:
     # ------------------------------------------------------------------------------------------------ the writer
 
     def fill(self, write: Callable[[TextIO], object]) -> None:
-        """Have `write` write everything. What goes wrong is told to the reader."""
+        """Have `write` write everything. Errors are passed to the reader."""
         try:
             text = io.TextIOWrapper(io.BufferedWriter(_Sink(self), _PIECE), "utf-8", errors="replace", newline="")
             write(text)
@@ -75,7 +75,7 @@ class GrowingFile:
     # ------------------------------------------------------------------------------------------------ the reader
 
     async def begin(self) -> None:
-        """Wait for the first bytes; until then, what goes wrong can be told as an error."""
+        """Wait for the first bytes; until then, a failure can still be answered as an error."""
         while not self._size and not self._is_written:
             await self._news.wait()
         if not self._size and self._error is not None:

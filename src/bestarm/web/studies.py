@@ -18,7 +18,7 @@ from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_reco
 from bestarm.study.seeds import choose_seeds
 from bestarm.validation import NotFound
 from bestarm.web.errors import fault_words
-from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
+from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, list_row, version_of
 from bestarm.web.threads import Kind, Threads
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ LIST_PATIENCE = 1.0
 
 
 class _SharedComputation:
-    """Computes something for all who want it at the same time, and never hands out what was begun before they came."""
+    """Computes something once for concurrent callers. A caller never gets a result begun before its call."""
 
     def __init__(self, compute: Callable[[], Awaitable[Any]]) -> None:
         self._compute = compute
@@ -61,7 +61,7 @@ class _SharedComputation:
 
 
 class ServedStudies:
-    """Where the routes find studies and have them do things."""
+    """Where the routes find studies and work on them."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -76,7 +76,7 @@ class ServedStudies:
         self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
         self.computed = 0
-        """Grows with every line of the list of studies that came too late for those who asked for it."""
+        """Counts the lines of the list of studies that were computed too late for their request."""
 
     def close(self) -> None:
         self.threads.close()
@@ -85,11 +85,11 @@ class ServedStudies:
     # ------------------------------------------------------------------------------------------------- doing things
 
     async def do(self, act: Callable[[], T]) -> T:
-        """Something with the database that takes no time worth speaking of."""
+        """Run a quick query."""
         return await self.threads.run("quick", act)
 
     async def record(self, key: int, act: Callable[[SharedStudy], T]) -> T:
-        """Something with a study for which nothing has to be decided."""
+        """Run something with a study that needs no decision."""
         study = await self.study(key)
         async with self._recording.setdefault(key, asyncio.Semaphore(AT_ONCE)):
             return await self.do(lambda: act(study))
@@ -109,11 +109,11 @@ class ServedStudies:
             while True:
                 try:
                     return await self.do(in_passing)
-                except Behind:
+                except BacklogTooLong:
                     await self.threads.run("catching up", study.catch_up)
 
     async def do_slowly(self, key: int, act: Callable[[SharedStudy], T]) -> T:
-        """Something with a study that may take seconds."""
+        """Run something with a study that may take seconds."""
         study = await self.study(key)
         return await self.threads.run("slow", lambda: act(study))
 
@@ -165,7 +165,7 @@ class ServedStudies:
         return await self.together(key, "snapshot", lambda: self.decide(key, SharedStudy.snapshot))
 
     async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
-        """Something that all who ask for it at the same time can share."""
+        """Something that concurrent callers can share."""
         computation = self._computations.get((key, what))
         if computation is None:
             computation = self._computations[key, what] = _SharedComputation(compute)

@@ -1,4 +1,4 @@
-"""The threads of the service: few, of several kinds, so that nothing slow takes those that quick requests need."""
+"""The threads of the service: a few of each kind, so that slow work does not block quick requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gone(Exception):
 
 
 class Threads:
-    """Runs what must not keep the event loop waiting."""
+    """Runs work that must not block the event loop."""
 
     def __init__(self) -> None:
         self._pools = {kind: ThreadPoolExecutor(count, f"bestarm-{kind}") for kind, count in _THREADS.items()}
@@ -56,7 +56,7 @@ class Threads:
 
 
 async def unless_gone(request: Request, running: asyncio.Future[T], when_left: Callable[[], None]) -> T:
-    """What something results in. If the client hangs up before, it is canceled and `Gone` is raised."""
+    """The result of a future. If the client hangs up first, it is canceled and `Gone` is raised."""
     leaving = asyncio.ensure_future(_leaving(request))
     try:
         await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
