@@ -1,4 +1,4 @@
-// Several studies side by side. Which ones is in the address, so that it can be shared.
+// Several studies side by side. The address holds the selection, so it can be shared.
 
 import { get, listen } from "../library/api.js";
 import { h, keepingFocus, named, replace, s, sentence } from "../library/dom.js";

@@ -15,7 +15,7 @@ import { headlineText } from "../library/words.js";
 
 const QUIET = 20_000;
 
-/** Load again when asked to, never twice at once, and the more seldom the longer it takes. */
+/** Reload on request, never twice at once, and less often the longer it takes. */
 function loader(load, shortest, patience) {
   let current = null;
   let resting = 0;

@@ -166,7 +166,7 @@ export function pendingPanel(context) {
           held),
         several ? values.element : [values.first, values.boxes[0].hint],
         h("div", { class: "buttons", "data-needs": "work" },
-          h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise type what a failure counts as its result.", `Test ${test.id} will be handed out again`) },
+          h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise enter the value that a failure counts as.", `Test ${test.id} will be handed out again`) },
             "Make again", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
             "Give up", h("span", { class: "sr" }, what))),

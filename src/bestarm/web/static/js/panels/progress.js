@@ -120,7 +120,7 @@ export function progressPanel(context) {
   new ResizeObserver(() => {
     if (plot && holder.clientWidth) plot.setSize({ width: holder.clientWidth, height: HEIGHT });
   }).observe(holder);
-  // The chart library is loaded when the chart comes near: it is no part of what the page must show at once.
+  // The chart library is loaded when the chart comes near: the page does not need it at once.
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();
