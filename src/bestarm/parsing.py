@@ -1,4 +1,4 @@
-"""JSON, TOML and numbers from files, requests and command lines: whatever is wrong with them is told in one line."""
+"""JSON, TOML and numbers from files, requests and command lines: errors are reported in one line."""
 
 from __future__ import annotations
 

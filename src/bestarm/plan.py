@@ -26,7 +26,7 @@ Order = Literal["issue", "arrival"]
 
 @value
 class Budget:
-    """What a study may use up: so many tests, or tests of so much total cost, or either."""
+    """What a study may use up: a number of tests, a total cost, or both."""
 
     tests: Positive | None = None
     cost: Positive | None = None

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 class Arm:
     """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
 
-    Of a metric with `Quantile` noise, the mean is the share of results beyond the threshold. Of a ratio constraint, the
-    means of both metrics are stated; or, by its name such as "errors per requests", that of what counts of a test:
-    the one metric minus the threshold times the other.
-    For a forecast a mean may be a range (low, high). `weight`, relative to the other arms', says how much this one is
-    expected to be the answer. `spreads` by metric say how its results truly scatter in a simulation: a standard
-    deviation, or a shape with one, such as {"lognormal": 2.0}. Without it, results scatter as the metric's noise says.
+    For a metric with `Quantile` noise, the mean is the share of results beyond the threshold. For a ratio constraint,
+    the means of both metrics are stated; or, by its name such as "errors per requests", that of what counts of a test:
+    the one metric minus the threshold times the other. For a forecast a mean may be a range (low, high). `weight`,
+    relative to the other arms', says how much this one is expected to be the answer. `spreads` by metric say how its
+    results truly scatter in a simulation: a standard deviation, or a shape with one, such as {"lognormal": 2.0}.
+    Without it, results scatter as the metric's noise says.
     """
 
     name: Name
@@ -58,7 +58,7 @@ def _read_arm(data: object) -> object:
 
 
 def lacks_means(index: int, arm: Arm, missing: Iterable[str], needed: str) -> InvalidInput:
-    """What to raise of an arm without all the means that are `needed`."""
+    """What to raise for an arm without all the means that are `needed`."""
     lacks = f"lacks {', '.join(map(repr, missing))}: {needed}"
     field = f"arms[{index}].means"
     return InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
@@ -238,7 +238,7 @@ class Problem:
         return asked_by(self.goal, self.top)
 
     def _check_ratio_mean(self, field: str, metric: str, mean: object, least: float) -> None:
-        """Of a metric that counts only as part of a ratio."""
+        """Check a mean of a metric that counts only as part of a ratio."""
         if metric not in self.measured:
             known = tuple(dict.fromkeys((*self.metrics, *self.measured)))
             listed = ", ".join(map(repr, known))
@@ -382,14 +382,14 @@ class Problem:
             rows.append(row)
         means = np.array(rows)
         if self.items is not None and not self.repeats:
-            # Over so many items, a rate is a whole number of them.
+            # A rate over a set of items is a whole number of them.
             rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
             means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
         return means
 
     def compared_means(self) -> npt.NDArray[np.float64]:
-        """The true means [arm, metric] as they are compared with the limits: of a constraint relative to the baseline,
-        the differences to so many times its mean."""
+        """The true means [arm, metric] as they are compared with the limits: for a constraint relative to the baseline,
+        the differences to a multiple of its mean."""
         means = self.true_means()
         for k in self.relative:
             means[:, k] -= self.constraints[k - 1].threshold * means[self.arm_names.index(self.baseline or ""), k]
@@ -452,7 +452,7 @@ class Problem:
         return sum(not arm.retired for arm in self.arms)
 
     def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
-        """The same problem as a plan that allows so many tests, or tests of so much total cost, or either.
+        """The same problem as a plan with a budget: a number of tests, a total cost, or both.
 
         >>> from bestarm import Gaussian, Problem, maximize
         >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))

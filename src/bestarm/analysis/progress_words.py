@@ -16,7 +16,7 @@ Lines = list[tuple[str, str]]
 """What a line is about, in a word or two, and what it says."""
 
 WIDTH = 24
-"""Of the bar, in characters."""
+"""The width of the bar, in characters."""
 FULL, EMPTY = "█", "░"
 
 
@@ -150,4 +150,4 @@ def _estimate(status: Status) -> str:
 
 
 _FORESIGHT = 20
-"""An estimate of more than so many times the tests made so far says nothing: means are still about equal."""
+"""An estimate above this multiple of the tests made so far says nothing: means are still about equal."""

@@ -90,7 +90,7 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
 
 
 def _set_guarantee(plan: Plan, answer: Answer) -> str:
-    """What is certain of an answer to another question than which arm is best."""
+    """What is certain about an answer with another goal than the best arm."""
     arms, margin = listed(answer.arms), plan.objective.tolerance
     if plan.asks == "short list":
         within = f" within {exact(margin)}" if margin else ""

@@ -80,7 +80,7 @@ class Symmetric(NoiseModel):
 
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
         """That of normal results of unknown variance. In which other ways results may scatter makes it no larger, so
-        lower bounds hold for them, too. Of results that are not normal nothing is known."""
+        lower bounds hold for them, too. Nothing is known about results that are not normal."""
         if spread is None or not is_normal(spread) or plain(spread) == 0.0:
             return np.full(len(c), math.nan)
         return 0.5 * np.log1p(np.square((c - mean) / plain(spread)))

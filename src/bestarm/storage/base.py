@@ -46,7 +46,7 @@ class StudyRecord(NamedTuple):
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
     items_seed: int | None = None
-    """Of the random order of items. None without items, and in studies made before it was kept."""
+    """The seed of the random order of items. None without items, and in studies made before it was kept."""
 
     @property
     def order_seed(self) -> int:

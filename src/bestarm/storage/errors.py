@@ -148,7 +148,7 @@ _TROUBLES = {
 def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_lost: bool = False) -> Exception:
     """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`.
 
-    What the database says is not repeated if it holds one of the `secrets` of its address.
+    The database's message is left out if it holds one of the `secrets` of its address.
     """
     said = _said(error)
     words = said.lower()
@@ -188,7 +188,7 @@ def making_sense(url: str) -> Iterator[None]:
 
 
 def unknown_outcome(url: str, error: Exception) -> OutcomeUnknown:
-    """What to raise when the connection was lost before the server said whether it has done what it was told."""
+    """What to raise when the connection was lost before the server confirmed its work."""
     how = "fell silent" if "does not answer" in _said(error).lower() else "was lost"
     return OutcomeUnknown(
         f"storage = {url!r}: the database server {how} before it answered; whether this was recorded is not known"

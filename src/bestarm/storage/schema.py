@@ -11,7 +11,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 VERSION = 5
-"""Of the tables below. A database of an older version is brought up to date when it is opened."""
+"""The version of the tables below. An older database is upgraded when it is opened."""
 
 APPLICATION_ID = 0x6241726D
 """Marks our SQLite files, for tools such as `file`, and for us to know them again."""
@@ -44,7 +44,7 @@ studies = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
-    # Of the order of items. Studies without items have none, nor do those of older files, whose order follows the seed.
+    # The seed of the order of items. None without items, and in older files, whose order follows `seed`.
     sa.Column("items_seed", sa.BigInteger),
     # It can be megabytes, and SQLite reads a row up to the last column it needs. In older files it is the third.
     sa.Column("plan", sa.Text, nullable=False),

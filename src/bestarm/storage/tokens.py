@@ -20,7 +20,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 LONGEST_TOKEN_NAME = 100
 SERVICE_NAME = "service"
-"""What the token is called that a service is started with."""
+"""The name of the token that a service is started with."""
 
 MOST_DAYS = 36_500.0
 DAY = 86_400.0
@@ -91,7 +91,7 @@ class TokenKeeper:
     url: str
 
     def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
-        """A new token, which cannot be had again, and what is kept of it. It expires after so many `days`, if given."""
+        """A new token, which cannot be had again, and what is kept of it. It expires after `days`, if given."""
         raise InvalidInput("storage", self.url, "keeps no tokens; use an SQLite file or a PostgreSQL database")
 
     def tokens(self) -> list[Token]:

@@ -39,7 +39,7 @@ class Amendable(Follower):
         raise NotImplementedError
 
     def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Allow so many tests more than before, or tests of so much more cost. Returns what is allowed now.
+        """Raise the budget by this many tests, or by this cost. Returns what is allowed now.
 
         This costs nothing: certificates hold at all times at once, however long one looks.
         """

@@ -1,6 +1,7 @@
 """Numbers as spreadsheets write them: with a decimal point, or with a decimal comma where the whole file has one.
 
-What could be read in two ways is refused, because a value that is wrong by a factor of a thousand looks like any other.
+A number that could be read in two ways is refused, because a value that is wrong by a factor of a thousand looks like
+any other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a failed attempt at a test counts as. That must be fixed before results are seen, so the user has to say it.
+"""What a failed attempt at a test counts as. The user must say this before results are seen.
 
 Retrying a failed test until it succeeds would record only results that succeed: a program that crashes on every third
 input would look safe. So unless the user declares something, a failure stops the worker.

@@ -77,7 +77,7 @@ def with_item_spreads(plan: Plan, policy: Any, scatters: list[Floats]) -> tuple[
         found = scatter_of_items(policy.streams.values[:, metric])
         if found is not None and plan.metrics[metric] == part.title and part.noise.takes_spread:
             spreads[part.title] = found[0]
-            # Of streams with few results, how much they scatter is hardly known.
+            # The scatter of streams with few results is hardly known.
             apart[metric] = np.minimum(scatters[metric], found[1]) if found[0] > 0.0 else scatters[metric]
     return dataclasses.replace(plan, item_spreads=spreads), apart
 
@@ -89,5 +89,5 @@ def common_effects(known: Floats) -> Floats:
     above = known - means
     measured = (~np.isnan(above)).sum(axis=0)
     total = np.where(np.isnan(above), 0.0, above).sum(axis=0)
-    # Of one arm alone, half of it is taken for the item's.
+    # With one arm alone, half of it is attributed to the item.
     return np.where(measured > 0, total / (measured + 1.0), np.nan)

@@ -215,7 +215,7 @@ def wide_tests(plan: Plan, file: CsvFile) -> dict[int, tuple[str, ...]]:
 def wide_values(
     plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], fields: list[str], line: int
 ) -> dict[int, Values]:
-    """The values on a line, by test. Of a test it has all or none."""
+    """The values on a line, by test. It has all values of a test, or none."""
     found: dict[int, Values] = {}
     for lead, metrics in tests.items():
         cells = {metric: fields[file.metrics[metric]].strip() for metric in metrics}

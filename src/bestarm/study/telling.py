@@ -21,7 +21,7 @@ class AlreadyTold(InvalidInput):
 
 
 def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
-    """What to raise of a test that has another outcome."""
+    """What to raise for a test that has another outcome."""
     if outcome.value is None:
         reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
     else:

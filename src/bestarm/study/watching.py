@@ -26,7 +26,7 @@ _EVERY = 0.5
 _EVERY_LINE = 5.0
 _RATE_SECONDS = 60.0
 _LONG = 20.0
-"""A study that is over in so many seconds is not simulated."""
+"""A study that ends within this many seconds is not simulated."""
 
 
 class Screen(Protocol):
@@ -98,7 +98,7 @@ class Notebook:
 
 
 def _style(status: Status) -> str:
-    """Of the headline."""
+    """The style of the headline."""
     return VOID_STYLE if status.guarantee == "void" else ""
 
 

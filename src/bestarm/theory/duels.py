@@ -74,7 +74,7 @@ class _QuadraticDuels:
 
 
 class _BySearch(abc.ABC):
-    """Shares are found by bisection, whatever the gains are."""
+    """Shares are found by bisection, for any gains."""
 
     def __init__(self, rivals: Floats) -> None:
         self._rivals = rivals

@@ -69,7 +69,7 @@ _ROUNDED = KEPT
 
 _LAST = 3.0
 """Late items tell more, in proportion to h, and get more weight; but not the last ones, which would outweigh others:
-with k items left, the weight is at most the square root of k / 3. Of all that was tried this needs the fewest tests."""
+with k items left, the weight is at most the square root of k / 3. This needs the fewest tests of all variants tried."""
 
 
 @kernel
