@@ -216,7 +216,7 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
 
 
 @pytest.mark.torture
-def test_tests_stay_with_who_asked_for_them(bestarm: Program) -> None:
+def test_tests_stay_with_their_holder(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
     [test] = json.loads(works(bestarm, "ask", "-x", "--days", "0.00001", "--worker", "ann", "--json"))
     [other] = json.loads(works(bestarm, "ask", "-x", "--json"))

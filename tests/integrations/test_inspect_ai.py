@@ -196,7 +196,7 @@ class TestEvaluation:
         assert {(row.aside, row.expires) for _, row in study.pending()} == {(None, 0.0)}
         assert evaluate(made, **where).arm == "polite"
 
-    def test_it_ends_when_the_evaluation_does_even_if_all_tests_are_somebody_elses(
+    def test_it_ends_with_the_evaluation_even_if_others_hold_all_tests(
         self, tasks: Any, tmp_path: Path, inspect_ai: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made = tasks()

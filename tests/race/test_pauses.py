@@ -77,7 +77,7 @@ def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
             assert any(run.time > 12.0 for run in outcome.records.of("new"))
 
 
-def test_what_is_said_of_pauses_is_seldom_false() -> None:
+def test_claims_about_pauses_are_rarely_false() -> None:
     """Of 20,000 commands with each share of pauses, "rarer than 1 in N" is ever false of 5 % at most, in exact terms.
     More than 1,250 of them, an excess of 8 standard deviations, would come by chance with a probability of 1e-15."""
     rng, alpha = np.random.default_rng(5), 0.05

@@ -47,7 +47,7 @@ def test_memory_below_what_can_be_seen_counts_as_that() -> None:
         (["memory=2x", "failures=50%"], {}, None),
     ],
 )
-def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
+def test_a_stopped_run_is_not_a_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
     """A command that hangs has written next to nothing, and used little memory."""
 
     def draw(command: str, rng: random.Random) -> Run:
@@ -66,7 +66,7 @@ def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[s
 @pytest.mark.parametrize(
     ("at_most", "assumed"), [(["mean(memory)=10MB", "p90(memory)=90MB"], "symmetry"), (["p90(memory)=900MB"], "range")]
 )
-def test_what_is_cut_off_is_still_above_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
+def test_a_cut_off_value_still_exceeds_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
     asked = Question("memory", tuple(read_limits(at_most, None)), assumed=assumed)  # type: ignore[arg-type]
     ceiling = ceilings_of(asked, 10.0, {"memory": 1e6})["memory"]
     assert all(limit.value < ceiling for limit in asked.limits)
