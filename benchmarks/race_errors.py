@@ -31,17 +31,17 @@ DELTA = 0.05
 Draw = Callable[[random.Random], float]
 
 
-def normal(lots: random.Random) -> float:
-    return lots.gauss(1.0, 0.02)
+def normal(rng: random.Random) -> float:
+    return rng.gauss(1.0, 0.02)
 
 
-def lognormal(lots: random.Random) -> float:
-    return math.exp(lots.gauss(-0.005, 0.1))
+def lognormal(rng: random.Random) -> float:
+    return math.exp(rng.gauss(-0.005, 0.1))
 
 
-def heavy(lots: random.Random) -> float:
+def heavy(rng: random.Random) -> float:
     """t with 3 degrees of freedom, which is symmetric: its scatter is 3.5 %, and far values are common."""
-    return max(1.0 + 0.02 * lots.gauss(0.0, 1.0) / math.sqrt(lots.gammavariate(1.5, 2.0) / 3.0), 0.0)
+    return max(1.0 + 0.02 * rng.gauss(0.0, 1.0) / math.sqrt(rng.gammavariate(1.5, 2.0) / 3.0), 0.0)
 
 
 NOISES: dict[str, Draw] = {"normal, 2 %": normal, "lognormal, 10 %": lognormal, "t(3), 3.5 %": heavy}
@@ -61,9 +61,9 @@ class Command:
     def true_mean(self) -> float:
         return self.mean + self.rate * self.pause
 
-    def draw(self, lots: random.Random) -> Run:
-        time = self.mean * self.noise(lots)
-        if lots.random() < self.rate:
+    def draw(self, rng: random.Random) -> Run:
+        time = self.mean * self.noise(rng)
+        if rng.random() < self.rate:
             time += self.pause
         return Run(time, 0.0, 0.0, 2e7, self.output, 0, False, "")
 
@@ -74,13 +74,13 @@ class Drawn(Runner):
     def __init__(self, commands: dict[str, Command], seed: int) -> None:
         super().__init__()
         self._commands = commands
-        self._lots = random.Random(seed)
+        self._rng = random.Random(seed)
 
     def floor(self) -> float:
         return 2e6
 
     def run(self, words: list[str], timeout: float | None) -> Run:
-        return self._commands[words[-1]].draw(self._lots)
+        return self._commands[words[-1]].draw(self._rng)
 
 
 class Quick(Race):

@@ -103,13 +103,13 @@ def run(connection: psycopg.Connection[Any], statement: str, values: tuple[int, 
     return 1000 * (time.perf_counter() - start)
 
 
-def query(kind: str, lots: random.Random) -> tuple[str, tuple[int, ...]]:
+def query(kind: str, rng: random.Random) -> tuple[str, tuple[int, ...]]:
     """A query of that kind for a random customer, month or pair of tags."""
     if kind == RECENT:
-        return kind, (lots.randrange(CUSTOMERS),)
+        return kind, (rng.randrange(CUSTOMERS),)
     if kind == REVENUE:
-        return kind, (first := lots.randrange(DAYS - 30), first)
-    return kind, (lots.randrange(TAGS_IN_USE), lots.randrange(TAGS_IN_USE))
+        return kind, (first := rng.randrange(DAYS - 30), first)
+    return kind, (rng.randrange(TAGS_IN_USE), rng.randrange(TAGS_IN_USE))
 
 
 def measure(address: str, design: str, metrics: list[str]) -> dict[str, float]:
@@ -130,12 +130,12 @@ def write(connection: psycopg.Connection[Any]) -> dict[str, float]:
 
 def read(connection: psycopg.Connection[Any]) -> dict[str, float]:
     """The same queries tell how long they take, how many are slow, and how much memory they go through."""
-    lots = random.Random()
+    rng = random.Random()
     for kind in KINDS:
         for _ in range(WARM_UP):
-            run(connection, *query(kind, lots))
-    queries = [query(kind, lots) for kind, number in KINDS.items() for _ in range(number)]
-    lots.shuffle(queries)
+            run(connection, *query(kind, rng))
+    queries = [query(kind, rng) for kind, number in KINDS.items() for _ in range(number)]
+    rng.shuffle(queries)
     with connection.transaction():
         times = [run(connection, *chosen) for chosen in queries]
         [[pages]] = connection.execute(PAGES.encode()).fetchall()

@@ -116,11 +116,11 @@ def one_by_one(plan: ba.Plan) -> ba.Plan:
     )
 
 
-def judge(lots: random.Random) -> Callable[..., dict[str, float]]:
+def judge(rng: random.Random) -> Callable[..., dict[str, float]]:
     """Measures on the question that the study names, or on a random one."""
 
     def measure(assistant: str, metrics: str, question: str = "") -> dict[str, float]:
-        found = verdict(assistant, question or lots.choice(QUESTIONS))
+        found = verdict(assistant, question or rng.choice(QUESTIONS))
         return {metric: value for metric, value in found.items() if metric in metrics}
 
     return measure

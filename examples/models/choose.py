@@ -58,14 +58,14 @@ class Clinic:
     def __init__(self) -> None:
         self.measurements, diagnosis = load_breast_cancer(return_X_y=True)
         self.ill = diagnosis == 0
-        self.lots = np.random.default_rng()
+        self.rng = np.random.default_rng()
 
     def measure(self, model: str, metric: str) -> float:
         """One fresh test: train on random patients, then try another random one."""
         rows = np.arange(len(self.ill))
-        patient = int(self.lots.choice(rows[self.ill] if metric == "missed cases" else rows))
-        others = self.lots.choice(np.delete(rows, patient), TRAINED_ON, replace=False)
-        trained = MODELS[model](int(self.lots.integers(2**31)))
+        patient = int(self.rng.choice(rows[self.ill] if metric == "missed cases" else rows))
+        others = self.rng.choice(np.delete(rows, patient), TRAINED_ON, replace=False)
+        trained = MODELS[model](int(self.rng.integers(2**31)))
         trained.fit(self.measurements[others], self.ill[others])
         shown = self.measurements[[patient]]
         if metric == "latency (ms)":

@@ -93,7 +93,7 @@ class Answer:
     """What is certain, in a sentence."""
     arms: tuple[str, ...] = ()
     """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
-    the best so many arms, of which `arm` leads. Empty if nothing is certified of any."""
+    the best few arms, which `arm` leads. Empty if nothing is certified of any."""
     claim: str = ""
     """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
     warnings: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ def names_in_words(names: Sequence[str]) -> str:
 
 
 def one_of_words(names: Sequence[str]) -> str:
-    """Which of these it is, or only how many they are. What numbered names have in common is said once.
+    """Which of these it is, or only how many they are. The common part of numbered names is shown once.
 
     >>> one_of_words(["prompt 5", "prompt 6", "prompt 7"]), one_of_words(["a", "b"]), one_of_words("abcdefghi")
     ('prompt 5, 6 or 7', 'a or b', 'one of 9 arms')

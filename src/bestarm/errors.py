@@ -97,7 +97,7 @@ class InvalidInput(ValueError):
 
     @classmethod
     def of(cls, complaints: Iterable[Complaint], sentence: str) -> Self:
-        """Of several complaints, and a sentence that has them all."""
+        """Combine several complaints into one sentence."""
         error = cls.__new__(cls, sentence)
         error.complaints = tuple(complaints)
         return error

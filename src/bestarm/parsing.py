@@ -1,4 +1,4 @@
-"""JSON, TOML and numbers from files, requests and command lines: whatever is wrong with them is told in one line."""
+"""JSON, TOML and numbers from files, requests and command lines: errors are reported in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOO_DEEP = "is nested too deeply"
 _TOO_LONG = "a number in it has too many digits"
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# Not numbers to compute with: whoever takes them complains in better words.
+# Accepted here so that the caller can refuse them with a better message.
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 

@@ -5,8 +5,8 @@ A package names what it adds in its `pyproject.toml`, in one of the `GROUPS`:
     [project.entry-points."bestarm.policies"]
     my-policy = "my_package.my_policy:MyPolicy"
 
-`plugins` lists a group without loading anything, and never raises. A plug-in is loaded when somebody asks for it by
-name, so a broken one is in nobody else's way. `Registry` does that for classes, of which some are built in.
+`plugins` lists a group without loading anything, and never raises. A plug-in is loaded when it is asked for by
+name, so a broken one does no harm. `Registry` does this for classes, some of which are built in.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Check = Callable[[Any], str | None]
 
 @dataclasses.dataclass(frozen=True)
 class Plugin:
-    """One entry point of an installed package. It is not loaded before somebody asks."""
+    """One entry point of an installed package. It is loaded on demand."""
 
     group: str
     name: str

@@ -10,7 +10,7 @@ from html import escape
 
 LONGEST_QUOTE = 80
 VOID_STYLE = "yellow"
-"""Of a line on a terminal that says that a guarantee is void: the amber of terminals."""
+"""The style of a terminal line that says that a guarantee is void: amber."""
 
 # They would turn the rest of the line around.
 _TURNING = {*"\u061c\u200e\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
@@ -53,7 +53,7 @@ def from_cell(text: str) -> str:
 
 
 class _Quote(reprlib.Repr):
-    """What Python calls a value, cut where it is long. Of a whole number too long for Python to write, its size."""
+    """What Python calls a value, cut where it is long. For a whole number too long for Python to write, its size."""
 
     def repr_int(self, x: int, level: int) -> str:
         return f"a whole number of {x.bit_length():,} bits" if x.bit_length() > 4096 else super().repr_int(x, level)
@@ -87,7 +87,7 @@ def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str
 
 
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> str:
-    """The same as a table for a notebook; whatever the texts hold, it is no markup.
+    """The same as a table for a notebook; no text in it is taken for markup.
 
     >>> html_table([("arm", "<b>")])
     '<table><tbody><tr><td>arm</td><td>&lt;b&gt;</td></tr></tbody></table>'

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, dataclass_transform
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as _pydantic_dataclass
 
-# Here is where everybody looks for them.
+# Imported from here by other modules.
 from bestarm.errors import UNSTATED as UNSTATED
 from bestarm.errors import Complaint as Complaint
 from bestarm.errors import InvalidInput as InvalidInput
@@ -26,7 +26,7 @@ LONGEST_NAME = 200
 
 MOST_COMPLAINTS = 10
 LONGEST_SENTENCE = 1000
-"""What is said of one value that cannot be accepted, and of how many: nobody reads more."""
+"""The longest message about one invalid value, and the most values reported at once."""
 
 LEAST, MOST = 1e-50, 1e50
 """The sizes of numbers that are accepted: products, squares and sums of them, and ratios, are finite numbers too."""

@@ -45,9 +45,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         (["import", "whole"], "a study of this name exists already"),
         (["import", "half"], "half: is not complete"),
         (["import", "nowhere"], "nowhere: cannot be read"),
-        (["import", "whole", "--again"], "--again: goes with STUDY FILE"),
-        (["import", "cache", "whole", "--as", "x"], "--as: goes with a backup alone"),
-        (["export", "cache", "--all", "--format", "csv"], "--format: goes without --all"),
+        (["import", "whole", "--again"], "--again: is for STUDY FILE"),
+        (["import", "cache", "whole", "--as", "x"], "--as: is only for a backup"),
+        (["export", "cache", "--all", "--format", "csv"], "--format: cannot be combined with --all"),
         (["export", "other", "--all"], "no such study"),
     ):
         ended = bestarm(*words, cwd=tmp_path)

@@ -70,7 +70,7 @@ def test_an_option_given_twice_is_refused(command: str, option: str) -> None:
     assert f"{longest} is given twice{values}. It takes one value." in words(ended.output)
 
 
-def test_in_whatever_way_it_is_given() -> None:
+def test_repeated_options_are_refused_in_every_form() -> None:
     for arguments, message in (
         (["ask", "study", "-n", "1", "-n2", "-n3"], "-n is given 3 times: '1', '2' and '3'"),
         (["export", "study", "-o", "a", "--out=b"], "--out is given twice: 'a' and 'b'"),

@@ -61,8 +61,8 @@ def test_a_study_from_beginning_to_end(bestarm: Program) -> None:
             works(bestarm, "tell", "dose", str(test["id"]), str(values[test["metric"]][test["arm"]]))
     ended = bestarm("ask", "dose", "--json")
     assert (ended.code, ended.out) == (0, "[]\n")
-    assert ended.err.startswith("Nothing to test any more. 150 mg: feasible and best, with 95 % confidence, after")
-    assert works(bestarm, "ask", "dose").startswith("Nothing to test any more. 150 mg: feasible and best")
+    assert ended.err.startswith("Nothing left to test. 150 mg: feasible and best, with 95 % confidence, after")
+    assert works(bestarm, "ask", "dose").startswith("Nothing left to test. 150 mg: feasible and best")
     status = json.loads(works(bestarm, "status", "dose", "--json"))
     assert (status["state"], status["answer"], status["leader"]) == ("certified", "150 mg", "150 mg")
     assert "dose: certified. 150 mg: feasible and best" in works(bestarm, "status", "dose")
@@ -216,7 +216,7 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
 
 
 @pytest.mark.torture
-def test_tests_stay_with_who_asked_for_them(bestarm: Program) -> None:
+def test_tests_stay_with_their_holder(bestarm: Program) -> None:
     works(bestarm, "new", "dash.toml")
     [test] = json.loads(works(bestarm, "ask", "-x", "--days", "0.00001", "--worker", "ann", "--json"))
     [other] = json.loads(works(bestarm, "ask", "-x", "--json"))
@@ -248,7 +248,7 @@ def test_tests_are_freed_by_number_or_by_holder(bestarm: Program) -> None:
     assert works(bestarm, "release", "dose", "1", "2") == "".join(
         f"Test {k}, which ann held, will be handed out again.\n" for k in (1, 2)
     )
-    assert works(bestarm, "release", "dose", "1") == "Test 1, which nobody held, will be handed out again.\n"
+    assert works(bestarm, "release", "dose", "1") == "Test 1, which was free, will be handed out again.\n"
     assert works(bestarm, "release", "dose", "--held-by", "bob").endswith("So will 10 more.\n")
     for words, complaint in (
         (("dose",), "give the numbers of tests, or --held-by NAME"),

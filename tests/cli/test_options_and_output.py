@@ -93,7 +93,7 @@ def test_output_that_cannot_be_written_is_one_line(words: list[str], database: P
 
 @cases(1)
 @pytest.mark.parametrize("words", first(2, WRITING), ids=" ".join)
-def test_who_stops_reading_hears_no_more(words: list[str], database: Path) -> None:
+def test_a_reader_that_stops_is_not_an_error(words: list[str], database: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -104,7 +104,7 @@ def test_who_stops_reading_hears_no_more(words: list[str], database: Path) -> No
     assert ended.returncode == 1
 
 
-def test_closed_output_is_nobodys_mistake(database: Path) -> None:
+def test_closed_output_is_not_an_error(database: Path) -> None:
     words = f"{sys.executable} -m bestarm status s --db {database} >&- 2>&-"
     assert subprocess.run(words, shell=True, check=False, timeout=PATIENCE).returncode == 0
 

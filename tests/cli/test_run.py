@@ -228,7 +228,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
         (("--failed-as", "boom=1"), "error: --failed-as: no metric 'boom'; there are 'latency', 'crash'"),
         (("--failed-as", "high"), "error: --failed-as = 'high': must be VALUE or METRIC=VALUE"),
         (("--failed-as", "1", "--failed-as", "crash=1"), "error: --failed-as = '1': stands for every metric"),
-        (("--timeout-as", "1"), "error: --timeout-as: goes with --timeout SECONDS"),
+        (("--timeout-as", "1"), "error: --timeout-as: needs --timeout SECONDS"),
         (("--command", ""), "error: command = '': must not be empty"),
     ],
 )

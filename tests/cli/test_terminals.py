@@ -19,7 +19,7 @@ from bestarm.cli.app import app
 from bestarm.texts import shown
 
 
-def test_what_a_terminal_would_obey_is_written_out() -> None:
+def test_control_characters_are_escaped() -> None:
     assert shown("a\x1b[31mb\nc\u202ed\x9be\u2028") == r"a\x1b[31mb\nc\u202ed\x9be\u2028"
     assert shown("150 mg – größer 日本") == "150 mg – größer 日本"
 
@@ -34,7 +34,7 @@ def test_what_is_shown_is_safe_and_stays_so(text: str) -> None:
 HOSTILE = "a\x1b]0;owned\x07\x1b[31m\n\u202e[/red]"
 
 
-def test_names_of_somebody_elses_database_do_not_steer_the_terminal(tmp_path: Path) -> None:
+def test_foreign_names_do_not_control_the_terminal(tmp_path: Path) -> None:
     """Such names are refused when a study is made. A database that somebody else filled may hold them all the same."""
     url = tmp_path / "s.db"
     study = ba.Study.create(
@@ -65,7 +65,7 @@ def test_names_of_somebody_elses_database_do_not_steer_the_terminal(tmp_path: Pa
     assert json.loads(export.out)["tests"][0]["outcomes"][0]["who"] == HOSTILE
 
 
-def test_markup_in_names_is_no_markup(tmp_path: Path) -> None:
+def test_markup_in_names_is_escaped(tmp_path: Path) -> None:
     plan = dataclasses.replace(
         PLAN, name="[/red]", arms=tuple(dataclasses.replace(arm, name=f"[/{arm.name}]") for arm in PLAN.arms)
     )

@@ -100,7 +100,7 @@ def test_several_complaints_in_one_answer(url: str) -> None:
     assert [one.field for one in _complaints(error)] == [one["field"] for one in error["complaints"]]
 
 
-def test_where_the_database_is_stays_unsaid(client: Client, url: str) -> None:
+def test_the_storage_url_is_never_revealed(client: Client, url: str) -> None:
     client.create(PROBLEM, name="secret")
     answer = httpx.post(
         f"{url}/api/studies", json={"plan": ba.Plan.of(PROBLEM).to_data(), "name": "secret"}, timeout=PATIENCE

@@ -37,8 +37,8 @@ def reply(messages: list[Any], *_: Any) -> Any:
     from inspect_ai.model import ModelOutput, ModelUsage
 
     arm, question = messages[0].text, messages[-1].text
-    lots = random.Random(f"{arm}: {question}")
-    words = ["right" if lots.random() < RIGHT[arm] else "wrong", "damn" if lots.random() < RUDE[arm] else "please"]
+    rng = random.Random(f"{arm}: {question}")
+    words = ["right" if rng.random() < RIGHT[arm] else "wrong", "damn" if rng.random() < RUDE[arm] else "please"]
     output = ModelOutput.from_content("mockllm", " ".join(words))
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     return output
@@ -196,7 +196,7 @@ class TestEvaluation:
         assert {(row.aside, row.expires) for _, row in study.pending()} == {(None, 0.0)}
         assert evaluate(made, **where).arm == "polite"
 
-    def test_it_ends_when_the_evaluation_does_even_if_all_tests_are_somebody_elses(
+    def test_it_ends_with_the_evaluation_even_if_others_hold_all_tests(
         self, tasks: Any, tmp_path: Path, inspect_ai: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made = tasks()

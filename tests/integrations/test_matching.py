@@ -81,7 +81,7 @@ def test_a_decided_arm_ends_and_the_others_go_on() -> None:
     assert asyncio.run(matching.admit("b", "0")) is None
 
 
-def test_what_is_wanted_of_a_decided_arm_is_still_made() -> None:
+def test_wanted_tests_of_a_decided_arm_are_still_made() -> None:
     """It was handed out before, and later results wait for it."""
     matching = matching_of("a")
     future = wanted(matching, "a", "3")
@@ -94,7 +94,7 @@ def test_what_is_wanted_of_a_decided_arm_is_still_made() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_is_wanted_is_made(seed: int) -> None:
+def test_wanted_samples_are_run(seed: int) -> None:
     """In rounds of evaluations, as `identify_with_inspect` has them, while arms are decided at any moment."""
     rng = random.Random(seed)
     slots = rng.randint(1, 4)
@@ -157,7 +157,7 @@ def test_a_sample_that_has_passed_ends_the_round_and_is_there_in_the_next() -> N
 
 
 @pytest.mark.parametrize(("waiting", "wish", "gone"), [(("0", "1"), "2", "0"), (("7", "8"), "2", "8")])
-def test_samples_that_nobody_wants_make_room(waiting: tuple[str, str], wish: str, gone: str) -> None:
+def test_unwanted_samples_make_room(waiting: tuple[str, str], wish: str, gone: str) -> None:
     matching = matching_of("a")
 
     async def look() -> list[str]:
@@ -174,7 +174,7 @@ def test_samples_that_nobody_wants_make_room(waiting: tuple[str, str], wish: str
     assert asyncio.run(look()) == [gone]
 
 
-def test_closing_gives_back_what_was_not_made_and_sends_everybody_away() -> None:
+def test_closing_gives_back_unmade_tests_and_ends_all_samples() -> None:
     matching = matching_of("a")
     future = wanted(matching, "a", "5")
     assert asyncio.run(settled(lambda: matching.close("the end"), matching.admit("a", "0"))) == ["the end"]

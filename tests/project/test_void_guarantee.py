@@ -202,7 +202,7 @@ def test_a_running_study_says_it_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_gate", [False, True])
 def test_a_race_and_its_exports_say_it(is_gate: bool) -> None:
     limits = ["time=1.5x"] if is_gate else []
-    drawn = race(lambda name, lots: a_run((0.1 if name == "quick" else 0.3) + lots.gauss(0, 0.01)), ["slow", "quick"],
+    drawn = race(lambda name, rng: a_run((0.1 if name == "quick" else 0.3) + rng.gauss(0, 0.01)), ["slow", "quick"],
                  limits, baseline="slow" if is_gate else None, is_gate=is_gate)  # fmt: skip
     outcome = dataclasses.replace(drawn, status=dataclasses.replace(drawn.status, state="void", health=SKEWED))
     said = verdict(outcome)

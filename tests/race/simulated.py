@@ -24,7 +24,7 @@ class Drawn(Runner):
     def __init__(self, draw: Draw, seed: int = 0) -> None:
         super().__init__()
         self._draw = draw
-        self._lots = random.Random(seed)
+        self._rng = random.Random(seed)
         self.made: list[str] = []
 
     def floor(self) -> float:
@@ -32,7 +32,7 @@ class Drawn(Runner):
 
     def run(self, words: list[str], timeout: float | None) -> Run:
         self.made.append(words[-1])
-        run = self._draw(words[-1], self._lots)
+        run = self._draw(words[-1], self._rng)
         if timeout is not None and run.time > timeout:
             return a_run(timeout, status=-9, timed_out=True)
         return run
@@ -40,7 +40,7 @@ class Drawn(Runner):
 
 def skewed(means: dict[str, float], scatter: float = 0.03) -> Draw:
     """Times with a long tail to the right, of these means."""
-    return lambda command, lots: a_run(means[command] + lots.expovariate(1.0 / scatter) - scatter)
+    return lambda command, rng: a_run(means[command] + rng.expovariate(1.0 / scatter) - scatter)
 
 
 def race(

@@ -112,7 +112,7 @@ class Machine:
 
     def __init__(self, seed: int = 0, stalls: float = 0.0) -> None:
         self._now = 0.0
-        self._lots = random.Random(seed)
+        self._rng = random.Random(seed)
         self._stalls = stalls
         self.made: list[str] = []
 
@@ -122,8 +122,8 @@ class Machine:
     def function(self, name: str, seconds: float) -> Callable[[], None]:
         def call() -> None:
             took = seconds if name != "new" or "new" in self.made else 0.02
-            if self._lots.random() < self._stalls * took:
-                took += self._lots.expovariate(100.0)
+            if self._rng.random() < self._stalls * took:
+                took += self._rng.expovariate(100.0)
             self.made.append(name)
             self._now += took
 

@@ -77,7 +77,7 @@ def test_limits(text: str, metric: str, value: float, quantile: float | None, is
     ("text", "complaint"),
     [
         ("memory", "must be METRIC=LIMIT"),
-        ("speed=2", "'speed' is no metric"),
+        ("speed=2", "'speed' is not a metric"),
         ("time=2MB", "unknown unit 'MB'; must be a time"),
         ("memory=2s", "unknown unit 's'; must be a size"),
         ("time=-1s", "must be a time"),

@@ -31,9 +31,9 @@ DELTA = 0.05
 def pausing(rates: dict[str, float], mean: float = 1.0, pause: float = 12.0) -> Draw:
     """Equal commands, but for pauses in these shares of runs."""
 
-    def draw(command: str, lots: random.Random) -> Run:
-        time = mean + lots.gauss(0.0, 0.02)
-        return a_run(time + pause * (lots.random() < rates[command]))
+    def draw(command: str, rng: random.Random) -> Run:
+        time = mean + rng.gauss(0.0, 0.02)
+        return a_run(time + pause * (rng.random() < rates[command]))
 
     return draw
 
@@ -49,7 +49,7 @@ class Scripted(Drawn):
         command = words[-1]
         self.made.append(command)
         number = self.made.count(command) - 1
-        time = self._means.get(command, 1.0) + self._lots.gauss(0.0, 0.01)
+        time = self._means.get(command, 1.0) + self._rng.gauss(0.0, 0.01)
         return a_run(time + 3.0 * (number in self._at.get(command, ())))
 
 
@@ -80,7 +80,7 @@ def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
             assert any(run.time > 12.0 for run in outcome.records.of("new"))
 
 
-def test_what_is_said_of_pauses_is_seldom_false() -> None:
+def test_claims_about_pauses_are_rarely_false() -> None:
     """Of 20,000 commands with each share of pauses, "rarer than 1 in N" is ever false of 5 % at most, in exact terms.
     More than 1,250 of them, an excess of 8 standard deviations, would come by chance with a probability of 1e-15."""
     rng, alpha = np.random.default_rng(5), 0.05
@@ -206,9 +206,9 @@ def test_cutoffs() -> None:
 
 
 def test_spikes_of_memory() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        spikes = command == "new" and lots.random() < 0.3
-        return a_run(1.0 + lots.gauss(0, 0.02), memory=2e9 if spikes else 2e7)
+    def draw(command: str, rng: random.Random) -> Run:
+        spikes = command == "new" and rng.random() < 0.3
+        return a_run(1.0 + rng.gauss(0, 0.02), memory=2e9 if spikes else 2e7)
 
     outcome = gate(lambda *_: a_run(1.0), "memory=1.1x")
     assert ", except for spikes rarer than 1 in 4, with 95 %" in verdict(outcome)

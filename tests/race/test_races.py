@@ -46,10 +46,10 @@ def test_the_fastest_is_certified() -> None:
 
 
 def test_limits_keep_commands_out() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        time = {"quick": 0.1, "safe": 0.2, "large": 0.05, "hangs": 0.01}[command] + lots.gauss(0, 0.005)
-        fails = command == "quick" and lots.random() < 0.5
-        if command == "hangs" and lots.random() < 0.5:
+    def draw(command: str, rng: random.Random) -> Run:
+        time = {"quick": 0.1, "safe": 0.2, "large": 0.05, "hangs": 0.01}[command] + rng.gauss(0, 0.005)
+        fails = command == "quick" and rng.random() < 0.5
+        if command == "hangs" and rng.random() < 0.5:
             time = 100.0
         return a_run(time, memory=1e9 if command == "large" else 1e7, status=int(fails))
 
@@ -89,8 +89,8 @@ def test_a_gate_lets_pass_what_is_slower_within_the_limit() -> None:
 
 
 def test_the_baseline_of_a_race_limits_the_others() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        return a_run({"old": 0.2, "new": 0.1}[command] + lots.gauss(0, 0.01), memory=2e8 if command == "new" else 1e8)
+    def draw(command: str, rng: random.Random) -> Run:
+        return a_run({"old": 0.2, "new": 0.1}[command] + rng.gauss(0, 0.01), memory=2e8 if command == "new" else 1e8)
 
     assert race(draw, ["old", "new"], ["memory=1.5x"], baseline="old").status.answer == "old"
 
@@ -157,8 +157,8 @@ def test_the_timeout_is_chosen_by_the_first_runs() -> None:
 
 
 def test_preparing_and_warming_up() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        return a_run(0.001) if command == "clear" else FAST_AND_SLOW(command, lots)
+    def draw(command: str, rng: random.Random) -> Run:
+        return a_run(0.001) if command == "clear" else FAST_AND_SLOW(command, rng)
 
     runner = Drawn(draw)
     conditions = Conditions(prepare="clear", warmup=3, timeout=9.0)
@@ -170,9 +170,9 @@ def test_preparing_and_warming_up() -> None:
 
 
 def test_failures_end_a_race_unless_something_is_said_of_them(tmp_path: Path) -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        fails = command == "fast" and lots.random() < 0.3
-        return a_run(FAST_AND_SLOW(command, lots).time, status=int(fails))
+    def draw(command: str, rng: random.Random) -> Run:
+        fails = command == "fast" and rng.random() < 0.3
+        return a_run(FAST_AND_SLOW(command, rng).time, status=int(fails))
 
     db = str(tmp_path / "races.db")
     with pytest.raises(MeasurementFailed, match=r"'fast' ended with status 1\. Say how many runs may fail"):

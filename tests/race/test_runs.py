@@ -74,7 +74,7 @@ def test_failures(runner: Runner) -> None:
     assert run.value("failures") == 1.0
 
 
-def test_what_takes_too_long_is_stopped_with_all_it_started(runner: Runner, tmp_path: Path) -> None:
+def test_a_slow_command_is_stopped_with_its_children(runner: Runner, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     run = runner.run(["/bin/sh", "-c", f"sleep {PATIENCE} & echo $! > {pids}; {FOREVER}"], 0.3)
     assert (run.timed_out, run.failed, run.time) == (True, True, 0.3)
@@ -83,7 +83,7 @@ def test_what_takes_too_long_is_stopped_with_all_it_started(runner: Runner, tmp_
     wait_until(lambda: not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text())
 
 
-def test_nobody_waits_for_what_it_leaves_behind(runner: Runner, tmp_path: Path) -> None:
+def test_processes_left_behind_are_not_waited_for(runner: Runner, tmp_path: Path) -> None:
     run = runner.run(["/bin/sh", "-c", f"sleep {PATIENCE} & echo $! > {tmp_path / 'pid'}; echo done"], PATIENCE)
     os.kill(int((tmp_path / "pid").read_text()), 9)
     assert (run.timed_out, run.status, run.output) == (False, 0, 5)

@@ -22,8 +22,8 @@ FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
 
 
 def test_memory_below_what_can_be_seen_counts_as_that() -> None:
-    def draw(command: str, lots: random.Random) -> Run:
-        return a_run(FAST_AND_SLOW(command, lots).time, memory=lots.uniform(0.5e6, 2e6))
+    def draw(command: str, rng: random.Random) -> Run:
+        return a_run(FAST_AND_SLOW(command, rng).time, memory=rng.uniform(0.5e6, 2e6))
 
     outcome = race(draw, ["fast", "slow"], ["memory=1.5x"], baseline="slow", runs=300)
     lines = [*limit_lines(outcome), *note_lines(outcome)]
@@ -47,10 +47,10 @@ def test_memory_below_what_can_be_seen_counts_as_that() -> None:
         (["memory=2x", "failures=50%"], {}, None),
     ],
 )
-def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
+def test_a_stopped_run_is_not_a_measurement(at_most: list[str], question: dict[str, Any], found: str | None) -> None:
     """A command that hangs has written next to nothing, and used little memory."""
 
-    def draw(command: str, lots: random.Random) -> Run:
+    def draw(command: str, rng: random.Random) -> Run:
         return a_run(99.0 if command == "hangs" else 0.1)
 
     def made() -> Outcome:
@@ -66,7 +66,7 @@ def test_what_was_stopped_is_no_measurement(at_most: list[str], question: dict[s
 @pytest.mark.parametrize(
     ("at_most", "assumed"), [(["mean(memory)=10MB", "p90(memory)=90MB"], "symmetry"), (["p90(memory)=900MB"], "range")]
 )
-def test_what_is_cut_off_is_still_above_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
+def test_a_cut_off_value_still_exceeds_the_limit_of_a_quantile(at_most: list[str], assumed: str) -> None:
     asked = Question("memory", tuple(read_limits(at_most, None)), assumed=assumed)  # type: ignore[arg-type]
     ceiling = ceilings_of(asked, 10.0, {"memory": 1e6})["memory"]
     assert all(limit.value < ceiling for limit in asked.limits)

@@ -161,7 +161,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 @pytest.mark.parts("numba_cuda")
-def test_ctrl_c_is_heard_and_what_has_ended_is_kept(tmp_path: Path, until_written: Callable[..., None]) -> None:
+def test_ctrl_c_keeps_finished_runs(tmp_path: Path, until_written: Callable[..., None]) -> None:
     """A campaign interrupted on a card continues on the CPU, and nobody can tell."""
     program = (
         _PRELUDE
@@ -285,7 +285,7 @@ def test_without_a_card_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.runs == 2
 
 
-def test_what_does_not_go_with_a_card_is_refused_by_name() -> None:
+def test_unsupported_features_are_refused_on_a_card() -> None:
     problem = ba.instance("exp1-a")
     with pytest.raises(ba.InvalidInput, match="device = 'gpu': must be cpu, cuda or auto"):
         ba.simulate(problem, device="gpu")

@@ -345,7 +345,7 @@ def test_chart_over_decades_has_round_numbers() -> None:
     assert done.series[0].y == (0.0, 20.0, 40.0, 40.0, 40.0, 60.0, 60.0, 80.0)
 
 
-def test_chart_of_nothing_but_unfinished_runs() -> None:
+def test_chart_of_only_unfinished_runs() -> None:
     result = forecast(tied(), runs=3, max_tests=10)
     done, per_metric = forecast_chart(result).panels
     assert (done.series[0].x, done.series[0].y) == ((10.0,), (0.0,))

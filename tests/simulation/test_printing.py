@@ -74,7 +74,7 @@ def test_a_forecast() -> None:
     lines = str(result).splitlines()
     assert lines[0] == "bench: what it will take"
     assert "tests: half of the studies, 9 in 10  12, more than 13" in lines
-    assert "tests anyone needs (Theorem 1)       not computed" in lines
+    assert "tests any method needs (Theorem 1)   not computed" in lines
     assert "tests, if their number is fixed      infinite" in lines
     assert "unfinished                           1 (stopped after 1,000 tests)" in lines
     assert lines[-1].startswith("Half of such studies end within 12 tests, 9 in 10 within more than 13. 1 of 4 had no")

@@ -89,7 +89,7 @@ def test_names_of_sets_and_of_runs_without_an_answer() -> None:
 def test_cards_and_campaigns_refuse_them_by_name() -> None:
     problem = plan(goal="top", top=2, name="five")
     job = Job.of(problem, ba.policies.find_policy("certify"), seed=1, max_tests=100)
-    with pytest.raises(ba.InvalidInput, match=r"five with certify: a card finds the best arm, and no 'top'"):
+    with pytest.raises(ba.InvalidInput, match=r"five with certify: a card finds the best arm, not 'top'"):
         chosen_device("cuda", [job], [[(0, 10**6)]], elsewhere=False)
     assert chosen_device("auto", [job], [[(0, 10**6)]], elsewhere=False) == "cpu"
     with pytest.raises(ba.InvalidInput, match=r"goal = 'top': five: a campaign keeps one arm of each answer"):

@@ -156,7 +156,7 @@ def test_names_of_columns_numbers_as_names_and_text_as_numbers() -> None:
         ({"arm": ["a"], "speed": [1.0]}, "the frame: needs columns metric and value, or a column for each metric"),
         (
             {"arm": ["a"], "gain": [1.0], "Harm": [1]},
-            "the column 'Harm' is no metric of this study, which has gain, harm",
+            "the column 'Harm' is not a metric of this study, which has gain, harm",
         ),
         ({"arm": ["a"], "gain": [1.0], "item": [1]}, "has a column 'item', and this study has no items"),
         (

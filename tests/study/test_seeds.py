@@ -52,8 +52,8 @@ def test_an_arm_that_was_repaired_on_the_items_of_an_earlier_study(monkeypatch: 
     is nearly always wrong. With an order of its own it is wrong with probability 0.05 at most, so more than 4 of 20
     are wrong with probability 0.003 at most.
     """
-    lots = random.Random(1)
-    drawing(monkeypatch, *(lots.getrandbits(53) for _ in range(200)))
+    rng = random.Random(1)
+    drawing(monkeypatch, *(rng.getrandbits(53) for _ in range(200)))
     wrong = wrong_after_repairs(20)
     assert wrong["with an order of its own"] <= 4
     assert wrong["with the order of the first"] >= 10

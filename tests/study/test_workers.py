@@ -323,7 +323,7 @@ def test_a_worker_process_that_dies(count: int, tmp_path: Path, monkeypatch: pyt
     """It is a failed attempt: of the one test that was under way, or of nobody knows which."""
     monkeypatch.setenv("BESTARM_TEST_MARK", str(tmp_path / "mark"))
     storage = tmp_path / "s.db"
-    words = "failed: BrokenProcessPool" if count == 1 else "nobody knows whose measurement ended this one"
+    words = "failed: BrokenProcessPool" if count == 1 else "it is unknown whose measurement ended this one"
     with pytest.raises(ba.MeasurementFailed, match=words):
         ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage)
     # Whoever goes on with it needs no processes.

@@ -126,7 +126,7 @@ def test_a_quantile_is_a_rate() -> None:
         (ba.Bounded(0.0, 1.1), {"lognormal": 0.3}),
     ],
 )
-def test_what_is_not_known_is_not_computed(noise: Noise, spread: Any, tmp_path: Path) -> None:
+def test_unknown_bounds_are_not_computed(noise: Noise, spread: Any, tmp_path: Path) -> None:
     problem = two_arms(noise, spread)
     theory = analyze(problem, 0.1)
     assert "how much a test of 'x' tells, if its results scatter as the spreads of 'arm 0'" in theory.not_computed[0]

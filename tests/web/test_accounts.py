@@ -60,7 +60,7 @@ def test_every_request_for_data_is_logged_and_no_secret_is(tmp_path: Path) -> No
         assert secret not in text
 
 
-def test_a_log_that_is_moved_away_is_begun_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_moved_log_is_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     account = Account(1.0, "ann", "read", "::1", "GET", "/api/studies", "GET /api/studies", 200, 0.5)
     log = AccessLog(str(tmp_path / "a.log"))
     log(account)

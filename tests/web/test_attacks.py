@@ -134,7 +134,7 @@ def test_a_request_that_comes_byte_by_byte_is_given_up(hasty: str) -> None:
         assert is_over(sock)
 
 
-def test_who_does_not_read_is_hung_up_on(tmp_path: Path) -> None:
+def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path) -> None:
     limits = Limits(unread_seconds=0.5, rate=1e6, burst=1e6)
     request = b"GET /static/vendor/uplot/uPlot.esm.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with running(str(tmp_path / "x.db"), limits=limits) as url:
@@ -197,7 +197,7 @@ def _is_turned_away(url: str) -> bool:
 
 
 @pytest.mark.parametrize("path", ["/", "/csv", "/static/csv", "/nowhere/csv", "/api/health", "/api", "/openapi.json"])
-def test_bodies_that_nobody_wants_are_not_read(guarded: str, path: str) -> None:
+def test_unwanted_bodies_are_not_read(guarded: str, path: str) -> None:
     size = 16_000_000
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode()
     with connections(guarded, 20, head) as some:
@@ -222,7 +222,7 @@ def test_one_address_cannot_use_all_the_room_for_bodies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://[::1", "http://[bad]", "http://a\u00ff:x", "null", "//", "http://]"])
-def test_an_origin_that_is_none_is_refused(service: httpx.Client, origin: str) -> None:
+def test_a_malformed_origin_is_refused(service: httpx.Client, origin: str) -> None:
     answer = service.get("/api/studies", headers=[(b"Origin", origin.encode("latin-1"))])
     assert answer.status_code == 403
     assert answer.json()["error"]["field"] == "Origin"

@@ -66,7 +66,7 @@ def test_every_choice_makes_a_study(tmp_path: Path) -> None:
                 create(f"{part} {one['name']}", **{part: one["name"]})
 
 
-def test_what_is_not_built_in_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plug_ins_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_policy(tmp_path, "on-a-whim")
     monkeypatch.syspath_prepend(tmp_path)
     policies = choices.all_choices()["policies"]

@@ -44,7 +44,7 @@ def test_studies_side_by_side(service: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("studies", ["", "x", "1,", "0", "-1", "1;2", "1, 2", ",".join(map(str, range(1, 99)))])
-def test_what_is_no_list_of_numbers_is_refused(service: httpx.Client, studies: str) -> None:
+def test_only_a_list_of_numbers_is_accepted(service: httpx.Client, studies: str) -> None:
     refused(service.get("/api/comparison", params={"studies": studies}), 422, "")
 
 

@@ -160,7 +160,7 @@ def test_keyboard_only(visit: Visit, server: Server) -> None:
     visitor.check()
 
 
-def test_what_everything_waits_for_is_said_and_can_be_freed(visit: Visit, server: Server) -> None:
+def test_the_awaited_test_is_named_and_can_be_freed(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "forgotten", doses(0.5))
     study.ask(2, days=1e-9)
     for test in study.ask(4):

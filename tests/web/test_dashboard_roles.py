@@ -40,7 +40,7 @@ def test_only_what_a_role_allows_is_offered(visit: Visit, tmp_path: Path, role: 
                 assert page.get_by_role("button", name=name).first.is_visible() is allowed, name
         assert page.locator(".flight input").first.is_visible() is (role != "read")
         assert page.locator("header").get_by_text("read only").is_visible() is (role == "read")
-        assert page.get_by_text("your token lets you look").is_visible() is (role == "read")
+        assert page.get_by_text("your token is read-only").is_visible() is (role == "read")
         page = visitor.go("/")
         page.get_by_role("link", name="dose").first.wait_for()
         assert page.get_by_role("link", name="New study").count() == (2 if role == "manage" else 0)

@@ -111,8 +111,8 @@ def test_complaints_are_shown_at_their_fields(visit: Visit, server: Server) -> N
     page.get_by_label("Mean must be").fill("half")
     assert "must be a number" in complaint("Mean must be")
     page.get_by_label("Mean must be").fill("0.5")
-    page.get_by_label("At most so many tests").fill("-3")
-    assert "must be a positive number" in complaint("At most so many tests")
+    page.get_by_label("At most this many tests").fill("-3")
+    assert "must be a positive number" in complaint("At most this many tests")
     visitor.check("422", "409")
 
 

@@ -162,7 +162,7 @@ def test_it_answers_five_questions_in_every_state(
     visitor.check()
 
 
-def test_what_to_do_follows_who_holds_what(visit: Visit, server: Server) -> None:
+def test_advice_depends_on_the_holders(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "whose turn", doses(0.5))
     visitor = visit()
     page = visitor.go(path)

@@ -73,7 +73,7 @@ def test_the_page_has_a_line_or_a_list(visit: Visit, server: Server) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_findings_can_be_read_by_everybody(visit: Visit, server: Server, scheme: Scheme) -> None:
+def test_findings_are_accessible(visit: Visit, server: Server, scheme: Scheme) -> None:
     """A broken assumption, a doubtful result and a hint, in both themes, on a narrow screen."""
     plan = ba.Plan(
         arms=["old", "<b>new</b>"],

@@ -105,7 +105,7 @@ def test_csv_bombs(tmp_path: Path, lines: int) -> None:
 
 
 @pytest.mark.torture
-def test_a_slow_body_is_given_up_and_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_a_slow_body_is_given_up_and_does_not_block_others(tmp_path: Path) -> None:
     with running(str(tmp_path / "x.db"), limits=Limits(body_seconds=2.0)) as url:
         netloc = urlsplit(url).netloc
         slow = [connected(netloc) for _ in range(60)]
@@ -131,7 +131,7 @@ def test_bodies_under_way_are_bounded_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-def test_clients_that_do_not_read_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_clients_that_do_not_read_do_not_block_others(tmp_path: Path) -> None:
     path = str(tmp_path / "x.db")
     # More than what the system keeps for those who do not read.
     count, arm = 10_000, "a" * 200

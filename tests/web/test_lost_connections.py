@@ -90,7 +90,7 @@ def test_what_is_sent_again_counts_once(study: RemoteStudy, proxy: Proxy) -> Non
     assert study.status().tests == 3
 
 
-def test_who_cannot_know_says_so(study: RemoteStudy, proxy: Proxy) -> None:
+def test_unknown_outcomes_are_reported(study: RemoteStudy, proxy: Proxy) -> None:
     proxy.cut_after(b"/add", refuse=True)
     with pytest.raises(OutcomeUnknown, match=r"whether this was recorded is not known; repeat it with key='") as caught:
         study.add([("a", "gain", 1.0)])

@@ -84,7 +84,7 @@ def storage(database_url: str) -> Iterator[Storage]:
         yield opened
 
 
-def test_deciding_keeps_nobody_from_the_database(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deciding_does_not_block_the_database(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, plan_rounds = Gate(), Study._plan_rounds
 
     def slowly(self: Study, count: int) -> Rounds:
@@ -165,7 +165,7 @@ def connect(url: str) -> Client:
     return Client(url, timeout=PATIENCE)
 
 
-def test_a_long_record_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_record_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, sync = Gate(), shared.SharedStudy._sync
     monkeypatch.setattr(shared, "MOST_IN_PASSING", 100)
 
@@ -188,7 +188,7 @@ def test_a_long_record_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.
         assert long.status().tests == 501
 
 
-def test_long_exports_keep_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_exports_do_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, write = Gate(), exchange.write_csv
 
     def slowly(study: Any, out: Any) -> int:
@@ -240,7 +240,7 @@ def test_a_forecast_ends_when_its_client_hangs_up(tmp_path: Path, monkeypatch: p
         assert client.open("other").forecast(runs=2) is not None
 
 
-def test_an_export_that_nobody_reads_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unread_export_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, given_up = Gate(), threading.Event()
 
     def endlessly(study: Any, out: Any) -> int:
@@ -258,7 +258,7 @@ def test_an_export_that_nobody_reads_is_given_up(tmp_path: Path, monkeypatch: py
         assert given_up.wait(PATIENCE)
 
 
-def test_the_list_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, snapshot = Gate(), shared.SharedStudy.snapshot
 
     def slowly(self: shared.SharedStudy) -> Any:
@@ -324,7 +324,7 @@ def test_pending_tests_come_in_pages(tmp_path: Path) -> None:
         assert httpx.get(f"{url}/api/studies/1/pending", params={"limit": 10_001}, timeout=PATIENCE).status_code == 422
 
 
-def test_everything_somebody_holds_is_released_under_a_key(tmp_path: Path) -> None:
+def test_all_tests_of_a_holder_are_released_under_a_key(tmp_path: Path) -> None:
     study = Study.create(PROBLEM, name="x", storage=tmp_path / "x.db", holder="ann")
     study.ask(3, days=1)
     with running(str(tmp_path / "x.db")) as url:
@@ -383,7 +383,7 @@ def test_one_holder_has_only_so_many_tests(opened: Callable[[str], Any]) -> None
     assert (most := checks.most_held(ann.plan)) == 1040
     assert len(ann.ask(10_000, days=30)) == most
     for _ in range(5):
-        with pytest.raises(ba.InvalidInput, match=r"ann holds 1,040 tests .* than 1,040 .*release x --held-by ann"):
+        with pytest.raises(ba.InvalidInput, match=r"ann holds 1,040 tests .* at most 1,040 .*release x --held-by ann"):
             ann.ask(10_000, days=30)
     assert len(ann.pending()) == most
     # Others are not kept from working, and a result makes room for another test.

@@ -18,7 +18,7 @@ def test_the_page_has_every_request_with_its_role(visit: Visit, server: Server) 
     cards = page.locator("article[data-find]").all_inner_texts()
     shown = {}
     for card in cards:
-        found = re.match(r"(GET|POST)\s+(\S+)\s+(?:needs the role (\w+)|open to everybody)", card)
+        found = re.match(r"(GET|POST)\s+(\S+)\s+(?:needs the role (\w+)|needs no token)", card)
         assert found, card
         shown[f"{found[1]} {found[2]}"] = found[3] or "anybody"
     assert shown == NEEDED

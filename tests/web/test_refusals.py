@@ -137,7 +137,7 @@ def test_hostile_names_come_back_as_they_are(service: httpx.Client, name: str) -
 
 
 @pytest.mark.parametrize("name", REFUSED, ids=range(len(REFUSED)))
-def test_names_that_are_none_are_refused(service: httpx.Client, name: str) -> None:
+def test_invalid_names_are_refused(service: httpx.Client, name: str) -> None:
     reason = "must have at most 200|control characters|must not be empty|must not begin"
     for body in (
         {"plan": PLAN, "name": name},

@@ -103,7 +103,7 @@ def test_an_address_that_only_looks_different_needs_the_same_role(team: Team) ->
     assert team.as_(TOKEN).get(team.study).json()["archived"] is None
 
 
-def test_a_body_is_not_read_from_who_may_not_send_it(team: Team) -> None:
+def test_unauthorized_body_is_not_read(team: Team) -> None:
     answer = team.as_(team.tokens["read"]).post(f"{team.study}/tell", content=b"{" * 2_000_000, headers=JSON)
     refused(answer, 403, "needs a token with the role work")
 

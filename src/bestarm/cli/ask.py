@@ -132,7 +132,7 @@ def _plain(test: Test) -> dict[str, object]:
 def _nothing_to_do(study: AnyStudy) -> str:
     answer = study.answer
     if answer is not None:
-        return f"Nothing to test any more. {shown(str(answer))}"
+        return f"Nothing left to test. {shown(str(answer))}"
     awaited = study.awaited()
     first = "" if awaited is None else f" First of all it waits for {awaited}."
     return f"Nothing to test now: the study waits for {counted(len(study.pending()), 'result')}.{shown(first)}"

@@ -239,7 +239,7 @@ def _database(db: str | None) -> Finding:
     finally:
         storage.close()
     holds = f"{storage.url} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
-    # Archived studies are not in anybody's way.
+    # Archived studies do no harm.
     faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
     if faults:
         several = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""

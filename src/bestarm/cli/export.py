@@ -35,7 +35,7 @@ def export(
 
     if everything:
         if form is not None:
-            raise InvalidInput("--format", UNSTATED, "goes without --all, whose files have a form of their own")
+            raise InvalidInput("--format", UNSTATED, "cannot be combined with --all, whose files have their own format")
         _back_up(name, db, out)
         return
     writers = {"csv": write_csv, "json": write_json}

@@ -17,7 +17,7 @@ def extend(
     name: StudyName,
     tests: Annotated[int | None, typer.Option(metavar="N", help="So many tests more.", show_default=False)] = None,
     cost: Annotated[
-        float | None, typer.Option(metavar="C", help="Tests of so much more cost.", show_default=False)
+        float | None, typer.Option(metavar="C", help="How much more cost to allow.", show_default=False)
     ] = None,
     worker: Worker = None,
     token: Token = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @study_command(place=210)
 def import_(
-    name: Annotated[str, typer.Argument(metavar="[STUDY]", help="The study's name; of a backup, leave it out.")],
+    name: Annotated[str, typer.Argument(metavar="[STUDY]", help="The study's name; leave it out for a backup.")],
     path: Annotated[
         str | None,
         typer.Argument(
@@ -47,11 +47,11 @@ def import_(
     if path is None:
         for option, given in (("--again", again), ("--key", key), ("--worker", worker)):
             if given:
-                raise InvalidInput(option, UNSTATED, "goes with STUDY FILE, not with a backup")
+                raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
         _restore(name, db, new_name, as_json)
         return
     if new_name is not None:
-        raise InvalidInput("--as", UNSTATED, "goes with a backup alone: bestarm import FILE --as NAME")
+        raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
     study = open_local_study(name, db, check_text("worker", worker or whoami()))
 
     def record(check_far: bool) -> Recorded:

@@ -63,7 +63,7 @@ class _Listed:
         except InvalidInput as error:
             # One study that needs a policy not installed here must not hide the others.
             return cls(record, None, str(error))
-        except Exception as error:  # nor must one whose record is damaged in a way that nobody foresaw
+        except Exception as error:  # nor must one whose record is damaged in an unexpected way
             return cls(record, None, f"study = {record.name!r}: cannot be computed: {type(error).__name__}: {error}")
 
     def to_dict(self) -> dict[str, Any]:

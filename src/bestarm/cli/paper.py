@@ -21,7 +21,7 @@ def paper(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page.")] = Path("paper"),
     policy: Annotated[
         list[str] | None,
-        typer.Option(help="A further policy beside the paper's five: certify, or FILE.py:CLASS; several times."),
+        typer.Option(help="A policy in addition to the paper's five: certify, or FILE.py:CLASS; several times."),
     ] = None,
     runs: Annotated[int, typer.Option(help="Runs of each simulation.")] = 100,
     seed: Seed = 0,

@@ -42,7 +42,7 @@ def race(
     at_most: AtMost = None,
     names: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="NAME", help="Of each command, in their order.", show_default=False),
+        typer.Option("--name", metavar="NAME", help="Names of the commands, in order.", show_default=False),
     ] = None,
     parameter_list: Annotated[
         list[str] | None,
@@ -59,7 +59,7 @@ def race(
     minutes: Minutes = 5.0,
     tolerance: Annotated[
         str | None,
-        typer.Option(metavar="AMOUNT", help="So close to the best is good enough: 5ms.", show_default="none"),
+        typer.Option(metavar="AMOUNT", help="How close to the best is good enough: 5ms.", show_default="none"),
     ] = None,
     assume: Assume = "symmetry",
     ignore_failure: IgnoreFailure = False,

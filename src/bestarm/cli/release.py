@@ -25,7 +25,7 @@ def release(
     token: Token = None,
     db: Database = None,
 ) -> None:
-    """Free tests whose results will not come, whoever holds them: they are handed out again."""
+    """Free tests whose results will not come. They are handed out again, even if others hold them."""
     from bestarm.study.intake.csv_file import read_test
     from bestarm.validation import InvalidInput
 
@@ -38,7 +38,7 @@ def release(
         numbers = study.release_held_by(held_by)
         if not numbers:
             holders = sorted({row.holder for row in pending.values() if row.expires > 0.0})
-            there = f"tests are held by {', '.join(holders[:10])}" if holders else "nobody holds any"
+            there = f"tests are held by {', '.join(holders[:10])}" if holders else "none is held"
             raise InvalidInput("--held-by", held_by, f"holds no test of {name!r}; {there}")
     else:
         for number in numbers:
@@ -51,7 +51,7 @@ def release(
         study.release(numbers)
     for number in numbers[:_MOST_NAMED]:
         row = pending[number]
-        held = f", which {row.holder} held" if row.expires > 0.0 else ", which nobody held"
+        held = f", which {row.holder} held" if row.expires > 0.0 else ", which was free"
         plain_console().print(shown(f"Test {number}{held}, will be handed out again."), soft_wrap=True)
     if len(numbers) > _MOST_NAMED:
         plain_console().print(f"So will {len(numbers) - _MOST_NAMED:,} more.")

@@ -23,8 +23,8 @@ def run(
         str,
         typer.Option(
             metavar="COMMAND",
-            help="Prints a number, or of several metrics a JSON object or lines `name value`; {arm}, {metric}, {test}, "
-            "{study} and, with items, {item} are filled in.",
+            help="Prints a number, or for several metrics a JSON object or lines `name value`; {arm}, {metric}, "
+            "{test}, {study} and, with items, {item} are filled in.",
         ),
     ],
     workers: Annotated[int, typer.Option(metavar="N", help="How many tests to make at once.")] = 1,
@@ -79,7 +79,7 @@ def run(
     named = items if isinstance(items, tuple) else ()
     program.check_names(study.plan.arm_names, study.plan.test_names.values(), named)
     if timeout_as and timeout is None:
-        raise InvalidInput("--timeout-as", UNSTATED, "goes with --timeout SECONDS")
+        raise InvalidInput("--timeout-as", UNSTATED, "needs --timeout SECONDS")
     declared = Declared.of(
         study.plan,
         read_declared(failed_as or [], "--failed-as"),

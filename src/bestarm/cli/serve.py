@@ -21,7 +21,7 @@ def serve(
         str | None,
         typer.Option(
             metavar="TEXT|@FILE",
-            help="What clients must present; better in a file or BESTARM_TOKEN, where ps does not see it.",
+            help="The token that clients must present; safer in a file or BESTARM_TOKEN, where ps does not show it.",
             hide_input=True,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A proxy to believe for whom it asks; may be given several times.",
+            help="A trusted proxy, whose forwarded client addresses count; may be given several times.",
             show_default=False,
         ),
     ] = None,

@@ -47,7 +47,7 @@ def status(
     name: StudyName,
     forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
     show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Say by the exit status what is certain.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Report what is certain as the exit status.")] = False,
     ignore_health: IgnoreHealth = False,
     token: Token = None,
     db: Database = None,
@@ -93,7 +93,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
     if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
         yield f"{late}: waiting for {now.awaited}"
-    # They do not hold up anything yet, but need somebody's attention.
+    # They do not hold up anything yet, but need attention.
     others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
     for test in others[:MOST_LATE]:
         yield f"Also out: {test}"

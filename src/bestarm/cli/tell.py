@@ -46,7 +46,7 @@ def tell(
         bool,
         typer.Option(
             "--correct",
-            help="Replace a result told wrongly; the log keeps it. To correct only values that surprise voids the "
+            help="Replace a result told wrongly; the log keeps it. Correcting only surprising values voids the "
             "guarantee.",
         ),
     ] = False,

@@ -46,10 +46,10 @@ def _overall(plan: Plan, theory: Theory) -> Table:
     table.add_row("answer", "no feasible arm" if theory.answer is None else literal(theory.answer))
     table.add_row("delta", f"{plan.delta:g}")
     table.add_row("H, the paper's complexity", _number(theory.H))
-    table.add_row("tests anyone needs (Theorem 1)", _number(theory.lower_bound))
+    table.add_row("tests any method needs (Theorem 1)", _number(theory.lower_bound))
     table.add_row("tests Algorithm 1 may need (Theorem 2)", _number(theory.upper_bound))
     table.add_row("T*, cost per unit of log(1/delta)", _number(theory.characteristic_time))
-    table.add_row("cost anyone needs, T* kl(delta, 1 - delta)", _number(theory.kl_bound))
+    table.add_row("cost any method needs, T* kl(delta, 1 - delta)", _number(theory.kl_bound))
     return table
 
 

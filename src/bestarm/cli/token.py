@@ -23,7 +23,7 @@ DEEDS = ("create", "list", "revoke")
 def token(
     what: Annotated[str, typer.Argument(metavar="create|list|revoke", help="Make one, list them, or end one.")],
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Whose it is: a person or a machine.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Its owner: a person or a machine.", show_default=False)
     ] = None,
     role: Annotated[
         str | None,
@@ -34,7 +34,7 @@ def token(
         ),
     ] = None,
     days: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="Refuse it after so many days.", show_default="never")
+        float | None, typer.Option(metavar="DAYS", help="Days until it expires.", show_default="never")
     ] = None,
     db: Database = None,
     as_json: AsJson = False,

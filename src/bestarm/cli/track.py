@@ -22,7 +22,7 @@ def track(
     experiment: Annotated[str, typer.Option(metavar="NAME", help="The experiment in MLflow.")] = "bestarm",
     db: Database = None,
 ) -> None:
-    """Write results, intervals and the verdict to MLflow. To do it again is safe."""
+    """Write results, intervals and the verdict to MLflow. Repeating it is safe."""
     from bestarm.integrations.mlflow import to_mlflow
 
     run = to_mlflow(open_local_study(name, db), tracking_uri=to, experiment=experiment)

@@ -18,7 +18,7 @@ from bestarm.noises.base import stream_of
 from bestarm.noises.dispatch import evidence_above
 
 WEIGHTS = (0.9, 0.1)
-"""Of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
+"""The weights of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
 JOINT_WEIGHTS = (1.0, 0.0)
 """Where every constraint is measured together with the objective, or on items, there is nothing to multiply."""
 

@@ -48,7 +48,7 @@ def plain_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float,
 
 @kernel
 def steep_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
-    """Of evidence that is not convex, or jumps: nobody asks for its derivatives."""
+    """For evidence that is not convex, or jumps. Its derivatives are never used."""
     return evidence(high, ABOVE, c) + evidence(low, BELOW, d), 0.0, 0.0
 
 

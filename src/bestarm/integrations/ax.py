@@ -113,7 +113,7 @@ def ax_params(client: Any, arm: str) -> dict[str, Any]:
 
 
 def to_ax(client: Any, answer: Answer) -> None:
-    """Write the verdict back: `bestarm` in the run metadata of every candidate, with the reason that concerns it.
+    """Write the verdict back: `bestarm` in the run metadata of every candidate, with its own reason.
 
     It is saved with the experiment, for example by `client.save_to_json_file(...)`. It replaces an earlier verdict: a
     trial that had one and is no longer a candidate gets None. If the answer is about trials of another experiment,

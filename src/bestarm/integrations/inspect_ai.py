@@ -35,7 +35,7 @@ OURS = (
     *("tasks", "task_args", "limit", "sample_id", "sample_shuffle", "epochs", "fail_on_error", "continue_on_fail"),
     *("retry_on_error", "max_samples", "max_tasks", "log_samples", "run_samples", "score", "score_on_error", "trace"),
 )
-"""Options of inspect_ai's `eval` that users cannot set: which samples run, and when, is for the study to say."""
+"""Options of inspect_ai's `eval` that users cannot set: the study decides which samples run, and when."""
 
 CANCELLED = ("CancelledError(", "Cancelled(")
 """How errors begin that mean that the evaluation was cancelled, for example by Ctrl-C: those of asyncio and of trio."""
@@ -116,7 +116,7 @@ def identify_with_inspect(
             left = {arm: study.items_left(arm) for arm in tasks if arm not in needless}
             open_tasks = [_prepared(study, arm, tasks[arm], items, matching) for arm, items in left.items() if items]
             if not open_tasks:
-                # What is still to be measured is somebody else's, or about to be told.
+                # The remaining tests are held by other processes, or about to be told.
                 driver.join(0.2)
                 continue
             matching.begin({arm: set(items) for arm, items in left.items()})
@@ -167,7 +167,7 @@ class _Driver(threading.Thread):
         self._matching.close(str(self.answer or self.error))
 
     def _look(self, study: Study, running: int) -> None:
-        """Which arms are decided by now? To look takes at most a tenth of the time."""
+        """Check which arms are decided. Checking takes at most a tenth of the time."""
         self._matching.check_open()
         begun = time.monotonic()
         if begun < self._next_look:
@@ -311,7 +311,7 @@ def _check_options(options: Mapping[str, Any], workers: int) -> None:
         raise InvalidInput("workers", workers, "must be a whole number, at least 1", shown=quoted(workers))
     for option in OURS:
         if option in options:
-            raise InvalidInput(option, options[option], "cannot be stated: it is for the study to say what runs when")
+            raise InvalidInput(option, options[option], "cannot be set: the study decides what runs when")
     if options.get("display") == "conversation":
         raise InvalidInput("display", "conversation", "shows one sample at a time, and the study needs several")
 
@@ -346,7 +346,7 @@ class _listening:  # noqa: N801 - used like a function
 
 
 def _failure(message: str) -> Exception:
-    """What became of a sample that ended with an error. One that was cancelled was not measured: it has not failed."""
+    """Report a sample that ended with an error. A cancelled sample was not measured, so it has not failed."""
     if message.startswith(CANCELLED):
         return NotStarted("the evaluation was cancelled")
     return RuntimeError(message)

@@ -1,4 +1,4 @@
-"""Brings together the tests that a study asks for and the samples that evaluations are about to run.
+"""Matches the tests that a study asks for with the samples that evaluations are about to run.
 
 The study asks in a thread of its own. Evaluations run in an event loop, where each sample waits here until the study
 wants it, or until it is known that it will not. Whichever comes first waits for the other.
@@ -92,7 +92,7 @@ class Matching:
                 future.set_exception(NotStarted(reason))
 
     def wanted_arms(self) -> set[str]:
-        """The arms of which a sample is wanted that has not begun."""
+        """The arms with a wanted sample that has not begun."""
         with self._lock:
             return {arm for arm, _ in self._wanted}
 
@@ -153,7 +153,7 @@ class Matching:
     # ------------------------------------------------------------------------------------------------ inside
 
     def _settle(self) -> None:
-        """Let in who is wanted, and send away who will not be."""
+        """Let wanted samples in, and send away those that will not be needed."""
         if any(item not in self._left.get(arm, ()) for arm, item in self._wanted):
             # The evaluation is past it, or has ended. Another round begins when this one is over.
             self._over = "the study asks for a sample of another evaluation first"
@@ -171,8 +171,8 @@ class Matching:
             self._make_room(arm)
 
     def _make_room(self, arm: str) -> None:
-        """If samples that nobody wants keep one that is wanted from starting, send one away: of those that come before
-        it, the first, because somebody else measures that; else the last."""
+        """If unwanted samples keep a wanted one from starting, send one away: the first of those before it, because
+        another process measures that; else the last."""
         here = {key: row.place for key, row in self._waiting.items() if key[0] == arm}
         under_way = len(here) + sum(name == arm for name, _ in self._running)
         if not here or under_way < self._slots:

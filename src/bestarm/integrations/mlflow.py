@@ -38,7 +38,7 @@ def to_mlflow(study: Study, *, tracking_uri: str | None = None, experiment: str 
     tracker = _Tracker(study, tracking_uri, experiment)
     status = study.status()
     last = study.log(last=1)
-    # Nothing changes without a line in the log, and what is not new must not be written again.
+    # Every change has a line in the log. Without news, nothing is written.
     mark = f"{study.record.revision}/{status.tests}/{last[0].time:.6f}" if last else "new"
     moment = int(1000 * (last[0].time if last else study.record.created))
     run = tracker.run(None, study.name)
@@ -107,7 +107,7 @@ class _Tracker:
         params: Mapping[str, object],
         tags: Mapping[str, str],
     ) -> None:
-        """All of it, unless it is there by its mark."""
+        """Write all of it, unless its mark is there already."""
         if run.data.tags.get("bestarm.mark") == mark:
             return
         kinds = self._entities

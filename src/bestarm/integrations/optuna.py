@@ -95,7 +95,7 @@ def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
 def to_optuna(study: optuna.Study, answer: Answer) -> None:
     """Write the verdict back, as user attributes of the Optuna study: `bestarm`, and `bestarm:trial NUMBER` for each.
 
-    Optuna lets nobody change a finished trial, so what is said of a trial is an attribute of the study too. It replaces
+    Optuna does not allow changes to a finished trial, so its verdict is an attribute of the study, too. It replaces
     an earlier verdict: a trial that had one and is no longer a candidate gets None. If the answer is about trials of
     another study, nothing is written.
     """

@@ -224,7 +224,7 @@ class NoiseModel(abc.ABC):
     place: ClassVar[int] = 100
     """Where it stands among the noises that people can choose: the lowest first."""
     if_unstated: ClassVar[str] = ""
-    """What to tell somebody who names it without its parameters, if there is more to say than how to write it."""
+    """Extra advice for a user who names it without its parameters."""
     kernels: ClassVar[NoiseKernels]
     kept: ClassVar[int] = 0
     """How many statistics a stream keeps besides the number of results and their sum."""

@@ -97,7 +97,7 @@ _LITTLE = 3.0
 
 @kernel
 def _rough_cost(divergence: float) -> float:
-    """What a mixture of the tilts costs at least, whatever the best tilt is."""
+    """The least cost of a mixture of the tilts, for any best tilt."""
     return min(0.17 * divergence, 1.0)
 
 

@@ -5,8 +5,8 @@ m is at most c, the factor's mean (1 + f m) / (1 + f c) is at most 1. So with we
 
     E = sum over k of w_k exp(L_k - n log(1 + f_k c)),   L_k = sum over the observations of log(1 + f_k x),
 
-is a test supermartingale. L_k does not depend on c, and E is log-convex in c. Of two streams with the same mean, the
-one that scatters less gains more: E[log(1 + f X)] grows as the variance falls. For observations that are 0 or 1, the
+is a test supermartingale. L_k does not depend on c, and E is log-convex in c. The stream that scatters less gains more,
+if two streams have the same mean: E[log(1 + f X)] grows as the variance falls. For observations that are 0 or 1, the
 stake f = e^t - 1 is the exponential tilt by t, and L_k is t_k times their sum.
 
 To compare two streams, bets on both are multiplied. Where both are measured about equally often, the best tilts of the
@@ -108,7 +108,7 @@ def gain(s: Stream, side: int, k: int) -> float:
 
 @kernel
 def root_weight(k: int) -> float:
-    """Of rates; others may have another in its place."""
+    """The weight for rates. Other noises may replace it."""
     weight: float = ROOT_WEIGHT[k]
     return weight
 

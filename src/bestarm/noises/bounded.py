@@ -35,7 +35,7 @@ _SQUARES = 2 * BETS
 
 _PRIOR_TESTS = 4.0
 _PRIOR_SHARE = 0.25
-"""Planning starts from this share of the largest variance, which counts as much as so many tests."""
+"""Planning starts from this share of the largest variance, which counts as much as this many tests."""
 
 
 @kernel

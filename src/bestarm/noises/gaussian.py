@@ -150,7 +150,7 @@ class Gaussian(NoiseModel):
         return (-math.inf, math.inf)
 
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
-        # Of results that scatter less, or otherwise, somebody who knows sigma may learn more.
+        # If results scatter less, or differently, a method that knows sigma may learn more.
         as_stated = spread is None or (is_normal(spread) and plain(spread) == self.sigma)
         return self.divergence(np.full(len(c), mean), c) if as_stated else np.full(len(c), math.nan)
 

@@ -1,7 +1,7 @@
 """Quantiles, such as "the 99 % quantile of latency is at most 200": a limit of the share of results beyond 200.
 
-Results are told as they are measured. What counts of each is whether it lies beyond the threshold, so however far the
-tails of the distribution reach, the evidence is that of rates.
+Results are told as they are measured. Only whether each lies beyond the threshold counts. So the evidence is that of
+rates, however heavy the tails are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bestarm.validation import Probability, exact, value
 
 @value
 class Quantile(NoiseModel):
-    """A constraint on the quantile `q` of a metric, whatever its distribution.
+    """A constraint on the quantile `q` of a metric with any distribution.
 
     "At most 200" means that a share of less than 1 - q of all results lies above 200; "at least 5", that a share of
     less than q lies below 5. In what is shown and simulated, the metric's mean is that share.

@@ -39,7 +39,7 @@ def find_noise(name: str) -> type[NoiseModel] | None:
 
 
 def _set_noises() -> list[type[NoiseModel]]:
-    """The noises of sets of items, which nobody chooses."""
+    """The noises of sets of items, which users cannot choose."""
     return [*Registry("bestarm.noises.sets", NoiseModel, "bestarm.noises.base.NoiseModel").built_in.values()]
 
 

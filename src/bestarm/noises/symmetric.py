@@ -1,4 +1,4 @@
-"""Observations that scatter as far up as down around their mean, by an amount that nobody has to know.
+"""Observations that scatter as far up as down around their mean, by an unknown amount.
 
 Their evidence is self-normalized (`bestarm.noises.self_normalized`), and two streams are compared cell by cell
 (`bestarm.noises.cells`).
@@ -52,7 +52,7 @@ class Symmetric(NoiseModel):
     """Observations scatter as far up as down around their mean; by how much is learned from them.
 
     >>> Symmetric().sentence()
-    'scatters as far up as down around its mean, by an amount that nobody has to know'
+    'scatters as far up as down around its mean, by an unknown amount'
     """
 
     name = "symmetric"
@@ -80,7 +80,7 @@ class Symmetric(NoiseModel):
 
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
         """That of normal results of unknown variance. In which other ways results may scatter makes it no larger, so
-        lower bounds hold for them, too. Of results that are not normal nothing is known."""
+        lower bounds hold for them, too. Nothing is known about results that are not normal."""
         if spread is None or not is_normal(spread) or plain(spread) == 0.0:
             return np.full(len(c), math.nan)
         return 0.5 * np.log1p(np.square((c - mean) / plain(spread)))
@@ -95,7 +95,7 @@ class Symmetric(NoiseModel):
         return (-math.inf, math.inf)
 
     def sentence(self) -> str:
-        return "scatters as far up as down around its mean, by an amount that nobody has to know"
+        return "scatters as far up as down around its mean, by an unknown amount"
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return OnItems.symmetric_set(items, ties)

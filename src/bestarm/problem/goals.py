@@ -35,7 +35,7 @@ Top = Annotated[int, BeforeValidator(_top)]
 
 
 def check_goal(goal: Goal, top: int, arms: int, constraints: int) -> None:
-    """Raises `InvalidInput` for a goal that makes no sense with so many arms and constraints."""
+    """Raises `InvalidInput` for a goal that makes no sense with these numbers of arms and constraints."""
     if goal == "any feasible":
         if top != 1:
             raise InvalidInput("top", top, "has no meaning with the goal 'any feasible', which asks for one arm")

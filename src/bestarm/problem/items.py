@@ -18,7 +18,7 @@ from pydantic import BeforeValidator
 from bestarm.validation import InvalidInput, parse_name
 
 MOST_ITEMS = 1_000_000
-"""Of a set that is measured without repeats: their order is kept in memory."""
+"""The most items of a set without repeats, whose order is kept in memory."""
 MOST_REPEATED = 10**12
 
 Words = npt.NDArray[np.uint64]

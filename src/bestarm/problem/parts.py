@@ -93,10 +93,9 @@ class Objective:
 class Constraint:
     """A metric whose mean must stay below `at_most` or above `at_least`.
 
-    Of a metric that never varies (`Exact`) the threshold itself is allowed. With `Quantile(q)`, it is not the mean but
-    the quantile q that is limited.
+    `Exact` metrics may equal the threshold. `Quantile(q)` limits the quantile q instead of the mean.
 
-    With `relative_to_baseline`, the limit is so many times the mean of the problem's baseline arm. With `per`, another
+    With `relative_to_baseline`, the limit is a multiple of the mean of the problem's baseline arm. With `per`, another
     metric of the same test whose values are positive, the ratio of the two means is limited; `noise` then says how
     `metric` minus the threshold times `per` scatters.
 
@@ -144,7 +143,7 @@ class Constraint:
             self._check_range(low, high)
 
     def _check_derived(self) -> None:
-        """Of a limit relative to the baseline, or of a ratio: that something is left to decide."""
+        """Check that a limit relative to the baseline, or of a ratio, leaves something to decide."""
         whose = f"of constraint {self.title!r}"
         if self.relative_to_baseline and self.per is not None:
             reason = "cannot be relative to the baseline: a ratio needs a threshold of its own"
@@ -173,7 +172,7 @@ class Constraint:
             raise _wrong("slack", self.slack, whose, f"must be less than {room}: with that much, every arm would pass")
 
     def _check_range(self, low: float, high: float) -> None:
-        """Of a bounded metric: that the threshold, and the threshold with slack, lie inside the range as computed."""
+        """Check that the threshold of a bounded metric, also with slack, lies inside the range as computed."""
         side, width = self.side, high - low
         below, above = self.threshold - low, high - self.threshold
         if not (0.0 < below / width < 1.0 and 0.0 < above / width < 1.0):
@@ -254,7 +253,7 @@ class Constraint:
     @property
     def limit(self) -> float:
         """What the mean is compared with: the threshold, for a quantile the share that may lie beyond it, and 0 for the
-        difference to so many times the baseline and for `formula`."""
+        difference to a multiple of the baseline and for `formula`."""
         if self.relative_to_baseline or self.per is not None:
             return 0.0
         return self.noise.compared_with(self.threshold, self.at_least is None)
@@ -265,7 +264,7 @@ class Constraint:
         return self.at_least is None or self.noise.is_share
 
     def allows(self, mean: float, slack: float = 0.0) -> bool:
-        """Whether a stream with this mean is on the right side of the limit, or misses it by less than `slack`. Of a
+        """Whether a stream with this mean is on the right side of the limit, or misses it by less than `slack`. For a
         limit relative to the baseline, the mean is that of the difference."""
         sign = 1.0 if self.is_upper else -1.0
         return sign * mean < self.noise.limit(sign * self.limit) + slack

@@ -41,7 +41,7 @@ Order = Literal["issue", "arrival"]
 
 @value
 class Budget:
-    """What a study may use up: so many tests, or tests of so much total cost, or either."""
+    """What a study may use up: a number of tests, a total cost, or both."""
 
     tests: Positive | None = None
     cost: Positive | None = None
@@ -152,7 +152,7 @@ class Problem(Question):
             raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
 
     def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
-        """The same problem as a plan that allows so many tests, or tests of so much total cost, or either.
+        """The same problem as a plan with a budget: a number of tests, a total cost, or both.
 
         >>> from bestarm import Gaussian, Problem, maximize
         >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))
@@ -258,7 +258,7 @@ class Plan(Problem):
         policy: str | None = None,
         budget: float | Budget | None = None,
     ) -> Plan:
-        """`problem` as a plan, with what is given here in place of its own; what nobody says stands at its default.
+        """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
 
         A `budget` that is a number is one of tests.
         """
@@ -305,9 +305,9 @@ class Plan(Problem):
     def to_data(self) -> dict[str, Any]:
         data = dump(self)
         if self.order == "issue":
-            # As it is in all studies unless somebody says otherwise, and in those made before anybody could.
+            # The default, also of studies from before there was a choice.
             del data["order"]
-        # What a study of single metrics does not say; those made before anybody could say it have the same file.
+        # Left out where they have no effect, so that files from before they existed stay the same.
         data["measurements"] = written(self.measurements)
         for field in ("measurements", "repeats", "reserve"):
             if not data[field]:

@@ -186,14 +186,14 @@ class Question:
             rows.append(row)
         means = np.array(rows)
         if self.items is not None and not self.repeats:
-            # Over so many items, a rate is a whole number of them.
+            # A rate over a set of items is a whole number of them.
             rates = [part.noise.is_whole or part.noise.is_share for part in self.parts]
             means[:, rates] = np.round(means[:, rates] * count_of(self.items)) / count_of(self.items)
         return means
 
     def compared_means(self) -> npt.NDArray[np.float64]:
-        """The true means [arm, metric] as they are compared with the limits: of a constraint relative to the baseline,
-        the differences to so many times its mean."""
+        """The true means [arm, metric] as they are compared with the limits: for a constraint relative to the baseline,
+        the differences to a multiple of its mean."""
         means = self.true_means()
         for k in self.relative:
             means[:, k] -= self.constraints[k - 1].threshold * means[self.arm_names.index(self.baseline or ""), k]

@@ -28,9 +28,9 @@ _MOST_CALLS = 10**7
 _TURNS = 8
 """How many times functions take turns within one measurement, if they are called often enough."""
 _TRIES = 3
-"""Of these the quickest says how long calls take: something else may run during one of them."""
+"""Trials to find how long a call takes. The quickest counts, since other programs may disturb one of them."""
 _CUT = 4.0
-"""A call of more than so many times a limit in seconds counts as that."""
+"""Times above this multiple of a limit in seconds count as this multiple."""
 
 _OLD, _NEW = "baseline", "candidate"
 
@@ -46,21 +46,21 @@ class Gate:
     mean: float
     """Seconds that a call of the candidate took."""
     decided: Found
-    """`found`, if it did not matter that results contradict what the guarantee rests on."""
+    """What `found` would be if the results did not contradict the assumptions."""
     void_because: tuple[str, ...] = ()
-    """What they contradict, if it is void."""
+    """The contradicted assumption, if the gate is void."""
     pauses_rarer_than: int | None = None
     """N if `found` holds except for pauses that are rarer than 1 in N measurements."""
     seed: int | None = None
-    """Of the random order of the measurements. Stated, it repeats that order."""
+    """The seed of the random order of measurements. State it to repeat that order."""
 
 
 class Called(Runner):
     """Calls functions instead of running commands. A run is the mean of a batch of calls.
 
     All functions are called equally often, in turns, so that whatever else the machine does disturbs them alike. So one
-    measurement yields a run of each. Those that nobody asked for yet are kept until somebody does: the runs of two
-    functions at the same place of the order come from the same measurement.
+    measurement yields a run of each. Runs not asked for yet are kept until they are: the runs of two functions at
+    the same place in the order come from the same measurement.
     """
 
     def __init__(self, functions: dict[str, Function], seed: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What is asked of a race, as it is written on the command line: `--minimize time`, `--at-most p99(time)=2s`."""
+"""The question of a race, as written on the command line: `--minimize time`, `--at-most p99(time)=2s`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bestarm.validation import InvalidInput
 
 @dataclasses.dataclass(frozen=True)
 class Metric:
-    """One thing that a run yields: how a limit of it is read, and how it is shown."""
+    """A metric of a run: how its limits are read, and how its values are shown."""
 
     read: Callable[[str, str], float]
     words: Callable[[float], str]
@@ -102,7 +102,7 @@ def read_limit(text: str) -> Limit:
             raise InvalidInput(field, text, "a quantile lies between p1 and p99.99, such as p99(time)")
     if subject not in METRICS:
         others = "quantiles such as p99(time), and mean(memory)"
-        reason = f"{subject!r} is no metric; the metrics are {', '.join(METRICS)}, {others}"
+        reason = f"{subject!r} is not a metric; the metrics are {', '.join(METRICS)}, {others}"
         raise InvalidInput(field, text, reason, tuple(METRICS))
     if (quantile is not None or is_mean) and subject in SHARES:
         raise InvalidInput(field, text, f"{subject} are a share of runs already: --at-most {subject}=1%")
@@ -119,7 +119,7 @@ def read_limit(text: str) -> Limit:
 
 
 def read_limits(texts: Sequence[str], baseline: str | None) -> list[Limit]:
-    """All limits. What is relative needs a baseline, and a baseline something that is relative to it."""
+    """All limits. A relative limit needs a baseline, and a baseline needs a relative limit."""
     limits = [read_limit(text) for text in texts]
     for text, limit in zip(texts, limits, strict=True):
         if limit.is_relative and baseline is None:

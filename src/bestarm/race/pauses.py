@@ -16,7 +16,7 @@ from bestarm.race.limits import METRICS, Limit
 from bestarm.race.runs import Run
 
 Cutoffs = Mapping[str, Mapping[str, float]]
-"""By command and metric: what a run that pauses exceeds."""
+"""The cutoff of each command and metric. A run above it pauses."""
 
 _SIZES = {"memory", "output"}
 _CUTOFF = 1.25
@@ -29,7 +29,7 @@ five, and 15 runs miss that with a probability of 0.8^15 = 3.5 % at most."""
 _LONG = 1.5
 """A pause of more than this many times its cutoff is long."""
 _LEAST = 1e-3
-"""No cutoff is smaller: a first run may have used no time of the processor that could be seen."""
+"""The smallest cutoff: a first run may have used too little processor time to measure."""
 
 
 def cutoffs_of(

@@ -39,17 +39,17 @@ CANDIDATE = "candidate"
 every limit, whichever of the two is quicker."""
 
 _SHARE_OF_PAUSES = 0.1
-"""Of the delta of a race that rests on symmetry: what the claim on pauses may add to the probability of error."""
+"""The share of a race's delta, if it rests on symmetry, that the claim about pauses may use."""
 
 _TIMES_LIMIT = 4.0
-"""A value of more than so many times its limit counts as that."""
+"""Values above this multiple of their limit count as this multiple."""
 _TIMES_SEEN = 10.0
-"""Without a limit, a value of more than so many times the largest of the first runs counts as that."""
+"""Without a limit, values above this multiple of the largest first run count as this multiple."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a race is about, apart from its commands."""
+    """The question of a race: everything but its commands."""
 
     objective: str = "time"
     limits: tuple[Limit, ...] = ()
@@ -66,7 +66,7 @@ class Question:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What is recorded of a run, each once."""
+        """The metrics recorded for each run."""
         return tuple(dict.fromkeys([self.objective, *(limit.metric for limit in self.limits)]))
 
     @property
@@ -124,7 +124,7 @@ def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]
             ceilings.setdefault(metric, max(_TIMES_SEEN * largest.get(metric, 0.0), 1e-3))
     for limit in stated:
         if limit.metric in ceilings:
-            # What is cut off must still be seen to be above the limit of a quantile.
+            # A value that is cut off must still exceed the limit of a quantile.
             ceilings[limit.metric] = max(ceilings[limit.metric], _TIMES_LIMIT * limit.value)
     if "time" in ceilings:
         ceilings["time"] = timeout
@@ -132,7 +132,7 @@ def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]
 
 
 def ceilings_in(plan: Plan) -> dict[str, float]:
-    """The same of a study that is there already."""
+    """The ceilings of an existing study."""
     tops = ((part.metric, part.noise.value_range[1]) for part in plan.parts)
     return {metric: top for metric, top in tops if math.isfinite(top)}
 
@@ -166,7 +166,7 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
             for limit in question.limits
         ],
         measurements=[Measurement(metrics)] if len(metrics) > 1 else (),
-        # A place in the order is what the runs of all commands have in common; there is nothing else to it.
+        # An item is only a place in the order, which the runs of all commands share.
         items=1 if is_paired else None,
         repeats=is_paired,
         name=name,
@@ -177,7 +177,7 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
 
 
 def as_kept(question: Question, kept: Plan) -> Question:
-    """The question as a study asks it that is kept already. Studies of earlier versions limit the mean of memory and
+    """The question of an existing study. Studies of earlier versions limit the mean of memory and
     output, and not the median."""
     limits = tuple(
         dataclasses.replace(limit, quantile=None) if limit.quantile == 0.5 and not part.noise.is_share else limit
@@ -187,7 +187,7 @@ def as_kept(question: Question, kept: Plan) -> Question:
 
 
 def timeout_for(slowest: float, limits: Sequence[Limit]) -> float:
-    """The timeout if nobody states one: so long that only what hangs is stopped.
+    """The default timeout: long enough that it only stops a command that hangs.
 
     >>> timeout_for(0.012, []), timeout_for(0.37, [])
     (1.0, 5.0)

@@ -79,7 +79,7 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if decided == "refuted":
             pytest.fail(said, pytrace=False)
         if decided in ("undecided", "void") and options.bestarm_undecided != "pass":
-            # Neither a pass nor a failure: nobody knows.
+            # Neither a pass nor a failure.
             end = pytest.skip if options.bestarm_undecided == "skip" else pytest.fail
             end(said)
         return found

@@ -30,7 +30,7 @@ from bestarm.study.work.workers import create_or_open
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2
-"""Seconds between two looks while everything waits for somebody else's runs."""
+"""Seconds between polls while everything waits for another process's runs."""
 _NO_SUCH_PROGRAM = (126, 127)
 """How a shell says that there is no such program, or that it may not be started."""
 _FLOOR_BEFORE = 16e6
@@ -50,7 +50,7 @@ class Conditions:
     minutes: float = 5.0
     ignores_failures: bool = False
     seed: int | None = None
-    """Of the random order of runs; drawn afresh for a new race unless it is stated."""
+    """The seed of the random order of runs. Drawn for each new race unless stated."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +65,10 @@ class Outcome:
     records: Records
     timeout: float
     is_own_timeout: bool
-    """Whether nobody stated a timeout."""
+    """Whether the timeout was chosen here, because none was stated."""
     ceilings: dict[str, float]
     cutoffs: Cutoffs
-    """By command and metric: what a run that pauses exceeds."""
+    """The cutoff of each command and metric. A run above it pauses."""
     decided: str = ""
     """When it was decided, and whether files have changed since, if that was before this process began."""
     afresh: str = ""
@@ -77,7 +77,7 @@ class Outcome:
 
     @property
     def delta(self) -> float:
-        """The probability at most that the verdict is wrong: of its study, and of what is said of pauses."""
+        """A bound on the probability of a wrong verdict: the study's share plus that of the claim about pauses."""
         question = self.question
         return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
 
@@ -122,7 +122,7 @@ class Race:
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
         self._timeout = conditions.timeout or self._records.about.get("timeout")
         self._cutoffs: Cutoffs = self._records.about.get("cutoffs") or {}
-        # Whatever cannot be asked is refused before the first run, with a timeout that would do.
+        # Refuse an invalid question before the first run, with a placeholder timeout.
         timeout = self._timeout or timeout_for(1.0, question.limits)
         plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
 
@@ -159,7 +159,7 @@ class Race:
             )
             plan = plan_of(self._name, [one.name for one in self._contestants], self._question, self._ceilings)
             if before is not None and self._question.runs is None:
-                # Whoever says nothing of it leaves it as it is.
+                # Without a stated number of runs, the budget stays as it is.
                 plan = dataclasses.replace(plan, budget=before.plan.budget)
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
@@ -212,7 +212,7 @@ class Race:
             self._storage.remark(self._study.record.key, words, self._study.holder)
 
     def _look_at_memory(self) -> None:
-        """Find out below what memory cannot be seen. Nothing can be said of a limit that is less."""
+        """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""
         now, about = self._runner.floor(), self._records.about
         # Earlier versions did not record it, and saw less.
         before = about.get("memory_floor", _FLOOR_BEFORE) if about else now
@@ -229,7 +229,7 @@ class Race:
                 raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
 
     def _is_decided(self, study: Study | None) -> bool:
-        """Whether no run is needed any more."""
+        """Whether no more runs are needed."""
         if study is None or self._timeout is None:
             return False
         return study.status().state in DECIDED
@@ -248,7 +248,7 @@ class Race:
         largest of each metric."""
         watched = self._question.watched
         needs_cutoffs = bool(watched and not self._cutoffs)
-        # What a pause is must not follow from a run that found caches cold: of two first runs the quicker one counts.
+        # The cutoff must not rest on a run with cold caches: the quicker of two first runs counts.
         needed = 2 if needs_cutoffs else int(self._timeout is None or self._question.assumed == "range")
         count = needed if self._conditions.warmup is None else max(self._conditions.warmup, needed)
         largest = {"time": 0.0}
@@ -281,7 +281,7 @@ class Race:
         return self._runner.run(self._words[name], timeout)
 
     def _check(self, name: str, run: Run) -> None:
-        """A failure that nobody has said anything about ends the race. A timeout is a time like any other."""
+        """An undeclared failure ends the race. A timeout counts as a time."""
         allowed = self._conditions.ignores_failures or "failures" in self._question.metrics
         if run.status != 0 and not run.timed_out and not allowed:
             raise MeasurementFailed(
@@ -292,13 +292,13 @@ class Race:
     def _rounds(self, study: Study, watch: Watch | None) -> None:
         """Ask for a run of every command, and make them in random order, so that no command is always the first. The
         runs of one command are made in the order of their places."""
-        lots = random.Random(study.record.seed)
+        rng = random.Random(study.record.seed)
         while not study.done and time.monotonic() < self._deadline:
             tests = study.ask(len(self._contestants))
             if not tests:
                 time.sleep(_POLL)
             order = [test.arm for test in tests]
-            lots.shuffle(order)
+            rng.shuffle(order)
             waiting = {arm: iter([test for test in tests if test.arm == arm]) for arm in order}
             tests = [next(waiting[arm]) for arm in order]
             held = {test.id: test for test in tests}
@@ -321,7 +321,7 @@ class Race:
             self._check(test.arm, run)
             values = self._values(test, run)
         except MeasurementFailed as error:
-            # It stays in the way of later results until somebody says what it counts.
+            # It blocks later results until the user says what it counts as.
             study.set_aside(held.pop(test.id), str(error), kind=error.kind)
             raise
         study.tell(test, values)
@@ -361,8 +361,8 @@ class Race:
         return 2.0 * max(limit.value for limit in self._question.limits if limit.metric == metric)
 
     def _settle(self, study: Study) -> None:
-        """What an earlier session left: runs that failed count, if failures are allowed by now; runs of a process that
-        is no more are made again, and nobody waits for its heartbeat to be missed."""
+        """Settle what an earlier session left. Failed runs count if failures are allowed now. Runs of a process that
+        has ended are made again, without waiting for a missed heartbeat."""
         for test, row in study.pending():
             if row.aside is None:
                 if is_gone(row.holder):
@@ -384,6 +384,6 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def _name_of(contestants: Sequence[Contestant]) -> str:
-    """What a race is called if nobody says: its commands, as far as there is room."""
+    """The default name of a race: its commands, cut to fit."""
     name = " vs ".join(one.name for one in contestants)
     return name if len(name) <= 100 else f"{name[:99].rstrip()}…"

@@ -16,7 +16,7 @@ from bestarm.validation import InvalidInput
 
 
 def file_beside(db: str, study: str) -> Path | None:
-    """Where the runs of a study are kept; None if its database is no file."""
+    """Where the runs of a study are kept; None if its database is not a file."""
     if "://" in db and not db.startswith("sqlite:///"):
         return None
     path = Path(db.removeprefix("sqlite:///"))

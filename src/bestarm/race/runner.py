@@ -28,7 +28,7 @@ _KEPT = 2000
 """Bytes of error messages that are reported."""
 _PIECE = 1 << 18
 _LOOK_EVERY = 0.001
-"""Seconds between two looks where the system cannot tell us that a process has ended."""
+"""Seconds between polls where the system cannot notify us of the end of a process."""
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes in which the system counts peak memory."""
 _SHELL = "/bin/sh"
@@ -40,7 +40,7 @@ _LEAST_FLOOR = 2e6
 
 
 class Abandoned(Exception):
-    """Whoever asked for the run is gone."""
+    """The process that asked for the run is gone."""
 
 
 def run(words: list[str], timeout: float | None) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _reap() -> None:
         pass
 
 
-class Seen:
+class Observation:
     """What was seen of a process."""
 
     def __init__(self) -> None:
@@ -207,12 +207,12 @@ class Seen:
         self.used: Any = None
 
 
-def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Seen:
+def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Observation:
     """Read what a process writes until it ends, or end it when it takes too long.
 
-    Processes that it started may go on and keep its streams open. Nobody waits for them.
+    Processes that it started may go on and keep its streams open. They are not waited for.
     """
-    seen = Seen()
+    seen = Observation()
     handle = os.pidfd_open(begun.process) if hasattr(os, "pidfd_open") else None
     waiting = select.poll()
     for end in (output, errors):
@@ -246,7 +246,7 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> See
             os.close(handle)
 
 
-def _take(seen: Seen, end: int, *, is_output: bool, everything: bool) -> bool:
+def _take(seen: Observation, end: int, *, is_output: bool, everything: bool) -> bool:
     """Read what there is, once or to the end. Whether nothing will ever come."""
     while True:
         data = _read(end)

@@ -75,8 +75,8 @@ def found_by(outcome: Outcome) -> Found:
 
 
 def decided_by(outcome: Outcome) -> Found:
-    """The same, if it did not matter that the results contradict that. A verdict that rests on symmetry is withheld if
-    pauses speak against symmetry."""
+    """The same, ignoring contradicted assumptions. A verdict that rests on symmetry is withheld if pauses speak
+    against symmetry."""
     return conclusion_of(outcome).found
 
 
@@ -176,7 +176,7 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
                 words = functools.partial(memory_words, floor=floor)
                 if _has_unseen(outcome):
                     counted = f" (less than {size_words(floor)} counts as that)"
-            # What is less than can be seen has no multiples.
+            # A value below the floor has no multiples.
             if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
                 scale, words = baseline.metrics[place].mean, _times
             mean, low, high = (
@@ -187,7 +187,7 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def history_lines(outcome: Outcome) -> Iterator[str]:
-    """What happened before this race: it was decided, or another one was that has to be made again."""
+    """What happened before this race: it was decided earlier, or it replaces an older one."""
     yield from filter(None, (outcome.afresh, outcome.decided))
 
 
@@ -197,14 +197,14 @@ def _has_unseen(outcome: Outcome) -> bool:
 
 
 def _in_question(outcome: Outcome) -> str | None:
-    """The command that people want to know about."""
+    """The command that the verdict is about."""
     return outcome.contestants[-1].name if is_gate(outcome) else outcome.status.leader
 
 
 def verdict_words(outcome: Outcome) -> dict[str, str]:
     """What is certain of each command, in a word."""
     if not is_gate(outcome):
-        # What is worse is so by symmetry, and nothing is certain if the guarantee is void.
+        # "Worse" rests on symmetry, and nothing is certain if the guarantee is void.
         doubted = {"worse": "open"} if conclusion_of(outcome).withheld else {}
         is_void = found_by(outcome) == "void"
         words = {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}

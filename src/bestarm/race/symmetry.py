@@ -15,7 +15,7 @@ from bestarm.race.race import Outcome
 Found = Literal["certified", "refuted", "undecided", "void"]
 
 _LEAST = 2
-"""That something is rarer than 1 in 1 says nothing."""
+"""The least N worth stating: "rarer than 1 in 1" says nothing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _rest(outcome: Outcome, name: str) -> list[str]:
 
 
 def _certified_limit(outcome: Outcome, name: str) -> float | None:
-    """The share of pauses that the study has certified to be more than the command has, if it has."""
+    """A share of pauses that the command is certified to stay below, if any."""
     [arm] = [arm for arm in outcome.status.arms if arm.name == name]
     limits = enumerate(outcome.question.limits, start=1)
     stated = [(limit.value, arm.metrics[place].verdict) for place, limit in limits if limit.metric == "pauses"]

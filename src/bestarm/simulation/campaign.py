@@ -35,8 +35,8 @@ CampaignProgress = Callable[[int, int, float | None], None]
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One square of the grid: an instance, a policy, a bound and a delta. `kind` is the policy's class, if that is
-    somebody's own, which cannot be found by its name."""
+    """One square of the grid: an instance, a policy, a bound and a delta. `kind` is the policy's class, if it
+    cannot be found by its name."""
 
     plan: Plan
     policy: str

@@ -23,7 +23,7 @@ RUNS_THAT_PAY = 20_000
 
 
 def why_no_card() -> str | None:
-    """What keeps a CUDA card from being used here, or None if nothing does."""
+    """Why a CUDA card cannot be used here, or None if it can."""
     if importlib.util.find_spec("numba_cuda") is None:
         return "it needs numba-cuda: pip install 'bestarm[cuda]'"
     try:
@@ -36,12 +36,12 @@ def why_no_card() -> str | None:
 
 
 def _why_not_on_a_card(job: Job) -> str | None:
-    """What cards cannot do of what a job needs."""
+    """Why a card cannot run this job, or None if it can."""
     problem = job.problem
     if problem.items is not None:
         return f"{job.label}: studies with items cannot be simulated on a card"
     if problem.asks != "best":
-        return f"{job.label}: a card finds the best arm, and no {problem.asks!r}"
+        return f"{job.label}: a card finds the best arm, not {problem.asks!r}"
     if getattr(problem, "reserve", 0.0):
         return f"{job.label}: studies with a reserve cannot be simulated on a card"
     if problem.relative:

@@ -80,7 +80,7 @@ class Trace(NamedTuple):
     values: Floats
 
     def filled(self) -> Trace:
-        """Without the room that was not needed."""
+        """Without unused space."""
         results = int((~np.isnan(self.values)).sum())
         return Trace(self.streams[:results], self.values[:results])
 

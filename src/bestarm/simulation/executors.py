@@ -109,7 +109,7 @@ def _dask(address: str, retries: int) -> tuple[Callable[[], Executor], int]:
         count = sum(client.nthreads().values())
     except (OSError, ValueError, TimeoutError) as error:
         raise InvalidInput(
-            "executor", f"dask:{address}", f"this is no Dask scheduler: {_first_line(error)}", shown=f"'dask:{address}'"
+            "executor", f"dask:{address}", f"is not a Dask scheduler: {_first_line(error)}", shown=f"'dask:{address}'"
         ) from None
 
     class DaskExecutor(base):  # type: ignore[misc] # known only where Dask is installed

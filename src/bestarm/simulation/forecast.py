@@ -135,7 +135,7 @@ def _finite(number: float) -> float | None:
 
 
 class World(NamedTuple):
-    """What the truth might be: the plan with a number for every mean, and the seed of its runs."""
+    """A possible truth: the plan with a number for every mean, and the seed of its runs."""
 
     plan: Plan
     seed: int
@@ -278,7 +278,7 @@ def forecast_rows(result: Forecast) -> Rows:
         ("tests: half of the studies, 9 in 10", f"{_within(result, 0.5)}, {_within(result, 0.9)}"),
         ("cost: mean", f"{result.mean_cost:,.0f}"),
         ("cost: half of the studies, 9 in 10", f"{result.median_cost:,.0f}, {result.p90_cost:,.0f}"),
-        ("tests anyone needs (Theorem 1)", _number(result.lower_bound)),
+        ("tests any method needs (Theorem 1)", _number(result.lower_bound)),
         ("tests, if their number is fixed", _number(result.fixed_sample_tests)),
     ]
     if result.unfinished:
@@ -309,7 +309,7 @@ def forecast_words(result: Forecast) -> str:
             "as happens near a tie or a threshold. They count as ended there, so the means are too low."
         )
     if math.isnan(result.lower_bound):
-        words += " What anyone needs is not computed; `bestarm theory` says why."
+        words += " The lower bound is not computed; `bestarm theory` says why."
     return words
 
 

@@ -21,7 +21,7 @@ CRAMPED = -9
 FIRST_ROOM = 512
 
 
-class Bench(NamedTuple):
+class ItemWorkspace(NamedTuple):
     """The state of one run."""
 
     streams: Any
@@ -41,7 +41,7 @@ def start(memory: Any, seed: int, run: int) -> None:
 def run_on_items(
     setting: Any,
     world: Floats,
-    bench: Any,
+    workspace: Any,
     rows: Batch,
     values: Floats,
     seed: int,
@@ -52,7 +52,7 @@ def run_on_items(
 ) -> int:
     """Run one study; returns its answer. `rows` (arm, metric) and `values` are filled with its results, as far as there
     is room."""
-    streams, memory, batch, covered, spent = bench
+    streams, memory, batch, covered, spent = workspace
     start(memory, seed, run)
     tests = 0
     results = 0
@@ -127,18 +127,18 @@ class ItemRuns:
                 return
             while True:
                 world = self.world(first_run + k)
-                bench = self.bench(world.shape[2])
+                workspace = self.new_workspace(world.shape[2])
                 limits = job.seed, first_run + k, job.max_tests, job.max_cost, stop
                 with np.errstate(over="ignore", invalid="ignore"):
-                    answer = int(run(job.setting, world, bench, trace.streams, trace.values, *limits))
+                    answer = int(run(job.setting, world, workspace, trace.streams, trace.values, *limits))
                 if answer != CRAMPED:
                     break
                 self._room *= 2
-            outcomes.answers[k], outcomes.tests[k], outcomes.cost[k] = answer, bench.spent[0], bench.spent[1]
+            outcomes.answers[k], outcomes.tests[k], outcomes.cost[k] = answer, workspace.spent[0], workspace.spent[1]
             if sets is not None and answer >= 0:
-                sets[k] = bench.memory.listed
+                sets[k] = workspace.memory.listed
             if len(outcomes.counts):
-                outcomes.counts[k] = bench.streams.counts
+                outcomes.counts[k] = workspace.streams.counts
 
     @functools.cached_property
     def _interpreted(self) -> Any:
@@ -148,10 +148,10 @@ class ItemRuns:
         world: Floats = self.worlds.of(self._job.seed, run, self._room)
         return world
 
-    def bench(self, room: int) -> Bench:
+    def new_workspace(self, room: int) -> ItemWorkspace:
         """Where a run starts."""
         assert issubclass(self._job.policy, KernelPolicy)
         shape = self._job.shape
         streams = self._job.policy.streams_with_room(self._job.setting, shape[0], shape[1], room)
         memory = self._job.policy.kernels.new_memory(*shape)
-        return Bench(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(2))
+        return ItemWorkspace(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(2))

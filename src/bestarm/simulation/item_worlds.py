@@ -25,7 +25,7 @@ from bestarm.problem.items import count_of
 from bestarm.simulation.nature import new_nature
 
 _SALT = 0x2545F4914F6CDD1D
-"""Sets the seeds of what items add apart from those of the rest."""
+"""Separates the seeds of the items' effects from the others."""
 
 
 @kernel
@@ -55,12 +55,12 @@ class ItemWorlds:
         self._count = count_of(problem.items)
 
     def places(self, room: int) -> int:
-        """How many places a world has that needs room for so many."""
+        """The number of places in a world that needs at least this many."""
         return self._count if self._is_set else room
 
     @functools.cached_property
     def _spreads(self) -> Floats:
-        """By part: how much items differ."""
+        """How much items differ, by part."""
         given = self._problem.item_spreads or {}
         rows = zip(self._problem.metrics, self._problem.parts, strict=True)
         return np.array([given.get(label, given.get(part.title, 0.0)) for label, part in rows])
@@ -79,7 +79,7 @@ class ItemWorlds:
 
     @functools.cached_property
     def _nature(self) -> Nature:
-        """What is particular to an arm and an item: what the noise says, less what the items take of it."""
+        """The scatter of an arm on an item: that of the noise, less the items' share of it."""
         rest: dict[str, dict[str, Any]] = {arm.name: {} for arm in self._problem.arms}
         for label, part, spread in zip(self._problem.metrics, self._problem.parts, self._spreads.tolist(), strict=True):
             stated = part.noise.stated_scatter
@@ -90,7 +90,7 @@ class ItemWorlds:
         return new_nature(self._problem.with_spreads(rest), self._reference)
 
     def of(self, seed: int, run: int, room: int) -> Floats:
-        """What run number `run` would measure, [arm, metric, place], at so many places or, of a set, at all."""
+        """The values of run number `run`, [arm, metric, place], at this many places, or at all places of a set."""
         places, (arms, metrics) = self.places(room), self._truth.shape
         generator = np.zeros(4, np.uint64)
         compiled(seed_generator)(generator, seed, run, NOISE)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from html import escape
 
 Rows = list[tuple[str, str]]
-"""What something is called, and what it is."""
+"""A label and its text."""
 
 MOST_ROWS = 50
-"""So many answers, or arms, have a row each."""
+"""The most answers, or arms, with a row each."""
 
 
 def titled(title: str, table: str) -> str:

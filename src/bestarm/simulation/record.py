@@ -22,7 +22,7 @@ from bestarm.simulation.schedule import Done, Span
 from bestarm.validation import InvalidInput
 
 MOST_RUNS = 10**9
-"""In one cell of a campaign."""
+"""The most runs in one cell of a campaign."""
 
 
 class CellResults(NamedTuple):

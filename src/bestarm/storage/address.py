@@ -15,7 +15,7 @@ _SHOWN = {
     *("host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "port"),
     *("sslmode", "target_session_attrs", "tcp_user_timeout"),
 }
-"""Options of a URL that tell nobody a secret. Any other option may hold one, or part of one."""
+"""Options of a URL that hold no secret. Any other option may hold one, or part of one."""
 
 _LIKE_A_SERVER = re.compile(
     r"\s*postgres\w*(\+\w+)?:|.*\bpass\w*\s*=|.*\bsslpassword\s*=|[^/\\]*:[^/\\]*@", re.IGNORECASE | re.DOTALL

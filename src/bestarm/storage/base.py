@@ -4,10 +4,10 @@ Two things make up the record: tests, in the order in which they were issued, an
 grow. Everything else (evidence, verdicts, the answer) is recomputed from them.
 
 When a method returns, its change is durable. When it raises, it has changed nothing, with one exception: if a server
-is lost at the moment of a commit, nobody can know, and `OutcomeUnknown` is raised. So every method whose effect could
-count twice takes a `request`, a text that the caller makes up. It is carried out once per `request`; a repeat returns
-what the first call did. Changing a study that does not exist is `InvalidInput`, and changing an archived one is
-`StudyArchived`.
+is lost at the moment of a commit, the outcome is unknown, and `OutcomeUnknown` is raised. So every method whose effect
+could count twice takes a `request`, a text that the caller makes up. It is carried out once per `request`; a repeat
+returns what the first call did. Changing a study that does not exist is `InvalidInput`, and changing an archived one
+is `StudyArchived`.
 
 In the record a test is (arm, metric) by number, and a value is as the user gave it. A test can yield several values at
 once: its metric is then the first that it measures, and it has all its values or none. It can be made on an item, by
@@ -166,8 +166,8 @@ class Storage(TokenKeeper, Copies, abc.ABC):
         until they are told, failed or released. `due` is the number of seconds within which the holder wants to tell
         them. Nothing happens when that time is up.
 
-        First come tests that nobody holds, and those of holders who are gone. A holder is gone if they were silent
-        for longer than their lease when somebody asked, and for half as long again after that. Next comes what is
+        First come free tests, and those of holders who are gone. A holder is gone if they were silent
+        for longer than their lease at a request for tests, and for half as long again after that. Next comes what is
         already planned, then what `plan_rounds` returns, and so on until it returns nothing. What it returns counts
         only if no test has been issued since the call; otherwise it is called again. If it raises, nothing stays
         handed out. Every test up to `settled` has an outcome.
@@ -203,7 +203,7 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     def tell(self, key: int, test: int, value: float, holder: str, *, more: tuple[float, ...] = ()) -> Outcome | None:
         """Record a test's value, or values. If it has an outcome already, return that and change nothing.
 
-        Anybody may tell a test, except a former holder after it was handed to somebody else: which of the two attempts
+        Any holder may tell a test, except a former one after it was handed to another: which of the two attempts
         counts must not depend on which is quicker. That is `HandedOn`. `InvalidInput` if there is no such test.
         """
 
@@ -234,20 +234,20 @@ class Storage(TokenKeeper, Copies, abc.ABC):
 
     @abc.abstractmethod
     def fail(self, key: int, test: int, holder: str, reason: str, *, request: str = "") -> None:
-        """Note a failed attempt, whoever made it, and free the test. A former holder's is only noted."""
+        """Note a failed attempt by any holder, and free the test. A former holder's is only noted."""
 
     @abc.abstractmethod
     def set_aside(self, key: int, test: int, holder: str, kind: Aside, reason: str, *, request: str = "") -> None:
-        """Note how the attempt of `holder`, who holds the test, ended, and hand the test to nobody.
+        """Note how the attempt of `holder`, who holds the test, ended. Do not hand out the test.
 
-        It stays set aside until somebody tells, fails, releases or drops it.
+        It stays set aside until it is told, failed, released or dropped.
         """
 
     @abc.abstractmethod
     def release(self, key: int, tests: Sequence[int], holder: str, *, request: str = "") -> None:
-        """Free unmeasured tests, whoever holds them. Those that `holder` has lost to somebody else stay there.
+        """Free unmeasured tests of any holder. Those that `holder` has lost to another holder stay there.
 
-        Freeing what somebody else holds is noted in the log.
+        Freeing another holder's test is noted in the log.
         """
 
     def release_held_by(self, key: int, name: str, holder: str, *, request: str = "") -> list[int]:

@@ -18,7 +18,7 @@ class ConnectionLost(StorageError):
 
 
 class OutcomeUnknown(ConnectionLost):
-    """The connection was lost while the server was at work. Nobody here knows whether it finished.
+    """The connection was lost while the server was at work. Whether it finished is unknown.
 
     Repeating it is safe: what has a key, or concerns one test, is recorded once.
     """
@@ -69,7 +69,7 @@ class StudyArchived(InvalidInput):
 
 
 class HandedOn(InvalidInput):
-    """The test has been handed to somebody else. Their result counts, not the former holder's."""
+    """The test has been handed to another holder. Their result counts, not the former holder's."""
 
     kind = "handed on"
 
@@ -83,7 +83,7 @@ class HandedOn(InvalidInput):
 
 
 class HoldsEnough(InvalidInput):
-    """Whoever asks for tests holds as many as they may already."""
+    """The holder already holds as many tests as allowed."""
 
     kind = "holds enough"
 
@@ -148,7 +148,7 @@ _TROUBLES = {
 def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_lost: bool = False) -> Exception:
     """The exception to raise instead: `InvalidInput` if asking again cannot help, else `StorageError`.
 
-    What the database says is not repeated if it holds one of the `secrets` of its address.
+    The database's message is left out if it holds one of the `secrets` of its address.
     """
     said = _said(error)
     words = said.lower()
@@ -169,7 +169,7 @@ def complaint(url: str, error: Exception, secrets: Collection[str] = (), *, is_l
 
 
 def busy(url: str) -> StorageError:
-    """What to raise when it never is somebody's turn to write."""
+    """What to raise when a writer's turn never comes."""
     return StorageError(f"storage = {url!r}: {_BUSY}")
 
 
@@ -188,7 +188,7 @@ def making_sense(url: str) -> Iterator[None]:
 
 
 def unknown_outcome(url: str, error: Exception) -> OutcomeUnknown:
-    """What to raise when the connection was lost before the server said whether it has done what it was told."""
+    """What to raise when the connection was lost before the server confirmed its work."""
     how = "fell silent" if "does not answer" in _said(error).lower() else "was lost"
     return OutcomeUnknown(
         f"storage = {url!r}: the database server {how} before it answered; whether this was recorded is not known"

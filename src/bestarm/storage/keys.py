@@ -10,7 +10,7 @@ LONGEST_KEY = 200
 
 
 def new_key() -> str:
-    """A key that nobody else makes."""
+    """A unique key."""
     return uuid.uuid4().hex
 
 

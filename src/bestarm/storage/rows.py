@@ -27,7 +27,7 @@ class StudyRecord(NamedTuple):
     by_arrival: bool = False
     """Whether results count in the order in which they arrive, not in the order in which their tests were issued."""
     items_seed: int | None = None
-    """Of the random order of items. None without items, and in studies made before it was kept."""
+    """The seed of the random order of items. None without items, and in studies made before it was kept."""
 
     @property
     def order_seed(self) -> int:
@@ -51,7 +51,7 @@ class Amendment(NamedTuple):
 
 
 class Issued(NamedTuple):
-    """A test that somebody has been asked to make. Ids count from 1 in the order of issue."""
+    """A test that has been handed out. Ids count from 1 in the order of issue."""
 
     id: int
     arm: int
@@ -86,14 +86,14 @@ class Pending(NamedTuple):
     holder: str
     """Who holds it, or held it last."""
     expires: float
-    """When the next heartbeat is overdue; 0 if nobody holds it, infinite if its holder keeps it until they tell."""
+    """When the next heartbeat is overdue; 0 if it is free, infinite if its holder keeps it until they tell."""
     attempts: int
     since: float = 0.0
     """When it was handed to its holder, in seconds since 1970."""
     due: float | None = None
     """When its holder wanted to tell it by."""
     aside: Aside | None = None
-    """How its attempt ended, until somebody says what that counts as. Until then nobody is asked to make it."""
+    """How its attempt ended, until it is known what that counts as. Until then it is not handed out."""
     reason: str = ""
     """What was said about that attempt."""
     item: int | None = None
@@ -163,12 +163,12 @@ PlanRounds = Callable[[int], Rounds]
 it is called outside the storage's lock. It may read the study, including what the same call has handed out."""
 
 GivePlaces = Callable[[], Sequence[int]]
-"""Returns for each result given the place of its item in the study's order. It is called when nobody else can issue
+"""Returns for each result given the place of its item in the study's order. It is called when no other call can issue
 tests, and not for a repeat. It may read the study. If it raises, nothing is recorded."""
 
 
 MakeAmendment = Callable[[StudyRecord], Amendment]
-"""Returns how to change the plan of the study as it is. It is called when nobody else can change it, and not for a
+"""Returns how to change the plan of the study as it is. It is called when no other call can change it, and not for a
 repeat. If it raises, nothing is changed."""
 
 

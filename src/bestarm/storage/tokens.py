@@ -1,6 +1,6 @@
 """Named tokens, by which the service knows who asks. A storage keeps their digests, never the tokens themselves.
 
-A token is 256 random bits. Nobody can find it by trying, so that a plain digest hides it.
+A token is 256 random bits. It cannot be guessed, so a plain digest hides it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 LONGEST_TOKEN_NAME = 100
 SERVICE_NAME = "service"
-"""What the token is called that a service is started with."""
+"""The name of the token that a service is started with."""
 
 MOST_DAYS = 36_500.0
 DAY = 86_400.0
@@ -81,7 +81,7 @@ def check_days(days: float | None) -> float | None:
 
 
 def new_token() -> str:
-    """A token that nobody else has."""
+    """A new random token."""
     return f"bestarm_{secrets.token_urlsafe(32)}"
 
 
@@ -91,7 +91,7 @@ class TokenKeeper:
     url: str
 
     def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
-        """A new token, which cannot be had again, and what is kept of it. It expires after so many `days`, if given."""
+        """A new token, which cannot be had again, and what is kept of it. It expires after `days`, if given."""
         raise InvalidInput("storage", self.url, "keeps no tokens; use an SQLite file or a PostgreSQL database")
 
     def tokens(self) -> list[Token]:

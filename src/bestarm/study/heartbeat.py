@@ -1,4 +1,4 @@
-"""Heartbeats: as long as a program lives, the tests it holds are not handed to anybody else."""
+"""Heartbeats: as long as a program lives, the tests it holds are not handed to others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bestarm.validation import InvalidInput
 
 LEASE = 20.0
 """Seconds without a heartbeat after which a holder is suspected to be gone. If the silence lasts half as long again,
-half a minute in all, their tests go to somebody else."""
+half a minute in all, their tests go to others."""
 
 _EVERY = 5.0
 
@@ -28,7 +28,7 @@ class Renewing(Protocol):
 class Holds:
     """The tests that `owner` holds in this process, renewed by a thread while there are any.
 
-    The thread does not keep its owner alive. When nobody uses a study anymore, its tests are let go.
+    The thread does not keep its owner alive. When a study is no longer in use, its tests are let go.
     """
 
     def __init__(self, owner: Renewing) -> None:

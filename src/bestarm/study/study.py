@@ -127,7 +127,7 @@ class Study(Tables, Amendable):
         """Up to `n` tests to make now. None when the study is done, or when it must wait for results that are out.
 
         They are yours as long as this object lives. It keeps a heartbeat, and only if that is silent for half a
-        minute are they handed to somebody else. With `days` they are yours without a heartbeat until they are told,
+        minute are they handed to others. With `days` they are yours without a heartbeat until they are told,
         failed or released. This is for people who measure and come back. When the days are over, the study's status
         says so (`math.inf`: never). With `lease` they are yours for that many seconds, unless you `renew` them: a
         heartbeat of your own. At any time one holder has at most 1,000 tests, plus 10 for each metric of each arm.
@@ -249,7 +249,7 @@ class Study(Tables, Amendable):
         try:
             if self._places is None:
                 return self._storage.give(self._record.key, rows, self.holder, source, ends, request=request)
-            with self._lock:  # which whoever holds the storage's lock must not wait for
+            with self._lock:  # which the holder of the storage's lock must not wait for
                 return self._storage.give(
                     self._record.key,
                     rows,
@@ -274,7 +274,7 @@ class Study(Tables, Amendable):
             self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **further(more))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
-        """Say that an attempt at a test failed, yours or anybody's. The test is handed out again, the reason logged.
+        """Say that an attempt at a test failed, yours or another's. The test is handed out again; the reason is logged.
 
         This is fair only if failures have nothing to do with results. Otherwise tell what a failure counts as.
         """
@@ -285,7 +285,7 @@ class Study(Tables, Amendable):
     def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None:
         """Say that your attempt at a test failed, without saying what that counts as.
 
-        Nobody is asked to make the test until somebody tells a value for it, or fails, releases or abandons it.
+        The test is not handed out until a value is told for it, or it is failed, released or abandoned.
         """
         check_aside(kind)
         issued = self._issued(test)
@@ -305,17 +305,17 @@ class Study(Tables, Amendable):
             raise already_told(self._test(issued), outcome)
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
-        """Free unmeasured tests, whoever holds them. They can be handed out again at once.
+        """Free unmeasured tests, yours or others'. They can be handed out again at once.
 
-        Freeing what somebody else holds is fair only if you know that their result will not come, and that this has
-        nothing to do with what it would have been.
+        Freeing another holder's test is fair only if you know that its result will not come, and that this has nothing
+        to do with what the result would have been.
         """
         numbers = numbers_of(tests)
         self._storage.release(self._record.key, numbers, self.holder, request=self._new_request())
         self._let_go(numbers)
 
     def release_held_by(self, name: str) -> list[int]:
-        """Free everything that somebody holds, as `release` does. Returns the numbers of those tests."""
+        """Free all tests of one holder, as `release` does. Returns the numbers of those tests."""
         freed = self._storage.release_held_by(self._record.key, name, self.holder, request=self._new_request())
         self._let_go(freed)
         return freed

@@ -1,4 +1,4 @@
-"""What a problem costs anyone and what it costs Algorithm 1, computed from its true means."""
+"""What a problem costs any algorithm, and what it costs Algorithm 1, computed from its true means."""
 
 from __future__ import annotations
 

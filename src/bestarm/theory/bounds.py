@@ -65,7 +65,7 @@ class UpperBound:
 def upper_bound(problem: Problem, delta: float) -> UpperBound:
     """Theorem 2 for a problem whose metrics may have any scales and thresholds.
 
-    Algorithm 1 knows only the scale σ of the noise, so gaps enter in units of it, whatever the noise.
+    Algorithm 1 knows only the scale σ of the noise, so gaps enter in units of it, for any noise.
     """
     facts = truth(problem, sub_gaussian=True)
     terms = _Terms(problem, complexity(facts), delta)

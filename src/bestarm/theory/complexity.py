@@ -61,7 +61,7 @@ def _performance(truth: Truth) -> Floats:
         return phi
     objective, best = truth.means[:, 0], truth.best
     gaps = _inverse(truth.objective_information(np.arange(len(phi)), objective[best]))
-    # Of two arms with the same value that never varies, both are best.
+    # Two arms with the same value that never varies are both best.
     worse = truth.score <= truth.score[best] if truth.noises[0].is_exact else truth.worse
     phi[worse] = gaps[worse]
     rivals = truth.feasible.copy()

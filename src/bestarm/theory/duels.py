@@ -74,7 +74,7 @@ class _QuadraticDuels:
 
 
 class _BySearch(abc.ABC):
-    """Shares are found by bisection, whatever the gains are."""
+    """Shares are found by bisection, for any gains."""
 
     def __init__(self, rivals: Floats) -> None:
         self._rivals = rivals
@@ -119,7 +119,7 @@ class TabulatedDuels(_BySearch):
 
     def __init__(self, facts: Truth, rivals: Ints) -> None:
         super().__init__(facts.means[rivals, 0])
-        assert facts.best is not None, "there is somebody to duel with"
+        assert facts.best is not None, "a duel needs a best arm"
         best = float(facts.means[facts.best, 0])
         places = [np.linspace(best, mean, _PLACES) for mean in self._rivals.tolist()]
         # [rival, place]

@@ -76,7 +76,7 @@ class Truth(NamedTuple):
 
 
 def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
-    """The truth about a problem; with `sub_gaussian`, for somebody who knows only the streams' scales."""
+    """The truth about a problem; with `sub_gaussian`, for a policy that knows only the streams' scales."""
     form, means = problem.normal_form(), problem.true_means()
     noises = problem.noises
     spreads: list[list[Any]] = [[None] * len(means) for _ in noises]

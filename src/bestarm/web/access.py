@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: the service's own token, named tokens of the database, or nobody in particular."""
+"""Who asks, and what they may do: the service's own token, named tokens of the database, or no token at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bestarm.web.errors import Refusal
 from bestarm.web.roles import ANYBODY, Needed
 
 KEPT = 1.0
-"""Seconds for which it is believed what the database said of a token."""
+"""Seconds for which a token's entry in the database is cached."""
 
 _MOST_KEPT = 10_000
 _CALLER = "bestarm.caller"
@@ -31,7 +31,7 @@ class Caller(NamedTuple):
     """The name of their token. None without one."""
     role: Role
     digest: str | None = None
-    """Of their token, if it is one of the database's."""
+    """The digest of their token, if it is one of the database's."""
 
     def check(self, needed: Needed) -> None:
         """Refuse what the role does not allow."""
@@ -41,30 +41,30 @@ class Caller(NamedTuple):
 
 
 SERVICE = Caller(SERVICE_NAME, "manage")
-"""Who has the token that the service was started with."""
+"""The caller with the token that the service was started with."""
 
 NOBODY = Caller(None, "manage")
-"""Somebody on this machine, where no token is wanted."""
+"""A caller on this machine, when no token is needed."""
 
 
 def set_caller(scope: Scope, caller: Caller) -> None:
-    """Note who makes a request."""
+    """Store the caller of a request."""
     scope[_CALLER] = caller
 
 
 def known_caller(scope: Scope) -> Caller | None:
-    """Who makes a request, if that has been noted."""
+    """The caller of a request, if stored."""
     return scope.get(_CALLER)
 
 
 def caller_of(scope: Scope) -> Caller:
-    """Who makes a request that the guard has let pass."""
+    """The caller of a request that has passed the guard."""
     found: Caller = scope[_CALLER]
     return found
 
 
 class Access:
-    """Knows callers by their tokens."""
+    """Identifies callers by their tokens."""
 
     def __init__(self, token: str | None, *, named: bool, find: Find) -> None:
         """`token` is the service's own. With it, or if `named`, those of the database are accepted, too."""
@@ -74,7 +74,7 @@ class Access:
         self._known: OrderedDict[str, tuple[float, Token | None, str]] = OrderedDict()
 
     async def identify(self, headers: Headers) -> Caller:
-        """Who sends these headers."""
+        """The caller who sends these headers."""
         if self.is_open:
             return NOBODY
         given = headers.getlist("authorization")
@@ -92,13 +92,13 @@ class Access:
         raise _unknown("this request needs the header Authorization: Bearer TOKEN, with a token of this service")
 
     async def is_still_allowed(self, caller: Caller) -> bool:
-        """Whether what a caller was let do a while ago may go on."""
+        """Whether something that a caller was allowed to start may go on."""
         if caller.digest is None:
             return True
         try:
             return not (await self._look_up(caller.digest))[1]
         except Refusal:
-            # The database is out of reach, so that there is nothing new to be seen either.
+            # The database is out of reach, so there is no news either.
             return True
 
     async def _look_up(self, digest: str) -> tuple[Token | None, str]:

@@ -26,7 +26,7 @@ _log = logging.getLogger("bestarm.web")
 
 
 class Account(NamedTuple):
-    """One request for data. It has nothing of headers, of what follows a `?`, or of bodies, which may be secret."""
+    """One request for data, without headers, query string and body, which may hold secrets."""
 
     time: float
     """When it came, in seconds since 1970."""
@@ -39,7 +39,7 @@ class Account(NamedTuple):
     """As the description has it, or "other"."""
     status: int
     seconds: float
-    """Until the end of the answer; of a stream, until that ended."""
+    """Until the end of the answer or of the stream."""
 
 
 class Accounts:
@@ -103,7 +103,7 @@ class AccessLog:
             "status": account.status,
             "seconds": round(account.seconds, 6),
         }
-        # Control characters and other alphabets are escaped: no path can forge a line.
+        # Control and non-ASCII characters are escaped: no path can forge a line.
         self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line), "levelno": logging.INFO}))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The routes that change a study: ask, tell and the rest, each in the name of the client that calls it."""
+"""The routes that change a study: ask, tell and the rest, each on behalf of the calling client."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Route = TypeVar("Route", bound=Callable[..., Any])
 _CSV = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
 
 Holder = Annotated[
-    str | None, Query(max_length=200, description="In whose name; else the token's and the client's address.")
+    str | None, Query(max_length=200, description="The holder's name; by default the token's, and the address.")
 ]
 
-CheckFar = Annotated[bool, Query(description="Whether to refuse values that somebody should confirm first.")]
+CheckFar = Annotated[bool, Query(description="Whether to refuse values that need confirmation.")]
 
 
 def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, limits: Limits, metrics: Metrics) -> None:
@@ -46,7 +46,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         act: Callable[[SharedStudy], T],
         how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = served.record,
     ) -> T:
-        """Do something to a study in the name of whoever asks for it."""
+        """Do something to a study on behalf of the caller."""
         address = request.client.host if request.client else "nowhere"
         repeated, caller = idempotency_key(request), caller_of(request.scope)
 
@@ -66,7 +66,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         body: dict[str, Any] | None = None,
         tag: str = "tests",
     ) -> Callable[[Route], Route]:
-        """A route of that name under a study; `keyed` if a repeat under the same key must be known again."""
+        """A route of that name under a study; `keyed` if a repeat under the same key must be recognized."""
         extra = (body or {}) | (takes_key() if keyed else {})
         return router.post(
             f"/studies/{{study}}/{name}",
@@ -151,13 +151,13 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             served.do_slowly,
         )
         metrics.told(recorded.results)
-        further = {"known": recorded.known, "skipped": recorded.skipped}
-        return json_response({"told": recorded.results, **{key: count for key, count in further.items() if count}})
+        counts = {"known": recorded.known, "skipped": recorded.skipped}
+        return json_response({"told": recorded.results, **{key: count for key, count in counts.items() if count}})
 
     @action("correct", models.Nothing)
     async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:
         """Replace a result that was told wrongly; the old one stays in the log. Look for mistakes by a rule that does
-        not depend on values: to correct only what surprises voids the guarantee."""
+        not depend on values: correcting only surprising values voids the guarantee."""
         await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
         return json_response({})
 
@@ -169,7 +169,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("set-aside", models.Nothing, keyed=True)
     async def set_aside(study: Key, body: inputs.SetAside, request: Request) -> Response:
-        """Say that the holder's attempt failed, and not yet what that counts: nobody is asked to make it meanwhile."""
+        """Say that the holder's attempt failed. The test is set aside until it is known what that counts as."""
         await change(
             study, request, body.holder, lambda one: one.set_aside(meant(one, body), body.reason, kind=body.kind)
         )
@@ -183,7 +183,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("release", models.Released, keyed=True)
     async def release(study: Key, body: inputs.FreedTests, request: Request) -> Response:
-        """Free tests unmeasured, whoever holds them: those named, or all that `held_by` holds."""
+        """Free unmeasured tests, yours or others': those named, or all that `held_by` holds."""
         held_by = body.held_by
         if held_by is not None and body.tests:
             raise Refusal(422, "held_by: give it, or the tests, and not both", "held_by")
@@ -198,7 +198,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("renew", models.Nothing)
     async def renew(study: Key, body: inputs.HeldTests, request: Request) -> Response:
-        """A heartbeat: the holder promises to be heard of again within `lease` seconds."""
+        """A heartbeat: the holder promises the next one within `lease` seconds."""
         lease = LEASE if body.lease is None else body.lease
         await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
         return json_response({})
@@ -211,13 +211,13 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
     @action("arms/add", models.Nothing, keyed=True, tag="studies")
     async def add_arms(study: Key, body: inputs.NewArms, request: Request) -> Response:
-        """Let further arms take part. The study's plan must have a reserve for them."""
+        """Add arms. The study's plan must have a reserve for them."""
         await change(study, request, body.holder, lambda one: one.add_arms(body.arms), served.decide)
         return json_response({})
 
     @action("arms/retire", models.Nothing, keyed=True, tag="studies")
     async def retire(study: Key, body: inputs.RetiredArm, request: Request) -> Response:
-        """Take an arm out: it is not measured any more, and the question is about the others."""
+        """Retire an arm: it is no longer measured, and the question is about the others."""
         await change(study, request, body.holder, lambda one: one.retire(body.arm, body.reason), served.decide)
         return json_response({})
 
@@ -227,7 +227,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         try:
             await change(study, request, None, lambda one: one.archive(undo=body.undo), served.decide)
         except UnreadableStudy:
-            # It can be put away all the same.
+            # A study that cannot be read can still be archived.
             await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
             live.nudge(study)
         return json_response({})

@@ -93,7 +93,7 @@ def create_app(
 
 
 def _add_pages(app: FastAPI) -> None:
-    """The dashboard: files that hold no data, so they are open to everybody."""
+    """The dashboard: files without data, which need no token."""
 
     def page(*names: str) -> Response:
         for name in names:

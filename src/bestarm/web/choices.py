@@ -52,7 +52,7 @@ class LabeledChoice(NamedChoice):
 
 
 class Defaults(BaseModel):
-    """What a plan has where it says nothing."""
+    """The defaults of a plan."""
 
     delta: float
     policy: str
@@ -85,11 +85,11 @@ class Choices(BaseModel):
 _ORDERS: dict[Order, tuple[str, str]] = {
     "issue": (
         "in the order in which they were asked for",
-        "Right whatever may be true of the time that a test takes.",
+        "Always right, however long tests take.",
     ),
     "arrival": (
         "as they arrive",
-        "Right only if how long a test takes has nothing to do with its result; then nobody waits for a slow one.",
+        "Right only if a test's duration has nothing to do with its result. Slow tests then hold up nothing.",
     ),
 }
 
@@ -97,15 +97,15 @@ _ORDERS: dict[Order, tuple[str, str]] = {
 _GOALS: dict[Goal, tuple[str, str]] = {
     "best": (
         "the best feasible arm, or a short list that holds it",
-        "With more than one arm, the study ends as soon as at most so many can still be the best.",
+        "With more than one arm, the study ends as soon as at most that many can still be the best.",
     ),
     "any feasible": ("any feasible arm", "The study ends as soon as any arm is sure to keep to every limit."),
-    "top": ("the best feasible arms, so many of them", "All feasible arms, if there are fewer."),
+    "top": ("the best feasible arms, as many as you say", "All feasible arms, if there are fewer."),
 }
 
 
 def all_choices() -> dict[str, Any]:
-    """Everything that can be chosen, and what holds unless somebody chooses."""
+    """All choices, and their defaults."""
     policies = all_policies()
     first = [DEFAULT_POLICY, *sorted(policies.keys() - {DEFAULT_POLICY})]
     return {
@@ -134,12 +134,12 @@ def all_choices() -> dict[str, Any]:
 
 
 def _label(policy: type[Policy], name: str) -> str:
-    # Its own: a subclass of the policy that we recommend is another policy.
+    # Not inherited: a subclass of the recommended policy is another policy.
     remark = vars(policy).get("remark")
     return f"{name} ({remark})" if remark else name
 
 
 def _first_sentence(what: object) -> str:
-    """Of the docstring; nothing if there is none."""
+    """The first sentence of the docstring; empty if there is none."""
     paragraph = " ".join((inspect.getdoc(what) or "").partition("\n\n")[0].split())
     return re.split(r"(?<=[.!?])\s+(?=[A-Z])", paragraph)[0]

@@ -28,7 +28,7 @@ def _digits(text: Any) -> Any:
 
 
 DIGITS = BeforeValidator(_digits)
-"""Of a whole number in an address: decimal digits alone."""
+"""A whole number in an address: decimal digits only."""
 
 Key = Annotated[int, DIGITS, Path(ge=1, le=2**31 - 1, description="The study's number.")]
 
@@ -75,7 +75,7 @@ class StrictRoute(APIRoute):
             _check_type(request)
             if request.method == "POST" and _wanted_type(request) == _JSON and (body := await request.body()):
                 try:
-                    # Where the request keeps it for who asks for it next.
+                    # The request caches it here.
                     request._json = read_json(body)
                 except InvalidInput as error:
                     said = f"the body is {error}" if isinstance(error, Malformed) else str(error)
@@ -93,7 +93,7 @@ def _wanted_type(request: Request) -> str:
 
 
 def _check_type(request: Request) -> None:
-    """A form of another site cannot send these types unasked, so a browser's user cannot be made to post."""
+    """A form of another site cannot send these types without permission, so it cannot post through a user's browser."""
     if request.method == "POST":
         wanted = _wanted_type(request)
         if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
@@ -101,7 +101,7 @@ def _check_type(request: Request) -> None:
 
 
 def takes_key() -> dict[str, Any]:
-    """The part of a route's description that says that a repeat under the same key is done once."""
+    """The part of a route's description about keys: a repeat under the same key is carried out once."""
     description = (
         "A text of the client's making, one for each thing to do. Sent again with the same key, the request is not "
         "done again: its answer is that of the first time."

@@ -20,7 +20,7 @@ from bestarm.web.studies import ServedStudies
 
 MOST_STUDIES = 12
 MOST_ARMS = 12
-"""Of each study: more cannot be taken in side by side."""
+"""Arms shown of each study: more would not be readable side by side."""
 
 
 class ComparedArm(BaseModel):

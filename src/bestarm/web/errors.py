@@ -25,7 +25,7 @@ from bestarm.web.threads import Gone
 LONGEST_REASON = 10_000
 LONGEST_VALUE = 200
 MOST_CHOICES = 100
-"""Of a complaint, what is repeated to the client."""
+"""The fields of a complaint that are sent to the client."""
 
 _INTERNAL = "The service failed at this request; its log says more."
 
@@ -65,7 +65,7 @@ _KINDS = {
     503: "unavailable",
     504: "outcome unknown",
 }
-"""What a status means to programs, where no exception says it better."""
+"""The kind of error for a status, where no exception is more specific."""
 
 
 def json_bytes(data: Any) -> bytes:
@@ -104,7 +104,7 @@ def _short(text: str, longest: int = LONGEST_REASON) -> str:
 
 
 def _data(complaint: Complaint) -> dict[str, Any]:
-    """A complaint as it is sent; of its value, what is short and plain."""
+    """A complaint as it is sent; its value only if it is short and plain."""
     value = complaint.value
     is_short = value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= WHOLE)
     is_short = is_short or (isinstance(value, str) and len(value) <= LONGEST_VALUE) or _is_result(value)
@@ -115,14 +115,14 @@ def _data(complaint: Complaint) -> dict[str, Any]:
 
 
 def _is_result(value: object) -> bool:
-    """Whether it is what was told of a test of several metrics."""
+    """Whether it is a result of several metrics."""
     if not isinstance(value, dict) or len(json_bytes(value)) > 10 * LONGEST_VALUE:
         return False
     return all(isinstance(number, bool | int | float) and math.isfinite(number) for number in value.values())
 
 
 def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = "") -> Refusal:
-    """What a study complained of. Where the database is, is nobody's business."""
+    """A study's complaint as an HTTP refusal. Never leak the storage URL."""
 
     def hidden(text: str) -> str:
         return text.replace(repr(storage_url), "this service")
@@ -146,7 +146,7 @@ def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = 
 
 
 _STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, FarValue: 409, NameTaken: 409}
-"""Of mistakes that have a status of their own."""
+"""The status of mistakes that have their own."""
 
 
 _WORDS = {
@@ -204,7 +204,7 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
 
     @app.exception_handler(Gone)
     async def _gone(request: Request, error: Gone) -> Response:
-        # Nobody reads it.
+        # The client has gone.
         return Response(status_code=499)
 
     @app.exception_handler(RequestValidationError)
@@ -221,7 +221,7 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
 
 
 def fault_words(error: Exception) -> str:
-    """What is wrong with a study; of a fault that nobody foresaw only the log says more."""
+    """What is wrong with a study. Only the log has the details of an unexpected fault."""
     if isinstance(error, InvalidInput):
         return str(error)
     _log.error("a study cannot be computed", exc_info=error)
@@ -229,6 +229,6 @@ def fault_words(error: Exception) -> str:
 
 
 def unforeseen(error: Exception) -> Response:
-    """Of a fault of ours the client learns nothing but that there was one."""
+    """Tell the client only that the service failed, not why."""
     _log.error("a request failed", exc_info=error)
     return error_response(Refusal(500, _INTERNAL))

@@ -28,10 +28,10 @@ EVERY = 0.5
 """Seconds between two looks at a study: at most two events a second."""
 
 LOOKS_PER_SECOND = 20.0
-"""Of all pollers together, so that many watched studies cost no more than a few."""
+"""Looks per second of all pollers together, so that many watched studies cost no more than a few."""
 
 SHARE = 0.1
-"""Of its time, that a poller may spend computing: large studies are looked at less often."""
+"""The share of its time that a poller may spend computing: large studies are polled less often."""
 
 COMMENT_EVERY = 15.0
 _AFTER_TROUBLE = 2.0
@@ -47,7 +47,7 @@ class ListPage(NamedTuple):
     before: int | None
 
 
-class Seen(NamedTuple):
+class PollResult(NamedTuple):
     """What a poller saw, ready to send, and how many looks and how much computing that took."""
 
     version: str
@@ -57,14 +57,14 @@ class Seen(NamedTuple):
 
 
 class Watch:
-    """Follows something as long as somebody listens."""
+    """Follows something as long as it has listeners."""
 
-    def __init__(self, live: LiveUpdates, look: Callable[[], Awaitable[Seen]]) -> None:
+    def __init__(self, live: LiveUpdates, look: Callable[[], Awaitable[PollResult]]) -> None:
         self._live = live
         self._look = look
         self.listeners = 0
         self.looks = 1
-        self._latest: Seen | None = None
+        self._latest: PollResult | None = None
         self._mark: object | None = None
         self._news = asyncio.Event()
         self._nudge = asyncio.Event()
@@ -88,7 +88,7 @@ class Watch:
                 continue
             try:
                 seen = await self._look()
-                # Read before the look: what was written after it makes another.
+                # Read before the look: anything written after it changes the mark again.
                 self._mark = mark
                 self.looks = seen.looks
                 pause = max(pause, self._live.looks / LOOKS_PER_SECOND, seen.seconds / SHARE)
@@ -105,7 +105,7 @@ class Watch:
                     await asyncio.wait_for(self._nudge.wait(), pause - EVERY)
 
     async def stream(self, may_listen: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
-        """Events: the present state at once, then every change, as long as whoever listens may."""
+        """Events: the present state at once, then every change, as long as the listener has permission."""
         self.listeners += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
@@ -154,7 +154,7 @@ class LiveUpdates:
         """What changes whenever there may be news: the database's change mark, read for all pollers together."""
         now = time.monotonic()
         if now - self._mark[0] > EVERY / 2:
-            # Others may ask while this one waits; then each has its own, which does no harm.
+            # Concurrent callers may each read it, which does no harm.
             self._mark = now, await self._served.do(self._served.storage.change_mark)
         return None if self._mark[1] is None else (self._mark[1], self._served.computed)
 
@@ -196,15 +196,15 @@ class LiveUpdates:
             watch = self._watches[what] = Watch(self, look)
         return watch
 
-    async def _look_at_study(self, key: int) -> Seen:
+    async def _look_at_study(self, key: int) -> PollResult:
         snapshot = await self._served.snapshot(key)
         version = str(snapshot.version)
         data = {"version": version} | {
             name: snapshot.row[name] for name in ("state", "guarantee", "tests", "confidence")
         }
-        return Seen(version, _event("change", data), 1, snapshot.seconds)
+        return PollResult(version, _event("change", data), 1, snapshot.seconds)
 
-    async def _look_at_list(self, page: ListPage) -> Seen:
+    async def _look_at_list(self, page: ListPage) -> PollResult:
         storage = self._served.storage
         versions = await self._served.do(lambda: self._served.versions(storage.newest(WATCHED, before=page.before)))
         for record, version in versions:
@@ -213,7 +213,7 @@ class LiveUpdates:
                 self._served.compute(record)
         parts = [f"{record.key}:{version or (record.revision, record.archived)}" for record, version in versions]
         digest = hashlib.sha256(" ".join([*parts, str(self._served.computed)]).encode()).hexdigest()[:16]
-        return Seen(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
+        return PollResult(digest, _event("studies", {"version": digest}), 1 + len(parts), 0.0)
 
 
 class _Stream(StreamingResponse):

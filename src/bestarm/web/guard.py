@@ -30,7 +30,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 ROLE_HEADER = "Bestarm-Role"
-"""Of an answer: what the caller may do, so that a page need not offer the rest."""
+"""The header that says what the caller may do, so that a page offers only that."""
 _PUBLIC = "/api/health"
 _MOST_ADDRESSES = 10_000
 
@@ -44,7 +44,7 @@ def is_loopback(host: str) -> bool:
 
 
 class RateLimit:
-    """A token bucket for every address, of which it remembers those seen last."""
+    """A token bucket for each of the most recent addresses."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate = rate
@@ -72,7 +72,7 @@ class Guard:
         self._limits = limits
         self._rate = RateLimit(limits.rate, limits.burst)
         self._buffered: Counter[str] = Counter()
-        """Bytes of bodies that are being received or worked on, by the address of who sends them."""
+        """Bytes of bodies that are being received or worked on, by the sender's address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -110,11 +110,11 @@ class Guard:
             if scope["method"] == "POST" and _takes_body(scope["path"]):
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
-                # Nobody here wants a body; whatever the answer is, the rest of it is not worth reading.
+                # No route here takes a body, so the rest of it is not read.
                 receive, has_rest = _without_body(receive), True
             await self._app(scope, receive, send_guarded)
         except Refusal as refusal:
-            # What is left of a refused body is not worth reading.
+            # The rest of a refused body is not read.
             refusal.headers["Connection"] = "close"
             await error_response(refusal)(scope, receive, send_guarded)
         except Exception as error:
@@ -133,7 +133,7 @@ class Guard:
             raise Refusal(429, reason, None, Retry_After=str(max(1, math.ceil(wait))))
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Without a token, a page of another site must not get here through the browser of somebody on this machine."""
+        """Without a token, a page of another site must not get here through a browser on this machine."""
         host = headers.get("host", "")
         name = _host_name(host)
         if self._hosts:
@@ -170,7 +170,7 @@ class Guard:
     async def _whole_body(
         self, scope: Scope, headers: Headers, receive: Receive, hold: Callable[[int], None]
     ) -> Receive:
-        """Read the body within its limits, so that a slow or endless one occupies nothing but itself."""
+        """Read the body within its limits, so that a slow or endless one does not block others."""
         limit = self._limits.csv_body if scope["path"].endswith("/csv") else self._limits.json_body
         if headers.get("content-encoding", "identity").casefold() != "identity":
             raise Refusal(415, "compressed bodies are not accepted", "Content-Encoding", Accept_Encoding="identity")
@@ -204,7 +204,7 @@ class Guard:
 
 
 def _takes_body(path: str) -> bool:
-    """Whether a body sent there is read at all: where there is nothing to guard, there is nothing to post to."""
+    """Whether a body sent there is read at all: addresses without data take no bodies."""
     return path.startswith("/api/") and path != _PUBLIC
 
 
@@ -222,12 +222,12 @@ def _without_body(receive: Receive) -> Receive:
 
 
 def _address(scope: Scope) -> str:
-    """Of the client, as far as it is known."""
+    """The client's address, if known."""
     return (scope.get("client") or ("",))[0]
 
 
 def _site(origin: str) -> str | None:
-    """The host and port in an Origin header; None if it is no address at all."""
+    """The host and port in an Origin header; None if it is not an address."""
     try:
         return urlsplit(origin).netloc.casefold()
     except ValueError:

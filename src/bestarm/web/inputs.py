@@ -19,7 +19,7 @@ WHOLE = 2**53 - 1
 
 TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
 FORM = "\0"
-"""How the names of forms begin that a field may have. Pydantic says which it took where something is wrong with it."""
+"""Prefixes of the alternatives that pydantic names in the location of an error."""
 
 
 def _form(name: str) -> Tag:
@@ -41,11 +41,11 @@ Values = dict[str, Value]
 AnyValue = Annotated[
     Annotated[Value, _form("one")] | Annotated[Values, _form("several")],
     _forms(lambda data: "several" if isinstance(data, dict) else "one"),
-    Field(description="A number; of a test that yields several metrics, an object with a number for each."),
+    Field(description="A number, or for a test of several metrics an object with a number for each."),
 ]
 Holder = Annotated[
     str | None,
-    Field(default=None, max_length=200, description="In whose name; the client's address unless it is said."),
+    Field(default=None, max_length=200, description="The holder's name; by default the client's address."),
 ]
 Place = Annotated[int, Field(ge=0, lt=MOST_RESULTS, strict=True)]
 Reason = Annotated[str, Field(max_length=2000)]
@@ -86,7 +86,7 @@ class Ask(_Input):
 
 
 class _OfTest(_Input):
-    """Says something of a test. Its arm, metric and item need not be given; if they are, they must be right."""
+    """Names a test. Its arm, metric and item are optional; if given, they must be right."""
 
     test: TestId
     arm: Name | None = None
@@ -151,7 +151,7 @@ class Add(_Input):
 
 
 class Typed(_Input):
-    """Results that somebody typed: of tests, and measured without asking."""
+    """Typed results: of tests, and measured without asking."""
 
     told: Annotated[list[Result], Field(max_length=MOST_RESULTS)] = []
     given: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)] = []
@@ -174,13 +174,13 @@ class OneTest(_OfTest):
 
 
 class SetAside(OneTest):
-    """A test whose attempt ended so, when nobody has said yet what that counts."""
+    """A test whose attempt ended this way, before it is known what that counts as."""
 
     kind: Aside = "failed"
 
 
 class FreedTests(_Input):
-    """Tests to be freed, whoever holds them, or the one who holds all that are to be freed."""
+    """Tests to be freed, yours or others', or a holder whose tests are all to be freed."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
     held_by: Annotated[str, Field(max_length=200)] | None = None
@@ -196,7 +196,7 @@ class HeldTests(_Input):
 
 
 class Extend(_Input):
-    """How much more a study may use than before: so many tests, or tests of so much cost."""
+    """How much more a study may use than before: tests, or cost."""
 
     tests: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True)] | None = None
     cost: Annotated[float, Field(gt=0, le=MOST, strict=True, allow_inf_nan=False)] | None = None

@@ -1,4 +1,4 @@
-"""What the service lets a client do, so that none can do harm to the others."""
+"""Limits on what a client may do, so that no client can harm the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Limits:
     csv_lines: int = 200_000
     body_seconds: float = 30.0
     buffered: int = 256 * MEGABYTE
-    """All bodies that are being received, together; of those of one address, half."""
+    """All bodies being received, together; one address may use half of it."""
     rate: float = 2000.0
     burst: float = 4000.0
     streams: int = 2000

@@ -34,7 +34,7 @@ class Metrics:
     """What this process has done since it was started, and how the studies of its database stand."""
 
     def __init__(self) -> None:
-        # Of its own: several services in one process are counted apart.
+        # A registry of its own: several services in one process are counted separately.
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "bestarm_requests", "Requests for data that were answered.", ["route", "status"], registry=self.registry

@@ -34,7 +34,7 @@ class ErrorDetail(BaseModel):
     """What is wrong: the field at fault, if it is one, and the reason in a sentence.
 
     `kind` names the mistake for programs: "invalid", "not found", "name taken", "already told", "refused value" …
-    `complaints` takes the sentence apart, for who wants to show each thing at its field.
+    `complaints` splits the sentence, so that each part can be shown at its field.
     """
 
     field: str | None
@@ -56,7 +56,7 @@ class Nothing(BaseModel):
 
 
 class Released(BaseModel):
-    """The tests that were named, or that were held by whom that was said of."""
+    """The tests that were freed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -315,8 +315,8 @@ class Added(BaseModel):
 class PendingTest(BaseModel):
     """A test without a result, and who holds it; times in epoch seconds.
 
-    `expires` is 0 if nobody holds it, null if it is its holder's until they tell it, else when their next heartbeat is
-    overdue. `aside` says how its attempt ended, as long as nobody has said what that counts.
+    `expires` is 0 if it is free, null if its holder keeps it until they tell it, else when their next heartbeat is
+    overdue. `aside` says how its attempt ended, as long as it is not known what that counts as.
     """
 
     id: int

@@ -2,7 +2,7 @@
 
 Uvicorn waits forever for a request that does not come, or not whole, and for a client that does not read. Here each
 has its time, there are only so many connections, and when there is no room left for a new one, the one that has been
-waiting longest makes room: somebody who sends requests is served, however many others only hold connections.
+waiting longest makes room: a client that sends requests is served even if many others only hold connections.
 """
 
 from __future__ import annotations

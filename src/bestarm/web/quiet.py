@@ -1,4 +1,4 @@
-"""A log that nobody can flood: the same line is written once a minute, with how often it was left out meanwhile."""
+"""A log that cannot be flooded: a line is written once a minute, with the number of times it was left out."""
 
 from __future__ import annotations
 

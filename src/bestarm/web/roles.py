@@ -9,12 +9,12 @@ from typing import Literal
 from bestarm.storage.tokens import Role
 
 ANYBODY: Literal["anybody"] = "anybody"
-"""Of a route that needs no token."""
+"""The role of a route that needs no token."""
 
 Needed = Role | Literal["anybody"]
 
 OTHER = "other"
-"""The name of what is no route."""
+"""The name for requests that match no route."""
 
 _ONE = "/api/studies/{study}"
 
@@ -67,7 +67,7 @@ def needed(methods: Iterable[str], path: str) -> Needed:
 def likely_needed(method: str, path: str) -> Needed:
     """What a request needs, as far as its address shows: to refuse it before its body is read.
 
-    The route that it reaches looks for itself. An address that is not known here needs a token of any kind.
+    The route itself checks again. An address that is not known here needs a token of any kind.
     """
     return NEEDED.get(route_name(method, path), "read")
 
@@ -79,5 +79,5 @@ def route_name(method: str, path: str) -> str:
 
 
 def is_data(path: str) -> bool:
-    """Whether there is something to guard at an address; else it is a page or a file for everybody."""
+    """Whether an address serves data. The others are pages and files that need no token."""
     return path in ("/openapi.json", "/metrics", "/api") or path.startswith("/api/")

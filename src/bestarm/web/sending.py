@@ -18,7 +18,7 @@ _PIECE = 64 * 1024
 
 
 class _Abandoned(Exception):
-    """Nobody wants the file any more."""
+    """The reader has left."""
 
 
 class GrowingFile:
@@ -26,7 +26,7 @@ class GrowingFile:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by whoever is done last, writer or reader)
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the writer or the reader, the later of the two)
         self._lock = threading.Lock()
         self._size = 0
         self._is_written = False
@@ -37,7 +37,7 @@ class GrowingFile:
     # ------------------------------------------------------------------------------------------------ the writer
 
     def fill(self, write: Callable[[TextIO], object]) -> None:
-        """Have `write` write everything. What goes wrong is told to the reader."""
+        """Have `write` write everything. Errors are passed to the reader."""
         try:
             text = io.TextIOWrapper(io.BufferedWriter(_Sink(self), _PIECE), "utf-8", errors="replace", newline="")
             write(text)
@@ -75,7 +75,7 @@ class GrowingFile:
     # ------------------------------------------------------------------------------------------------ the reader
 
     async def begin(self) -> None:
-        """Wait for the first bytes; until then, what goes wrong can be told as an error."""
+        """Wait for the first bytes; until then, a failure can still be answered as an error."""
         while not self._size and not self._is_written:
             await self._news.wait()
         if not self._size and self._error is not None:
@@ -107,7 +107,7 @@ class GrowingFile:
             return self._file.read(_PIECE)
 
     def leave(self) -> None:
-        """Nobody reads on; whoever writes finds out."""
+        """The reader leaves; the writer finds out."""
         with self._lock:
             self._is_wanted = False
             if self._is_written:

@@ -93,7 +93,7 @@ class Server(uvicorn.Server):
 
 
 def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
-    """A server for the application. Only `proxies` are believed when they say for whom they ask."""
+    """A server for the application. Only `proxies` are trusted to name the client's address."""
     limits: Limits = app.state.limits
     connection = functools.partial(ClientConnection, room=Room(limits.connections), limits=limits)
     config = uvicorn.Config(

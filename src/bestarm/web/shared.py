@@ -1,4 +1,4 @@
-"""One study as a server process holds it: used by many clients at once, each in its own name."""
+"""One study as a server process holds it: used by many clients at once, each under its own name."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _LONG_READ = 0.25
 _MOST_LOGS = 8
 
 MOST_SIMULATED = 100_000
-"""Streams times runs of a forecast that nobody has said more about: a large study is simulated less often."""
+"""Streams times runs of a forecast by default: a large study is simulated less often."""
 
 
 MOST_IN_PASSING = 50_000
-"""Results that are taken in while a request is answered. To take in more is a thing of its own, see `Behind`."""
+"""Results that may be read while a request is answered. If there are more, see `BacklogTooLong`."""
 
 
-class Behind(Exception):
-    """The study has so much to take in first that other requests should not wait for it: see `SharedStudy.catch_up`."""
+class BacklogTooLong(Exception):
+    """The study has too many new results to read while other requests wait: see `SharedStudy.catch_up`."""
 
 
 class Version(NamedTuple):
@@ -60,7 +60,7 @@ class Version(NamedTuple):
 
 
 def version_of(storage: Storage, record: StudyRecord, entered: int = 0) -> Version:
-    """The version of a study of which the results up to number `entered` are known."""
+    """The version of a study whose results up to number `entered` are known."""
     key, told = record.key, entered
     if record.by_arrival:
         for part in storage.arrivals(key, entered):
@@ -89,7 +89,7 @@ class _KnownOutlook(NamedTuple):
 
 
 class SharedStudy(Study):
-    """A study for many clients. What they do together takes its lock; what takes long is done outside it."""
+    """A study for many clients. Shared work takes its lock; long work happens outside it."""
 
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         super().__init__(storage, record)
@@ -107,7 +107,7 @@ class SharedStudy(Study):
 
     @contextlib.contextmanager
     def on_behalf_of(self, holder: str, key: str | None = None) -> Iterator[None]:
-        """What this thread does inside is done for `holder`, on the entry as it is now, and once for each `key`."""
+        """Within this context, the thread acts for `holder`, on the current entry, and once for each `key`."""
         if time.monotonic() - self._looked > _LOOK_EVERY:
             self._look_lightly()
         self._client.holder, self._client.key = holder, key
@@ -117,7 +117,7 @@ class SharedStudy(Study):
             self._client.holder = self._client.key = None
 
     def _look_lightly(self) -> None:
-        """As `_look`, without waiting for the lock: of a change in the past, whoever computes next finds out."""
+        """As `_look`, without waiting for the lock. The next computation notices a change in the past."""
         record = self._storage.look(self._record)
         if record is not None and record.revision == self._record.revision:
             self._record = record
@@ -125,7 +125,7 @@ class SharedStudy(Study):
 
     @contextlib.contextmanager
     def in_passing(self) -> Iterator[None]:
-        """What this thread does inside is given up with `Behind` if the study has very much to take in first."""
+        """Within this context, the thread raises `BacklogTooLong` if there are too many new results to read."""
         self._client.room = MOST_IN_PASSING
         try:
             yield
@@ -133,10 +133,10 @@ class SharedStudy(Study):
             self._client.room = math.inf
 
     def catch_up(self) -> None:
-        """Take in everything that has been told, however long that takes."""
+        """Read all new results, however long that takes."""
         with self._lock:
             self._sync()
-            # Otherwise whoever looks at the study next would wait for it.
+            # Otherwise the next request for the study would wait for it.
             self._watch.health()
 
     def _enter(self, entries: Entries) -> None:
@@ -145,7 +145,7 @@ class SharedStudy(Study):
         self._client.room = room
         if room < 0:
             # What has entered stays entered.
-            raise Behind
+            raise BacklogTooLong
 
     @property
     def entered(self) -> int:
@@ -160,16 +160,16 @@ class SharedStudy(Study):
         return getattr(self._client, "key", None) or super()._new_request()
 
     def _note_unanswered(self, request: str | None) -> None:
-        # Each client repeats what it has asked, if it wants to, under the key that it has given.
+        # Clients repeat their own requests, under their own keys.
         return
 
     @property
     def _address(self) -> str:
-        # Where the database is, is nobody's business.
+        # Never leak the storage URL.
         return default_url()
 
     def meant(self, number: int, arm: str | None, metric: str | None, item: str | None = None) -> Test | int:
-        """The test that a client means; as far as it says which it is, that is checked when it is used."""
+        """The test that a client means. Its arm, metric and item, if given, are checked when it is used."""
         if arm is None and metric is None and item is None:
             return number
         here = self._test(self._issued(number))
@@ -177,14 +177,14 @@ class SharedStudy(Study):
 
     def ask_or_end(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
-        # This process lives on when its clients do not: it must not keep their tests for them.
+        # This process outlives its clients, so it must not keep their tests alive.
         tests = self.ask(n, days=math.inf if days is None and lease is None else days, lease=lease)
         if len(self._handed) > self._room:
             with self._lock:
                 settled = self._decider.settled
-                handed = list(self._handed.items())  # at one go, for others tell meanwhile
+                handed = list(self._handed.items())  # in one step, since others tell meanwhile
                 self._handed = {test: issued for test, issued in handed if test > settled}
-                # Those that stay are not gone through again at every ask.
+                # The remaining ones are not checked again at every ask.
                 self._room = max(_MOST_HANDED, 2 * len(self._handed))
         return tests, not tests and self.done
 
@@ -201,7 +201,7 @@ class SharedStudy(Study):
             return self._snapshot
 
     def _present_version(self) -> Version | None:
-        """The version in the database, by as few and small questions as can be: pollers ask twice a second."""
+        """The version in the database, by as few and small queries as possible: pollers ask twice a second."""
         record = self._storage.look(self._record)
         if record is None or record.revision != self._record.revision:
             return None
@@ -247,7 +247,7 @@ class SharedStudy(Study):
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
 
     def recent_log(self, last: int) -> list[Event]:
-        """The log; of a study so long that reading it takes time, it may be a few seconds old."""
+        """The log. For a very long study it may be a few seconds old."""
         known = self._logs.get(last)
         if known is not None and time.monotonic() - known[0] < known[1]:
             return known[2]
@@ -283,7 +283,7 @@ class SharedStudy(Study):
 
 
 def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
-    """What to type for each metric, what is assumed of it by everything that the plan says of it, and its range."""
+    """What to type for each metric, what the plan assumes about it, and its range."""
     words: dict[str, dict[str, Any]] = {}
     for part in plan.parts:
         known = words.get(part.metric)

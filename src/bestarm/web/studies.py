@@ -1,6 +1,6 @@
 """The studies of one database as a server process keeps them, and the threads that wait for the database.
 
-The event loop never waits for the database, no study for another, and nobody for what somebody else has it compute.
+The event loop never waits for the database, no study waits for another, and no request waits for another's computation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, n
 from bestarm.study.record.seeds import choose_seeds
 from bestarm.validation import NotFound
 from bestarm.web.errors import fault_words
-from bestarm.web.shared import Behind, SharedStudy, Snapshot, Version, list_row, version_of
+from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, list_row, version_of
 from bestarm.web.threads import Kind, Threads
 
 T = TypeVar("T")
@@ -30,14 +30,14 @@ LONG_PLAN = 200_000
 """Characters of a plan that takes long to read."""
 
 MOST_STUDIES = 200
-"""Studies kept in memory; the others are read again when somebody wants them."""
+"""Studies kept in memory; the others are read again on demand."""
 
 LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
 
 
 class _SharedComputation:
-    """Computes something for all who want it at the same time, and never hands out what was begun before they came."""
+    """Computes something once for concurrent callers. A caller never gets a result begun before its call."""
 
     def __init__(self, compute: Callable[[], Awaitable[Any]]) -> None:
         self._compute = compute
@@ -61,7 +61,7 @@ class _SharedComputation:
 
 
 class ServedStudies:
-    """Where the routes find studies and have them do things."""
+    """Where the routes find studies and work on them."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -76,7 +76,7 @@ class ServedStudies:
         self._faults: dict[int, str] = {}
         self._computing: dict[int, asyncio.Task[Any]] = {}
         self.computed = 0
-        """Grows with every line of the list of studies that came too late for those who asked for it."""
+        """Counts the lines of the list of studies that were computed too late for their request."""
 
     def close(self) -> None:
         self.threads.close()
@@ -85,11 +85,11 @@ class ServedStudies:
     # ------------------------------------------------------------------------------------------------- doing things
 
     async def do(self, act: Callable[[], T]) -> T:
-        """Something with the database that takes no time worth speaking of."""
+        """Run a quick query."""
         return await self.threads.run("quick", act)
 
     async def record(self, key: int, act: Callable[[SharedStudy], T]) -> T:
-        """Something with a study for which nothing has to be decided."""
+        """Run something with a study that needs no decision."""
         study = await self.study(key)
         async with self._recording.setdefault(key, asyncio.Semaphore(AT_ONCE)):
             return await self.do(lambda: act(study))
@@ -109,11 +109,11 @@ class ServedStudies:
             while True:
                 try:
                     return await self.do(in_passing)
-                except Behind:
+                except BacklogTooLong:
                     await self.threads.run("catching up", study.catch_up)
 
     async def do_slowly(self, key: int, act: Callable[[SharedStudy], T]) -> T:
-        """Something with a study that may take seconds."""
+        """Run something with a study that may take seconds."""
         study = await self.study(key)
         return await self.threads.run("slow", lambda: act(study))
 
@@ -165,7 +165,7 @@ class ServedStudies:
         return await self.together(key, "snapshot", lambda: self.decide(key, SharedStudy.snapshot))
 
     async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
-        """Something that all who ask for it at the same time can share."""
+        """Something that concurrent callers can share."""
         computation = self._computations.get((key, what))
         if computation is None:
             computation = self._computations[key, what] = _SharedComputation(compute)
@@ -217,7 +217,7 @@ class ServedStudies:
                 self._rows[key] = snapshot.version, study.entered, snapshot.row
                 self._faults.pop(key, None)
             except StorageError:
-                # Whoever asks next may find the database in reach again.
+                # The next request may find the database in reach again.
                 pass
             except Exception as error:
                 # One study that cannot be read must not hide the others.

@@ -1,4 +1,4 @@
-"""The threads of the service: few, of several kinds, so that nothing slow takes those that quick requests need."""
+"""The threads of the service: a few of each kind, so that slow work does not block quick requests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _THREADS: dict[Kind, int] = {
 
 
 class Gone(Exception):
-    """The client has hung up, so nobody wants the answer."""
+    """The client has hung up."""
 
 
 class Threads:
-    """Runs what must not keep the event loop waiting."""
+    """Runs work that must not block the event loop."""
 
     def __init__(self) -> None:
         self._pools = {kind: ThreadPoolExecutor(count, f"bestarm-{kind}") for kind, count in _THREADS.items()}
@@ -39,14 +39,14 @@ class Threads:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def start(self, kind: Kind, act: Callable[[], None]) -> None:
-        """Something of which nobody waits for the end."""
+        """Start something without waiting for its end."""
         self._pools[kind].submit(act)
 
     async def run(self, kind: Kind, act: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
 
     async def run_while_wanted(self, kind: Kind, request: Request, act: Callable[[Callable[[], bool]], T]) -> T:
-        """Something that may take long; `act` is handed a function that says whether anybody still waits for it.
+        """Run something that may take long. `act` gets a function that says whether the client still waits.
 
         It need not have begun: if the client hangs up in the queue, it never does.
         """
@@ -56,7 +56,7 @@ class Threads:
 
 
 async def unless_gone(request: Request, running: asyncio.Future[T], when_left: Callable[[], None]) -> T:
-    """What something results in. If the client hangs up before, it is canceled and `Gone` is raised."""
+    """The result of a future. If the client hangs up first, it is canceled and `Gone` is raised."""
     leaving = asyncio.ensure_future(_leaving(request))
     try:
         await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)

@@ -41,8 +41,8 @@ class _Row:
 def compare(*things: Study | Simulation | CampaignResult, labels: Sequence[str] | None = None) -> Any:
     """Tests and answers of several studies, simulations, or all simulations of a campaign, a line for each.
 
-    Of a simulation, the dot is the mean number of tests and the line has 80 % of the runs; the bar has the share of
-    runs with each answer. Of a study, it is the tests so far (a hollow dot if it goes on) and its answer or leader.
+    For a simulation, the dot is the mean number of tests and the line has 80 % of the runs; the bar has the share of
+    runs with each answer. For a study, it is the tests so far (a hollow dot if it goes on) and its answer or leader.
     """
     rows = [row for thing in things for row in _rows(thing)]
     if not rows:
@@ -133,7 +133,7 @@ def _draw_answers(axes: Any, rows: Sequence[_Row]) -> dict[str, Any]:
             share = others if name == _OTHERS else row.answers.get(name, 0.0)
             if share <= 0.0:
                 continue
-            # Of a study that goes on, it is the leader's.
+            # For a running study, it is the leader's.
             alpha = 0.45 if row.is_open else 1.0
             color = PALETTE[arms.index(name)] if name in arms else GRAY
             hatch = {_OTHERS: "..", _NONE: "////", _UNFINISHED: "xx"}.get(name, "")

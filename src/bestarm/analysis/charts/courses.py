@@ -21,7 +21,7 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 
 def open_arms(study: Study) -> Any:
-    """How many arms could still be the answer after so many tests, and how many were out, as infeasible or as worse.
+    """How many arms could still be the answer, test by test, and how many were out, as infeasible or as worse.
 
     Arms that have been retired are left out, and those that came later are there from the start.
     """
@@ -61,7 +61,7 @@ def open_arms(study: Study) -> Any:
 
 
 def evidence(study: Study) -> Any:
-    """How much of the evidence that it needs each certificate had after so many tests. At 100 % it is closed.
+    """The share of its evidence that each certificate had, test by test. At 100 % it is closed.
 
     A line ends where its certificate is closed, or no longer needed because another arm leads.
     """
@@ -106,7 +106,7 @@ def evidence(study: Study) -> Any:
 
 
 Key = tuple[str, str, str | None, str | None]
-"""Which certificate it is, whatever its evidence."""
+"""Identifies a certificate, regardless of its evidence."""
 
 
 def _key(question: OpenQuestion) -> Key:
@@ -131,7 +131,7 @@ def _lines(course: Iterable[Moment]) -> dict[Key, list[tuple[float, float]]]:
         now = {_key(question): question.share for question in moment.open}
         for key in before:
             if key not in now and last is not None:
-                # Unless somebody else leads, it is gone because it is closed.
+                # Unless another arm leads, it is gone because it is closed.
                 is_closed = moment.leader == last.leader
                 lines[key].append((moment.tests, 1.0 if is_closed else math.nan))
         for key, share in now.items():

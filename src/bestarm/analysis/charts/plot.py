@@ -140,7 +140,8 @@ def progress(study: Study) -> Any:
 
 
 def costs(study: Study) -> Any:
-    """What the tests of each arm have cost, by what they measure. Of very many arms, only the best are shown."""
+    """What the tests of each arm have cost, by what they measure. If there are very many arms, only the best are
+    shown."""
     plan, status = study.plan, study.status()
     rows, about = charted(plan, status.arms, status.leader)
     figure, (axes,) = new_figure(9, _height(rows) + 0.5)

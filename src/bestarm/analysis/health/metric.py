@@ -98,10 +98,10 @@ class MetricChecks:
         self.low, self.high = math.inf, -math.inf
         self._first: dict[int, float] = {}
         self.unequal: tuple[int, int, float, float] | None = None
-        """Of an exact metric that varies: arm, test, first value and the one that differs."""
+        """For an exact metric that varies: arm, test, first value and the one that differs."""
         sigma = noise.stated_scatter
         self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
-        # Of what is measured again and again, such as runs of a command, far values are counted as pauses.
+        # In repeated measurements, such as runs of a command, far values are counted as pauses.
         is_counted = self.scatter is not None or yes_or_no(noise) or self._repeats
         self._typical = None if is_counted else Typical()
         self.strange: Strange | None = None
@@ -115,7 +115,7 @@ class MetricChecks:
             # Items are drawn again and again, so that scatter may change from one to the next.
             return [_Checks(Odd(arms, own_groups=True), True)]
         if self._has_items:
-            # Of a set drawn without repeats, what is left is not symmetric, given what was seen.
+            # The rest of a set drawn without repeats is not symmetric, given the values seen.
             skewed = [_Checks(Odd(arms, only_skewness=True), False)] if noise.is_symmetric else []
             return [_Checks(Ranked(arms, luck, own_groups=True), True), *skewed]
         skewed = [_Checks(Odd(arms, only_skewness=True), True)] if noise.is_symmetric else []
@@ -123,7 +123,7 @@ class MetricChecks:
             return [_Checks(SubGaussian(arms, noise.stated_scatter), True), *skewed]
         if noise.is_symmetric:
             return [_Checks(Odd(arms), True)]
-        # Of yes and no, nothing but the rate can change.
+        # For yes and no, only the rate can change.
         ranged = [_Checks(SubGaussian(arms, 0.5 * (high - low)), True)] if math.isfinite(high - low) else []
         return ranged if yes_or_no(noise) else [*ranged, _Checks(Ranked(arms, luck, own_groups=False), False)]
 

@@ -51,7 +51,7 @@ class HealthNote:
         return " ".join(filter(None, (f"{self.where}: {self.seen}.", self.effect, advice(self.kind, self.door))))
 
     def through(self, door: Door) -> HealthNote:
-        """The same note for somebody who came through another door."""
+        """The same note for another door."""
         return dataclasses.replace(self, door=door)
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Health:
         return Health(self.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))
 
     def through(self, door: Door) -> Health:
-        """The same for somebody who came through another door."""
+        """The same for another door."""
         return Health(self.checks, tuple(note.through(door) for note in self.notes))
 
     @property

@@ -1,4 +1,4 @@
-"""Bets on the side of its mean on which a symmetric result lies, whatever the scatter is and however it changes."""
+"""Bets on the side of its mean on which a symmetric result lies, for any scatter and any change of it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Values(Place):
         self.values, self.scales = array("d"), array("d")
         self.columns: list[array[float]] = []
         self.won: tuple[int, Won] = (0, {})
-        """Of how many results, and what was won by then."""
+        """How many results were used, and what was won by then."""
 
 
 class Odd:

@@ -84,7 +84,7 @@ class Scatter:
         return float(np.sqrt(sum(one.squares for one in arms) / sum(one.count - 1.0 for one in arms)))
 
     def largest(self, least: int) -> tuple[float, int]:
-        """The largest scatter of an arm with at least so many results, and how many results such arms have."""
+        """The largest scatter of an arm with at least this many results, and how many results such arms have."""
         arms = [one for one in self._all if one.count >= least]
         spreads = [float(np.sqrt(one.squares / (one.count - 1.0))) for one in arms]
         return max(spreads, default=0.0), sum(one.count for one in arms)

@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 DENSE = 4096
 RUN = 64
-"""Of a longer stream not every result is ranked: after 4,096 results every second run of 64, after 8,192 every fourth,
+"""In a longer stream, not every result is ranked: after 4,096 results every second run of 64, after 8,192 every fourth,
 and so on. Which ones is fixed beforehand, so the ranks are what they would be in a shorter stream."""
 
 _quantile = NormalDist().inv_cdf

@@ -16,7 +16,7 @@ Won = dict[str, Floats]
 """By kind of check, the logarithm of what its bets have won: [bet, sign, column, arm]."""
 
 _MORE = 1.5
-"""A variance so many times the stated one is not taken for chance."""
+"""A variance above this multiple of the stated one is not attributed to chance."""
 
 _PRIOR_OF_DRIFT, _PRIOR = 0.05, 0.01
 """The variance A of how far, in scales, the mean may lie from where the results have it. The weights of a drift do not

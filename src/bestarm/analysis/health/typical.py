@@ -1,7 +1,7 @@
 """Which values a metric has shown, and whether another one lies far outside them.
 
-This is a question to whoever typed the value, and no more. A value that is confirmed counts like any other, so asking
-changes nothing about the guarantee.
+This only asks the person who typed the value. A confirmed value counts like any other, so asking changes nothing about
+the guarantee.
 """
 
 from __future__ import annotations

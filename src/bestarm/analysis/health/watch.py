@@ -23,7 +23,7 @@ FALSE_ALARMS = 0.001
 """In how many studies, at most, the checks say "broken" although everything is as stated."""
 
 MOST_PARTS = 256
-"""So many small pieces of the record are kept at most until somebody looks: each takes more room than its results."""
+"""The most small pieces of the record to keep until the next look: each takes more room than its results."""
 
 _PROCESS = re.compile(r"/\d+-\d+$")
 
@@ -68,7 +68,7 @@ class Watch:
         when the test was issued, and the place of its item. Tests that were issued at the same time were asked for, or
         entered, together.
 
-        They are only kept until somebody looks: those who ask and tell do not wait for the checks. A result without a
+        They are only kept until the next look: asking and telling do not wait for the checks. A result without a
         value (NaN) does not count.
         """
         groups = -tests if issued is None or not len(issued) else issued

@@ -53,7 +53,7 @@ class Result(NamedTuple):
     group: float
     """What was asked for at once has the same group. So has what was entered at once without asking."""
     place: int = -1
-    """Of the item in the order of items; -1 if there is none, or it is not known."""
+    """The item's place in the order of items; -1 if there is none, or it is not known."""
 
 
 class Place:

@@ -29,8 +29,8 @@ Known = Literal["holds", "violated", "open"] | None
 class MetricStanding:
     """One stream: its tests, mean and interval; `verdict` says whether its constraint is known to hold.
 
-    Of a quantile constraint, `mean`, `low`, `high` and `threshold` are the quantile, its interval and its limit, in the
-    units of the metric, and `share` has the share of results beyond the threshold. Where results are not at hand as
+    For a quantile constraint, `mean`, `low`, `high` and `threshold` are the quantile, its interval and its limit, in
+    the units of the metric, and `share` has the share of results beyond the threshold. Where results are not at hand as
     they were told, they are that share and what it must stay below. `statistic` says in words which it is.
     """
 
@@ -101,7 +101,7 @@ def _rows(problem: Problem, policy: Policy, found: Findings, raw: RawValues | No
         counts = policy.streams.counts[:, k]
         means = np.where(counts > 0, to_user(problem, policy.setting, k, policy.streams.means[:, k]), math.nan)
         limits = _limits(policy, part, k)
-        # Of a constraint relative to the baseline, intervals are of the distance to the limit.
+        # For a constraint relative to the baseline, intervals are those of the distance to the limit.
         shifted = [end[:, k] + np.nan_to_num(limits) for end in (found.low, found.high)]
         ends = np.sort([to_user(problem, policy.setting, k, end) for end in shifted], axis=0)
         # Neither a mean nor its interval can lie outside the range of the values. Rounding must not carry it there.

@@ -13,7 +13,7 @@ from bestarm.problem import Problem
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-    """What a study knew after so many tests: who led, which arms could still be the answer, which were certified
+    """What a study knew after a number of tests: who led, which arms could still be the answer, which were certified
     infeasible, and which certificates were open."""
 
     tests: int

@@ -77,7 +77,7 @@ def progress_of(
         return 0.0
     has_leader = any(question.kind != "infeasible" for question in questions)
     needed = max(constraints + arms - 1 if has_leader else arms, len(questions))
-    # Of many open certificates, only those are listed that may take longest. The others are taken to be like them.
+    # If many certificates are open, only those that may take longest are listed. The others are taken to be like them.
     is_cut = len(questions) >= MOST_LISTED
     still = max(len(questions), candidates - has_leader) if is_cut else len(questions)
     share = sum(question.share for question in questions) / len(questions)

@@ -40,8 +40,8 @@ _UNKNOWN = Quantile(math.nan, -math.inf, math.inf)
 
 
 class RawValues:
-    """The results of metrics of which a quantile is limited, as they were told, in the order in which they count. Of a
-    ratio, what was divided by."""
+    """The results of metrics with a limited quantile, and the denominators of ratios, as told, in the order in which
+    they count."""
 
     def __init__(self, problem: Problem) -> None:
         ratios = [k for k, part in enumerate(problem.constraints, start=1) if part.per is not None]
@@ -78,7 +78,7 @@ class RawValues:
 
 @kernel
 def rejecting_counts(n: int, limit: float, level_above: float, level_below: float, numbers: Floats) -> tuple[int, int]:
-    """Of n results: the least number beyond v with which the evidence that their share is above `limit` reaches its
+    """The least number of n results beyond v with which the evidence that their share is above `limit` reaches its
     level (n + 1 if none does), and the largest with which the evidence that it is below does (-1 if none does)."""
     low, high = 0, n + 1
     while low < high:

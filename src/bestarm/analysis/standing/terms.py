@@ -12,7 +12,7 @@ MEAN = "mean"
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """Of a quantile constraint: the share of results beyond the threshold, its interval, and its limit."""
+    """The share of results beyond the threshold of a quantile constraint, its interval, and its limit."""
 
     value: float
     low: float

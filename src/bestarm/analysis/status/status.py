@@ -77,15 +77,16 @@ class Status:
     health: Health = dataclasses.field(default_factory=Health)
     """Whether the results contradict what the guarantee rests on."""
     seed: int | None = None
-    """Of the study's random choices."""
+    """The seed of the study's random choices."""
     items_seed: int | None = None
-    """Of the random order of its items; None without items. Stated for a new study, both seeds repeat this one."""
+    """The seed of the random order of its items; None without items. Stated for a new study, both seeds repeat this
+    one."""
     basis: str = dataclasses.field(default="", compare=False, repr=False)
     """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
     void_because: tuple[str, ...] = dataclasses.field(init=False)
     """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
     guarantee: Guarantee = dataclasses.field(init=False)
-    """As in `Answer`; void whatever the state is, if the results contradict what the guarantee rests on."""
+    """As in `Answer`; void in any state, if the results contradict what the guarantee rests on."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "void_because", self.health.void_because)
@@ -176,7 +177,7 @@ def _fields(kind: type) -> tuple[str, ...]:
 # --------------------------------------------------------------------------------------------- in lines of text
 
 WIDTH = 24
-"""Of the bar, in characters."""
+"""The width of the bar, in characters."""
 FULL, EMPTY = "█", "░"
 
 
@@ -269,7 +270,7 @@ def _estimate(status: Status) -> str:
 
 
 _FORESIGHT = 20
-"""An estimate of more than so many times the tests made so far says nothing: means are still about equal."""
+"""An estimate above this multiple of the tests made so far says nothing: means are still about equal."""
 
 
 _MOST = 60

@@ -12,8 +12,8 @@ from bestarm.storage.base import Pending
 from bestarm.storage.opening import default_url
 
 AwaitedState = Literal["measuring", "held", "overdue", "free", "failed", "timed out", "refused", "lost"]
-"""Its holder sends heartbeats, or need not, or is late by their own words; nobody holds it; or how an attempt ended, if
-nobody has said yet what that counts as."""
+"""Its holder sends heartbeats, or need not, or is late by their own estimate; it is free; or how an attempt ended,
+until it is known what that counts as."""
 
 SHOWN_AFTER = 3.0
 """Seconds after which a test is said to keep others waiting. A quick one is over before that."""
@@ -32,9 +32,9 @@ class Awaited:
     state: AwaitedState
     reason: str
     command: str
-    """The command that frees it, for somebody who knows that its result will not come."""
+    """The command that frees it, if its result will not come."""
     count_command: str | None
-    """The command that counts a value for it, if an attempt ended and nobody has said what that counts as."""
+    """The command that counts a value for it, if an attempt ended and it is not known what that counts as."""
     item: str | None = None
     """The item it is to be measured on, in a study with items."""
 
@@ -68,12 +68,12 @@ class Awaited:
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether an attempt ended and nobody has said yet what that counts as."""
+        """Whether an attempt ended and it is not known yet what that counts as."""
         return self.count_command is not None
 
     @property
     def needs_somebody(self) -> bool:
-        """Whether the result may never come unless somebody does something."""
+        """Whether the result may never come without help."""
         return self.state not in ("measuring", "free") and self.is_long_out
 
     @property
@@ -87,7 +87,7 @@ class Awaited:
         ago = _duration(time.time() - self.since)
         match self.state:
             case "free":
-                return f"{what}, which nobody holds"
+                return f"{what}, which is free"
             case "measuring":
                 return f"{what}, which {self.holder} has been measuring for {ago}"
             case "held":
@@ -124,7 +124,7 @@ def command(verb: str, study: str, test: int, url: str, *more: str) -> str:
 
 
 def is_unresolved(row: Pending) -> bool:
-    """Whether a test needs somebody's attention: it is overdue, or nobody has said what its failure counts as."""
+    """Whether a test needs attention: it is overdue, or it is not known what its failure counts as."""
     return row.aside is not None or _is_overdue(row)
 
 

@@ -89,7 +89,7 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
 
 
 def _set_guarantee(plan: Plan, answer: Answer) -> str:
-    """What is certain of an answer to another question than which arm is best."""
+    """What is certain about an answer with another goal than the best arm."""
     arms, margin = listed(answer.arms), plan.objective.tolerance
     if plan.asks == "short list":
         within = f" within {exact(margin)}" if margin else ""
@@ -251,7 +251,7 @@ def assumptions(plan: Plan) -> list[str]:
         f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
         *dict.fromkeys(noise_in_words(part, plan) + "." for part in plan.parts),
         *dict.fromkeys(_differences(plan)),
-        "Every result was recorded, whatever it was. Tests were given up, made again or handed to somebody else only "
+        "Every result was recorded, whatever it was. Tests were given up, made again or handed to others only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
         *_order(plan),
         "The answer is about these arms and metrics, as they were measured, and about no others.",

@@ -59,7 +59,7 @@ class Installed:
 
 def _may_be_installed() -> bool:
     """Whether some installed package may add a command. Loading what knows for certain (`importlib.metadata`) takes a
-    fifth of the time of `bestarm --help`, and hardly anybody has such a package."""
+    fifth of the time of `bestarm --help`, and such packages are rare."""
     for folder in sys.path:
         try:
             with os.scandir(folder or ".") as entries:
@@ -83,7 +83,7 @@ def command_plugins() -> dict[str, Plugin]:
 
 
 def installed_commands() -> list[Installed]:
-    """What other packages add. One that does not load keeps nobody from using the others."""
+    """Commands from other packages. One that does not load does not affect the others."""
     if not _may_be_installed():
         return []
     found = []

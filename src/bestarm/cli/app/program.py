@@ -51,7 +51,7 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            # Whoever started the program closed it, so nobody wants to read it.
+            # The parent process closed it, so there is no reader.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (until the end)
         elif isinstance(stream, io.TextIOWrapper):
             # Characters that a terminal cannot show are escaped. They must not be an error.

@@ -30,18 +30,18 @@ Yes = Annotated[bool, typer.Option("--yes", help="Record values far outside the 
 Key = Annotated[
     str | None,
     typer.Option(
-        "--key", metavar="TEXT", help="One for each thing to do: repeated with it, it counts once.", show_default=False
+        "--key", metavar="TEXT", help="A unique key: repeated with it, a command counts once.", show_default=False
     ),
 ]
 Worker = Annotated[
-    str | None, typer.Option(metavar="NAME", help="In whose name; user@machine by default.", show_default=False)
+    str | None, typer.Option(metavar="NAME", help="The holder's name; user@machine by default.", show_default=False)
 ]
 Token = Annotated[
     str | None,
     typer.Option(
         "--token",
         metavar="TEXT|@FILE",
-        help="What the service asks for, or the file with it; else $BESTARM_TOKEN.",
+        help="The service's token, or @FILE; else $BESTARM_TOKEN.",
         hide_input=True,
         show_default=False,
     ),

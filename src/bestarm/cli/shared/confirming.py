@@ -1,4 +1,4 @@
-"""Asking whoever types a value whether it is right, if it lies far outside those before it."""
+"""Asking the user whether a typed value is right, if it lies far outside the earlier ones."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def confirm_far(check: Callable[[], None], yes: bool) -> None:
         _confirm(error)
 
 
-def once_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
-    """What `record(check_far)` brings of a file. Its values were typed somewhere, so they are asked about even if
-    nobody is there to answer. Then the file is refused."""
+def record_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
+    """Record a file with `record(check_far)`. Its values were typed by hand, so far values need an answer. Without a
+    terminal to ask on, the file is refused."""
     from bestarm.study.record.far_values import FarValue
 
     try:

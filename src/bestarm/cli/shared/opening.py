@@ -41,7 +41,7 @@ def open_study(name: str, db: str | None, worker: str | None = None, token: str 
 
 
 def open_as(name: str, db: str | None, holder: str | None, token: str | None = None) -> AnyStudy:
-    """The same for who holds tests in another name: that of a process of its own, if it is None."""
+    """The same, with another holder's name; if it is None, the process gets a name of its own."""
     from bestarm.storage.opening import default_url, is_service
     from bestarm.validation import UNSTATED, InvalidInput
 

@@ -57,8 +57,8 @@ Timeout = Annotated[
 Shell = Annotated[
     str, typer.Option(metavar="SHELL", help="Run commands in /bin/sh (default), in another shell, or in none.")
 ]
-Runs = Annotated[int | None, typer.Option(metavar="N", help="Stop after so many runs in all.", show_default="no limit")]
-Minutes = Annotated[float, typer.Option(metavar="N", help="Stop after so many minutes.")]
+Runs = Annotated[int | None, typer.Option(metavar="N", help="The most runs in all.", show_default="no limit")]
+Minutes = Annotated[float, typer.Option(metavar="N", help="The most minutes.")]
 Delta = Annotated[float, typer.Option(metavar="P", help="The probability of a wrong answer that you accept.")]
 Assume = Annotated[
     str,
@@ -157,7 +157,7 @@ def results_table(
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What `race` and `gate` were told alike, as it was written."""
+    """The arguments that `race` and `gate` share, as written."""
 
     at_most: Sequence[str]
     baseline: str | None
@@ -188,7 +188,7 @@ class Options:
         return Conditions(self.shell, self.prepare, self.warmup, limit, self.minutes, self.ignore_failure, self.seed)
 
     def question(self, objective: str, tolerance: float = 0.0) -> Question:
-        """What is asked, checked."""
+        """The question, checked."""
         from bestarm.race.limits import read_limits
         from bestarm.race.plans import ASSUMED, Question
         from bestarm.validation import InvalidInput

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from bestarm.analysis.status.status import Status
 
 REFUTED = 3
-"""It is certain that no command meets every limit; of a gate, that the candidate does not."""
+"""It is certain that no command meets every limit, or that the candidate of a gate does not."""
 UNDECIDED = 4
 """No answer is certified: the study is running, or its budget is spent."""
 VOID = 5

@@ -54,7 +54,7 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
 
 @kernel
 def _limits_settle(s: Stream, side: int, c: float) -> bool:
-    """Whether the mean lies on this side of c whatever the missing values are."""
+    """Whether the mean lies on this side of c for any missing values."""
     limit = s.low if side == ABOVE else s.high
     missing = items_of(s) - s.n
     rounded = s.kept[s.arm, s.metric, _ROUNDED] + items_of(s) * (abs(s.low) + abs(s.high))

@@ -73,7 +73,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
 
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
-    """As for `Gaussian`. What is looked up falls with the number of results, so that number is rounded down."""
+    """As for `Gaussian`. The table's values fall with the number of results, so that number is rounded down."""
     if is_settled(s):
         return _settled(s, side, c)
     stretch = _stretch(s)

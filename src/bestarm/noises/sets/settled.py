@@ -60,7 +60,7 @@ def settled_mean(s: Stream, side: int) -> float:
 
 @kernel
 def level_of(setting: Setting, streams: Streams) -> float:
-    """Of the intervals on which the paper's algorithms decide: delta is shared by all streams and both sides."""
+    """The level of the paper's intervals: delta is shared by all streams and both sides."""
     return math.log(2.0 * streams.counts.shape[0] * streams.counts.shape[1] / setting.delta)
 
 

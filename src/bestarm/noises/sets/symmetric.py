@@ -69,7 +69,7 @@ _ROUNDED = KEPT
 
 _LAST = 3.0
 """Late items tell more, in proportion to h, and get more weight; but not the last ones, which would outweigh others:
-with k items left, the weight is at most the square root of k / 3. Of all that was tried this needs the fewest tests."""
+with k items left, the weight is at most the square root of k / 3. This needs the fewest tests of all variants tried."""
 
 
 @kernel
@@ -174,5 +174,5 @@ class SymmetricSet(SetNoise):
 
     def sentence(self) -> str:
         if self.items == ENDLESS:
-            return "scatters as far up as down around its mean on the items, by an amount that nobody has to know"
-        return f"the values of the {self.items:,} items scatter like normal ones, by an amount that nobody has to know"
+            return "scatters as far up as down around its mean on the items, by an unknown amount"
+        return f"the values of the {self.items:,} items scatter like normal ones, by an unknown amount"

@@ -1,6 +1,6 @@
 """Simulates runs on a CUDA card: plans its memory, launches the kernel again and again, and hands out what has ended.
 
-A launch takes a fraction of a second, so that progress is shown and Ctrl-C is heard. Threads keep their runs from one
+A launch takes a fraction of a second, so that progress is shown and Ctrl-C works. Threads keep their runs from one
 launch to the next.
 """
 
@@ -56,9 +56,9 @@ MOST_SHARED_WARPS = 24
 PARTS = 4
 """A multiprocessor's warps and registers are divided among this many parts."""
 REGISTERS = 16384
-"""Of each part."""
+"""Registers of each part."""
 MOST_REGISTERS = 128
-"""A thread has no use for more."""
+"""The most registers that a thread can use."""
 
 
 class Card(NamedTuple):

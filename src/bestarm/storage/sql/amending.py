@@ -1,4 +1,4 @@
-"""Changing the plan of a study: the plan itself, the log, what is planned, and the tests that nobody needs anymore.
+"""Changing the plan of a study: the plan itself, the log, what is planned, and the tests that are no longer needed.
 
 Everything here happens inside the transaction of a caller who has locked the study.
 """

@@ -25,7 +25,7 @@ from bestarm.storage.sql.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
-"""Whoever makes or upgrades the tables of a PostgreSQL database holds this advisory lock."""
+"""The advisory lock held while the tables of a PostgreSQL database are made or upgraded."""
 
 
 class Database:
@@ -146,7 +146,7 @@ class Database:
             raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
 
     def _make_turns(self) -> None:
-        # Whoever finds SQLite locked sleeps and tries again. In a queue no time is lost.
+        # A writer that finds SQLite locked sleeps and tries again. A queue loses no time.
         self._turn = threading.Lock() if self.is_sqlite and not self.in_memory else None
 
     @contextlib.contextmanager
@@ -160,7 +160,7 @@ class Database:
         if self._process != os.getpid():
             self._after_fork()
         turn = None if self._is_inside else self._turn
-        # The first in line may wait for another process. Nobody waits longer than they would alone.
+        # The first in line may wait for another process. No writer waits longer than it would alone.
         if turn is not None and not turn.acquire(timeout=BUSY_SECONDS):
             raise busy(self.url)
         try:

@@ -1,4 +1,4 @@
-"""Handing out tests: those nobody holds anymore, those already planned, and, if they run out, newly planned ones."""
+"""Handing out tests: those that are free, those already planned, and, if they run out, newly planned ones."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _RACES = 5
 
 
 class _End(NamedTuple):
-    """The end of the record: the last test, the number of its plan, and the revision of what is before it. What was
-    planned for another end is of no use: it may be of another plan."""
+    """The end of the record: the last test, the number of its plan, and the revision of what is before it. A plan made
+    for another end is useless: it may be of another plan."""
 
     last: int
     number: int
@@ -44,7 +44,7 @@ class _End(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What somebody asks for, as `Storage.hand_out` takes it."""
+    """A request for tests, as `Storage.hand_out` takes it."""
 
     key: int
     count: int
@@ -71,7 +71,7 @@ class HandingOut:
         repeated = wish.key, wish.request, wish.holder
         with self._database.connect() as connection:
             end = self._end_if_nothing_is_free(connection)
-            # Nothing needs deciding for a repeat, or for somebody who holds enough.
+            # Nothing needs deciding for a repeat, or for a holder who holds enough.
             if end is not None and (already := handed_under(connection, *repeated)):
                 return already
             if end is not None and wish.most is not None:
@@ -80,7 +80,7 @@ class HandingOut:
         for lost in itertools.count():
             planned: list[Planned] = []
             if end is not None:
-                # Deciding may take long. Nobody waits for it, unless others keep being quicker.
+                # Deciding may take long. It happens outside the lock, unless others keep being quicker.
                 planned = flat(self._plan_rounds(self._missing))
                 if not planned:
                     break
@@ -88,7 +88,7 @@ class HandingOut:
                 locked = lock_study(self._database, connection, wish.key)
                 locked.check_open()
                 if not self.handed:
-                    # Look again, since somebody may have asked under the same request in the meantime.
+                    # Look again: the same request may have been made in the meantime.
                     if already := handed_under(connection, *repeated):
                         return already
                     self._check_holds_less(connection)

@@ -1,4 +1,4 @@
-"""Issuing tests in SQL: what is planned, what goes to whom, and what nobody holds anymore.
+"""Issuing tests in SQL: what is planned, what goes to whom, and what is free again.
 
 Everything here happens inside the transaction of a caller who has locked the study.
 """
@@ -180,7 +180,7 @@ def hand_new(connection: sa.Connection, key: int, new: Sequence[Issued], terms: 
 
 
 def hand_again(connection: sa.Connection, key: int, count: int, terms: Terms) -> list[Issued]:
-    """Hand up to `count` tests that nobody holds anymore to a new holder. Former holders can no longer tell them."""
+    """Hand up to `count` free tests to a new holder. Former holders can no longer tell them."""
     connection.execute(_NOTICE_SILENCE, {"key": key, "now": terms.now})
     free = connection.execute(_FREE, {"key": key, "now": terms.now, "count": count}).all()
     if not free:
@@ -253,7 +253,7 @@ class Plans:
 
 
 FREED: dict[str, Any] = dict.fromkeys(("silent", "due", "aside", "reason", "request")) | {"expires": 0.0}
-"""What the queue says of a test that nobody holds."""
+"""The queue's columns for a free test."""
 
 
 def _is_of(key: int, ids: Sequence[int]) -> tuple[Any, Any]:
@@ -265,7 +265,7 @@ def of_tests(key: int, ids: Sequence[int]) -> sa.Update:
 
 
 def not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
-    """Those of the tests that `holder` has not lost to somebody else."""
+    """Those of the tests that `holder` has not lost to another holder."""
     lost = sa.exists().where(
         former.c.study == queue.c.study, former.c.test == queue.c.test, former.c.holder == text(holder)
     )
@@ -273,7 +273,7 @@ def not_lost(key: int, ids: Sequence[int], holder: str) -> sa.Update:
 
 
 def free_tests(connection: sa.Connection, key: int, ids: Sequence[int], holder: str, now: float) -> None:
-    """Nobody holds these tests anymore. The log says whose they were."""
+    """Free these tests. The log says who held them."""
     for start in range(0, len(ids), 500):
         part = ids[start : start + 500]
         others = sa.select(queue.c.test, queue.c.holder).where(

@@ -34,7 +34,7 @@ class Locked(NamedTuple):
 
 
 def lock_study(database: Database, connection: sa.Connection, key: int, how: sa.Select[Any] = LOCK) -> Locked:
-    """Keep everybody else from changing this study, though not from telling results."""
+    """Keep others from changing this study, though not from telling results."""
     row = connection.execute(how, {"key": key}).first()
     if row is None:
         raise InvalidInput("study", key, f"no such study in {database.url!r}")

@@ -1,7 +1,7 @@
-"""Recording outcomes in SQL: one per test, from whoever may tell it, numbered where the order of arrival counts.
+"""Recording outcomes in SQL: one per test, from a holder who may tell it, numbered where the order of arrival counts.
 
 Telling a result is by far the most common thing to do. It is one statement that commits on its own: an insert that
-does nothing if the test has an outcome, is somebody else's by now, or belongs to an archived study. On PostgreSQL it
+does nothing if the test has an outcome, has a new holder, or belongs to an archived study. On PostgreSQL it
 locks the study's entry against archiving, and against nothing else.
 """
 
@@ -43,13 +43,13 @@ def _settling(database: Database) -> Any:
     insert: Any
     if database.is_sqlite:
         insert = sqlite.insert(outcomes)
-        # Only one connection writes at a time, so nobody else can have the same number.
+        # Only one connection writes at a time, so the number is unique.
         last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key).scalar_subquery()
         number = one + sa.func.coalesce(last, sa.literal_column("0"))
         columns["arrival"] = sa.case((studies.c.by_arrival == one, number))
     else:
         insert = postgresql.insert(outcomes)
-        # One clock for all machines, the server's. Whoever counts up makes the others wait until the outcome is there.
+        # One clock for all machines, the server's. Counting up makes other writers wait until the outcome is there.
         counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + one)
         counting = counted.returning(arrivals.c.last).cte("counted")
         columns["arrival"] = sa.select(counting.c.last).scalar_subquery()
@@ -121,7 +121,7 @@ def why_refused(connection: sa.Connection, key: int, test: int) -> InvalidInput:
     if study.archived is not None:
         return StudyArchived(study.name)
     holds = sa.select(queue.c.holder).where(queue.c.study == key, queue.c.test == test)
-    return HandedOn(test, connection.execute(holds).scalar() or "somebody else")
+    return HandedOn(test, connection.execute(holds).scalar() or "another holder")
 
 
 def outcome_row(

@@ -34,7 +34,7 @@ _LIMITS: dict[str, int] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""Of the client's side; what the URL says of them counts instead."""
+"""Defaults for the client. Options in the URL take precedence."""
 
 _SERVER_LIMITS = {
     "lock_timeout": f"{BUSY_SECONDS:g}s",
@@ -110,7 +110,7 @@ class WatchedConnection(psycopg.Connection[Any]):
             return result
 
     def _may_come(self, silent: float) -> bool:
-        """Whether the answer may still come, after so many seconds of silence."""
+        """Whether the answer may still come, after this many seconds of silence."""
         if self._arguments is None:
             return False
         works = self._works()

@@ -1,7 +1,7 @@
 """SQLite files in folders that cannot be written.
 
 A file with a write-ahead log is read through an index beside it, which SQLite cannot make there. If the log is empty,
-nobody is writing and the file can be read as it stands. If the log holds something (a program was killed, or files were
+there is no writer: the file can be read as it is. If the log holds something (a program was killed, or files were
 copied as they were), that is read from a copy, which is removed when it is no longer needed.
 """
 
@@ -79,7 +79,7 @@ class StandingFile:
         self._path, self._url = path, url
 
     def connect(self, **options: Any) -> sqlite3.Connection:
-        """A connection. If somebody has started to write, SQLite has made what reading needs."""
+        """A connection. If a writer has started, SQLite has made the index that reading needs."""
         if not _size(self._path + "-wal"):
             return _standing(self._path, **options)
         made: sqlite3.Connection = sqlite3.connect(self._path, **options)

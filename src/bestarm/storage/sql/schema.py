@@ -11,7 +11,7 @@ from collections.abc import Callable
 import sqlalchemy as sa
 
 VERSION = 5
-"""Of the tables below. A database of an older version is brought up to date when it is opened."""
+"""The version of the tables below. An older database is upgraded when it is opened."""
 
 APPLICATION_ID = 0x6241726D
 """Marks our SQLite files, for tools such as `file`, and for us to know them again."""
@@ -44,7 +44,7 @@ studies = sa.Table(
     sa.Column("revision", sa.Integer, nullable=False),
     # 1 if results count in the order in which they arrive, 0 if in the order in which their tests were issued.
     sa.Column("by_arrival", sa.SmallInteger, nullable=False, server_default="0"),
-    # Of the order of items. Studies without items have none, nor do those of older files, whose order follows the seed.
+    # The seed of the order of items. None without items, and in older files, whose order follows `seed`.
     sa.Column("items_seed", sa.BigInteger),
     # It can be megabytes, and SQLite reads a row up to the last column it needs. In older files it is the third.
     sa.Column("plan", sa.Text, nullable=False),
@@ -93,7 +93,7 @@ by_arrival = sa.Index(
     postgresql_where=_has_arrival,
 )
 
-# The number of the last arrival, for studies by arrival on a server. Whoever counts it up makes the others wait.
+# The number of the last arrival, for studies by arrival on a server. Counting it up makes other writers wait.
 arrivals = _table("arrivals", _key(), sa.Column("last", sa.BigInteger, nullable=False))
 
 events = sa.Table(
@@ -142,7 +142,7 @@ queue = _table(
     _key(),
     _test(),
     sa.Column("holder", sa.Text, nullable=False),
-    # When a heartbeat is overdue; 0 if nobody holds the test, infinite if its holder keeps it until they tell.
+    # When a heartbeat is overdue; 0 if the test is free, infinite if its holder keeps it until they tell.
     sa.Column("expires", sa.Double, nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
     # When it was handed to its holder.
@@ -153,7 +153,7 @@ queue = _table(
     sa.Column("silent", sa.Double),
     # When its holder wanted to tell it by.
     sa.Column("due", sa.Double),
-    # How an attempt ended, if nobody has said yet what it counts as, and what was said about it.
+    # How an attempt ended, until it is known what it counts as, and what was said about it.
     sa.Column("aside", sa.Text),
     sa.Column("reason", sa.Text),
     # The key under which it was asked for.
@@ -169,7 +169,7 @@ by_request = sa.Index(
     postgresql_where=_has_request,
 )
 
-# Who held a test before it was handed to somebody else.
+# Who held a test before it was handed to another holder.
 former = _table("former_holders", _key(), _test(), sa.Column("holder", sa.Text, primary_key=True))
 
 # Who may use the service: digests of their tokens. A token that is revoked keeps its line, and its name.

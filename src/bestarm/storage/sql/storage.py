@@ -179,7 +179,7 @@ class SQLStorage(SQLReader):
         try:
             return handing.run()
         except StorageError:
-            # Whoever asks again under the same request is handed these tests.
+            # A repeat of the same request is handed these tests.
             raise
         except BaseException:
             if handing.handed:
@@ -313,7 +313,7 @@ class SQLStorage(SQLReader):
 
         def change() -> None:
             with self._database.transaction() as connection:
-                # Nobody tells results meanwhile, so that a test that is given up cannot have one.
+                # No result can be told meanwhile, so a test that is given up cannot have one.
                 locked = lock_study(self._database, connection, key, LOCK_OUT)
                 if find_done(connection, key, request, "amend", text(asked)) is not None:
                     return

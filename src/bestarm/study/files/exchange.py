@@ -55,7 +55,7 @@ def import_results(
 
     In place of metric and value there may be a column for each metric. Under the same `key` they are recorded once, as
     in `Study.add`. A sheet that was written to be filled in has results of tests that were asked for. With `check_far`,
-    values that somebody should confirm first are refused with `FarValue`.
+    values that need confirmation are refused with `FarValue`.
     """
     file = _open(study, data, name)
     is_sheet = file.has("test") and file.has(DUE)

@@ -1,4 +1,4 @@
-"""The results in a CSV file of tests that were asked for, such as a sheet that somebody has filled in."""
+"""The results in a CSV file of tests that were asked for, such as a sheet that was filled in."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ Continuations take too long: the closest of many pairs decides, and it is closer
 shares are those for which 300 studies of 13 problems came out right; `benchmarks/forecast.py` counts them again.
 """
 FEWEST = 6
-"""With fewer results than that in a stream, on average, it is too early to say. Of such studies only 75 % ended within
-what nine in ten were to end within, and the likeliest answer of all came in 57 % of those where it was given 66 %."""
+"""With fewer results than that in a stream, on average, it is too early to say. Only 75 % of such studies ended within
+the limit given for nine in ten, and the likeliest answer, given 66 %, came in 57 % of them."""
 MOST_TESTS = 300_000
 FORESIGHT = 50
 """No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
@@ -66,7 +66,7 @@ class _Continued(Job):
 
 
 class NotWanted(Exception):
-    """Nobody is waiting for the forecast anymore."""
+    """The forecast is no longer wanted."""
 
 
 def simulate_continuations(

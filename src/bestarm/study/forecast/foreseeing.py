@@ -37,7 +37,7 @@ class Foreseer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Nobody wants forecasts anymore. It waits for nothing."""
+        """Stop forecasting. This waits for nothing."""
         self._stop.set()
 
     def _work(self) -> None:
@@ -45,5 +45,5 @@ class Foreseer:
             if self.outlook is None and not self._pays():
                 continue
             with contextlib.suppress(StorageError, NotWanted):
-                # As long as it is simulated, nobody who asks or tells has to wait.
+                # Asking and telling do not wait for a simulation.
                 self.outlook = self._study._forecast(100, 0, lambda: not self._stop.is_set())

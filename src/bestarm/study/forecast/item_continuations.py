@@ -11,7 +11,7 @@ import numpy as np
 from bestarm.kernel.state import Floats
 from bestarm.policies.items import with_room
 from bestarm.problem import Plan
-from bestarm.simulation.item_runs import Bench, ItemRuns
+from bestarm.simulation.item_runs import ItemRuns, ItemWorkspace
 from bestarm.simulation.item_worlds import shifted
 
 
@@ -50,8 +50,8 @@ class ContinuedRuns(ItemRuns):
                     row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)
         return drawn
 
-    def bench(self, room: int) -> Bench:
-        fresh = super().bench(1)
+    def new_workspace(self, room: int) -> ItemWorkspace:
+        fresh = super().new_workspace(1)
         streams = with_room(copy.deepcopy(self._start.streams), room)
         return fresh._replace(streams=streams, memory=copy.deepcopy(self._start.memory))
 
@@ -77,7 +77,7 @@ def with_item_spreads(plan: Plan, policy: Any, scatters: list[Floats]) -> tuple[
         found = scatter_of_items(policy.streams.values[:, metric])
         if found is not None and plan.metrics[metric] == part.title and part.noise.takes_spread:
             spreads[part.title] = found[0]
-            # Of streams with few results, how much they scatter is hardly known.
+            # The scatter of streams with few results is hardly known.
             apart[metric] = np.minimum(scatters[metric], found[1]) if found[0] > 0.0 else scatters[metric]
     return dataclasses.replace(plan, item_spreads=spreads), apart
 
@@ -89,5 +89,5 @@ def common_effects(known: Floats) -> Floats:
     above = known - means
     measured = (~np.isnan(above)).sum(axis=0)
     total = np.where(np.isnan(above), 0.0, above).sum(axis=0)
-    # Of one arm alone, half of it is taken for the item's.
+    # With one arm alone, half of it is attributed to the item.
     return np.where(measured > 0, total / (measured + 1.0), np.nan)

@@ -188,8 +188,8 @@ class CsvFile:
         return header
 
     def _find_metrics(self, fields: list[str], header: list[str]) -> None:
-        """Find the columns of metrics. What a metric and another column are both called is the metric's, unless there
-        is a value on each line."""
+        """Find the columns of metrics. A name that a metric shares with another column is the metric's, unless there is
+        a value on each line."""
         found = {k: metric for k, field in enumerate(fields) if (metric := self._metric(field)) is not None}
         found = {k: metric for k, metric in found.items() if header[k] not in _WHICH}
         is_long = "value" in header and ("test" in header or self._metric("value") is None)

@@ -1,6 +1,7 @@
 """Numbers as spreadsheets write them: with a decimal point, or with a decimal comma where the whole file has one.
 
-What could be read in two ways is refused, because a value that is wrong by a factor of a thousand looks like any other.
+A number that could be read in two ways is refused, because a value that is wrong by a factor of a thousand looks like
+any other.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Complaints(Protocol):
 class Decimals:
     """Reads the numbers of one file, and finds out whether all of them have the same decimal mark.
 
-    In a file with semicolons between its columns, the comma is somebody's decimal mark. There, 1.234 is in doubt, too.
+    In a file with semicolons between its columns, the comma may be a decimal mark. There, 1.234 is in doubt, too.
     """
 
     def __init__(self, delimiter: str) -> None:

@@ -183,7 +183,7 @@ class _Reader:
             reason = f"needs columns metric and value, or a column for each metric ({', '.join(plan.measured)})"
             raise InvalidInput(f"{_NAME}: {reason}; it has {_listed(self._table)}")
         if unknown := [name for name in self._table if name not in columns and name not in beside]:
-            reason = f"is no metric of this study, which has {', '.join(plan.measured)}; leave it out"
+            reason = f"is not a metric of this study, which has {', '.join(plan.measured)}; leave it out"
             raise InvalidInput(f"{_NAME}: the column {quoted(unknown[0])} {reason}")
         tests = {lead: metrics for lead, metrics in plan.yields.items() if any(m in columns for m in metrics)}
         for metrics in tests.values():

@@ -23,7 +23,7 @@ class Test:
     In a study with items, `item` is the one to measure on.
     """
 
-    __test__ = False  # not a class of tests, whatever pytest thinks of the name
+    __test__ = False  # tells pytest that this is not a class of tests
 
     id: int
     arm: str
@@ -47,7 +47,7 @@ class Test:
 
 
 def is_meant(test: Test, given: Test) -> bool:
-    """Whether it is the test that somebody means. Those who know of no items do not name them."""
+    """Whether `given` names this test. The item may be left out."""
     return (test.arm, test.metric) == (given.arm, given.metric) and given.item in (None, test.item)
 
 
@@ -88,7 +88,7 @@ class Numbering:
         return _place("metric", metric, self._leads)
 
     def test(self, name: str) -> int:
-        """The number of the test of that name. A metric that is measured with others is no test of its own."""
+        """The number of the test of that name. A metric that is measured with others has no test of its own."""
         if isinstance(name, str) and name in self._tests:
             return self._tests[name]
         raise measured_together(name, self._yields[self.lead(name)])
@@ -107,7 +107,7 @@ class Numbering:
 
 
 def measured_together(metric: str, metrics: Sequence[str]) -> InvalidInput:
-    """What to raise of a lone value of a metric that is measured with others."""
+    """What to raise for a lone value of a metric that is measured with others."""
     others = in_words([other for other in metrics if other != metric])
     return InvalidInput("metric", metric, f"is measured together with {others}; give the values of one test together")
 
@@ -143,7 +143,7 @@ class HolderName:
 
 
 def is_gone(holder: str) -> bool:
-    """Whether a holder was named by `HolderName` for a process of this machine that is no more."""
+    """Whether a holder was named by `HolderName` for a process of this machine that has ended."""
     found = re.search(r"(?:^|@)([^@/]+)/([0-9]+)-[0-9]+$", holder)
     if found is None or found[1] != socket.gethostname():
         return False
@@ -152,5 +152,5 @@ def is_gone(holder: str) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        return False  # somebody else's
+        return False  # another user's
     return False

@@ -62,7 +62,7 @@ class Places:
 
     def planned(self, rounds: Rounds, out: Iterable[tuple[Test, int | None]], late: Iterable[Entries]) -> Rounds:
         """The same rounds, each test with its place. Where all items are taken, there is nothing more to measure."""
-        # Of a study with many arms, only a few are asked for at a time.
+        # In a study with many arms, only a few are asked for at a time.
         taken = self.taken(out, late, {(arm, metric) for tests in rounds for arm, metric, *_ in tests})
         placed: list[list[tuple[int, int] | tuple[int, int, int]]] = []
         for tests in rounds:

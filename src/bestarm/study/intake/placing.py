@@ -1,8 +1,8 @@
 """Where in the order of items a result belongs that is given by the name of its item.
 
-Each place of the order is measured once per arm and test. Of a set without repeats the item says which place it is.
-With repeats an item comes again and again. Results must then be of the items that come next in the order, since whoever
-could choose among items could choose the answer.
+Each place of the order is measured once per arm and test. Without repeats, the item determines its place. With repeats
+an item comes again and again. Results must then be of the items that come next in the order: choosing among items
+would be choosing the answer.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ class Sheet:
                     raise needs_test(metric, together)
             except InvalidInput as error:
                 if self._is_export and not named["value"]:
-                    # Nobody sees this complaint, so the next one still has to list the choices.
+                    # This complaint is not shown, so the next one still has to list the choices.
                     self._names.has_listed = has_listed
                     self.skipped[_NOBODY] += 1
                 else:
@@ -196,7 +196,7 @@ class Sheet:
 
 
 def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
-    """What to raise of a lone value whose test nobody can tell."""
+    """What to raise for a lone value whose test is unknown."""
     advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
     error = measured_together(metric, together)
     return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")
@@ -215,7 +215,7 @@ def wide_tests(plan: Plan, file: CsvFile) -> dict[int, tuple[str, ...]]:
 def wide_values(
     plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], fields: list[str], line: int
 ) -> dict[int, Values]:
-    """The values on a line, by test. Of a test it has all or none."""
+    """The values on a line, by test. It has all values of a test, or none."""
     found: dict[int, Values] = {}
     for lead, metrics in tests.items():
         cells = {metric: fields[file.metrics[metric]].strip() for metric in metrics}

@@ -15,13 +15,13 @@ from bestarm.validation import InvalidInput
 
 
 class AlreadyTold(InvalidInput):
-    """The test has a different outcome, which `Study.correct` can replace, or is somebody else's by now."""
+    """The test has a different outcome, which `Study.correct` can replace, or has a new holder."""
 
     kind = "already told"
 
 
 def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
-    """What to raise of a test that has another outcome."""
+    """What to raise for a test that has another outcome."""
     if outcome.value is None:
         reason = f"was abandoned{': ' + outcome.reason if outcome.reason else ''}"
     else:

@@ -42,7 +42,7 @@ def check_metric(plan: Problem, metric: str, value: object) -> float:
 
 
 def _check_ratio_value(plan: Problem, metric: str, value: object) -> float:
-    """Of a ratio nothing is said of its two values alone, but that the one that is divided by is positive."""
+    """A ratio makes no statement about its two values, except that the denominator is positive."""
     try:
         number = moderate(finite_number(value))
         if metric in plan.denominators and not number > 0.0:

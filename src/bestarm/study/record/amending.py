@@ -1,7 +1,7 @@
 """Changing the plan of a study on its way: a larger budget, arms that come later, arms that are retired.
 
 Where a study stands follows from its record and its present plan alone. So a change of plan needs no bookkeeping:
-everybody who follows the study reads its record again, from the start, as if the plan had always been this one.
+every follower of the study reads its record again, from the start, as if the plan had always been this one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Amendable(Follower):
         raise NotImplementedError
 
     def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Allow so many tests more than before, or tests of so much more cost. Returns what is allowed now.
+        """Raise the budget by this many tests, or by this cost. Returns what is allowed now.
 
         This costs nothing: certificates hold at all times at once, however long one looks.
         """
@@ -72,7 +72,7 @@ class Amendable(Follower):
         self._amend("retire", [arm, reason], change)
 
     def _amend(self, what: str, asked: Any, change: Callable[[Plan], _Change]) -> None:
-        """Have the storage change the plan, when nobody else can."""
+        """Have the storage change the plan under its lock."""
 
         def amendment(record: StudyRecord) -> Amendment:
             plan = read_plan(record)

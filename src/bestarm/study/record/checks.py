@@ -88,7 +88,7 @@ def check_ask(n: object, days: object, lease: object) -> None:
     if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 10**6:
         raise InvalidInput("n", n, "must be a whole number from 1 to 1,000,000", shown=quoted(n))
     if days is not None and lease is not None:
-        raise InvalidInput("days, lease: give one of them; a lease is for who renews it, days for who comes back")
+        raise InvalidInput("days, lease: give one of them; a lease must be renewed, days need no renewal")
     if days is not None and not (_is_number(days) and (0 < days <= MOST_DAYS or days == math.inf)):  # type: ignore[operator]
         raise InvalidInput(
             "days", days, f"must be a positive number of days, at most {MOST_DAYS:,.0f}", shown=quoted(days)
@@ -103,11 +103,11 @@ def most_held(plan: Plan) -> int:
 
 
 def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
-    """Why somebody is handed nothing."""
+    """Why a holder is handed nothing."""
     return InvalidInput(
         "n",
         n,
-        f"{holder} holds {held:,} tests without a result, and nobody can hold more than {most_held(plan):,} of "
+        f"{holder} holds {held:,} tests without a result, and a holder can hold at most {most_held(plan):,} of "
         f"this study ({MOST_HELD:,}, and {HELD_PER_STREAM} for each metric of each arm); tell results, or free "
         f"tests that will not be made with `bestarm release {shlex.quote(plan.name)} --held-by "
         f"{shlex.quote(holder)}`",

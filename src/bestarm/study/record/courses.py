@@ -14,7 +14,8 @@ from bestarm.study.record.follower import Follower
 
 
 def course_of(follower: Follower, points: int) -> list[Moment]:
-    """What was known at about so many moments, evenly spread over the results that count. `follower` has read none."""
+    """What was known at about this many moments, evenly spread over the results that count. `follower` has read
+    none."""
     with follower.storage.snapshot():
         parts = [*follower._new_entries()]
     results = sum(len(part.ids) for part in parts)

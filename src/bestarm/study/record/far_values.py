@@ -31,7 +31,7 @@ _LISTED = 20
 
 
 class FarValue(InvalidInput):
-    """A value that lies far outside those that its metric has shown, and that nobody has confirmed."""
+    """A value that lies far outside those that its metric has shown, and is not confirmed."""
 
     kind = "far value"
 
@@ -78,7 +78,7 @@ class FarValues(Follower):
         """Raise `FarValue` if a value lies far outside those that its metric has shown. Nothing is recorded.
 
         `told` are results of tests, as for `tell_many`, and `given` results measured without asking, as for `add`. Ask
-        whoever typed such a value, and if it is right record it as it is. Leave no value out, and correct none, because
+        the person who typed it, and if it is right record it as it is. Leave no value out, and correct none, because
         it is surprising: correct it only if it was mistyped.
 
         >>> import bestarm as ba

@@ -194,8 +194,7 @@ class Follower:
             return None if self._is_done else self._awaited()
 
     def unresolved(self) -> list[Awaited]:
-        """The tests that need somebody's attention: overdue, or set aside because nobody has said what a failed
-        attempt counts as."""
+        """The tests that need attention: overdue, or set aside until it is known what a failed attempt counts as."""
         return [self._as_awaited(row) for row in self._storage.pending(self._record.key) if is_unresolved(row)]
 
     def _awaited(self) -> Awaited | None:
@@ -265,7 +264,7 @@ class Follower:
         return self._forecast(runs, seed, lambda: True)
 
     def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None:
-        """As `forecast`. Stops with `NotWanted` as soon as nobody wants it anymore."""
+        """As `forecast`. Stops with `NotWanted` as soon as it is no longer wanted."""
         with self._lock:
             self._sync()
             if self._decider.stop is not None or self._decider.policy.untested:
@@ -357,7 +356,7 @@ class Follower:
         """What to do next, decided on everything that has been told by now."""
         # All from one moment. Otherwise a result that comes in between would count twice, or not at all.
         with self._storage.snapshot():
-            # The plan may have changed since somebody asked.
+            # The plan may have changed since the request.
             self._sync()
             decider = self._decider
             if self._is_done:

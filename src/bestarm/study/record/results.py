@@ -1,7 +1,7 @@
 """From tests to results: a test of several metrics, one entry of the record, becomes a result of each part it is about.
 
 The objective and the constraints are the parts of a plan. Two parts may have the same metric; then the one value that
-was told counts for both. Of a ratio, two values of the test make one result: the one minus the threshold times the
+was told counts for both. For a ratio, two values of the test make one result: the one minus the threshold times the
 other.
 """
 

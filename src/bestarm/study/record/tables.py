@@ -53,7 +53,8 @@ class Tables(FarValues):
         raise NotImplementedError
 
     def course(self, points: int = 100) -> list[Moment]:
-        """How the study went: what was certain and what was open at about so many moments, the first before any result.
+        """How the study went: what was certain and what was open at about this many moments, the first before any
+        result.
 
         It reads the record once more, so on a long one it takes as long as opening the study.
         """

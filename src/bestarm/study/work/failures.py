@@ -1,4 +1,4 @@
-"""What a failed attempt at a test counts as. That must be fixed before results are seen, so the user has to say it.
+"""What a failed attempt at a test counts as. The user must say this before results are seen.
 
 Retrying a failed test until it succeeds would record only results that succeed: a program that crashes on every third
 input would look safe. So unless the user declares something, a failure stops the worker.
@@ -23,7 +23,7 @@ Counted = float | Mapping[str, float] | None
 
 
 class MeasurementFailed(RuntimeError):
-    """A test could not be measured, and nobody has said what that counts as. The study is safe: say it and go on."""
+    """A test could not be measured, and no value is declared for that. The study is safe: declare one and go on."""
 
     kind: ClassVar[Aside] = "failed"
 
@@ -78,7 +78,7 @@ class Declared:
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 
     def result(self, test: Test, kind: Aside) -> Mapping[str, float] | None:
-        """What an attempt that ended this way counts as. None unless somebody has said it of all the test's metrics."""
+        """What an attempt that ended this way counts as. None unless it is declared for all the test's metrics."""
         declared = {"failed": self.failed_as, "timed out": self.timeout_as}.get(kind, {})
         if not declared.keys() >= set(test.metrics):
             return None
@@ -99,8 +99,8 @@ class Declared:
         again = f"or {self.words.retries}, if failures have nothing to do with results, to try again"
         if kind == "lost":
             return (
-                "The processes of a pool end together, so nobody knows whose measurement ended this one: let each test "
-                f"have a process of its own (workers=1, or `bestarm run`); {again}"
+                "The processes of a pool end together, so it is unknown whose measurement ended this one: let each "
+                f"test have a process of its own (workers=1, or `bestarm run`); {again}"
             )
         how = self.words.timed_out if kind == "timed out" else self.words.failed
         ranges = [(metric, _range_words(plan, metric)) for metric in test.metrics]

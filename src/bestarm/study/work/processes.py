@@ -18,7 +18,7 @@ _PIECE = 1 << 16
 def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[str, str, int]:
     """The process's output, error output and status, as soon as it has ended.
 
-    Processes that it started may go on and keep its streams open. Nobody waits for them. If it takes longer than
+    Processes that it started may go on and keep its streams open. They are not waited for. If it takes longer than
     `timeout` seconds, it is ended with everything it started, and `TimeoutExpired` has its error output.
     """
     assert process.stdout is not None

@@ -24,7 +24,7 @@ _EVERY = 0.5
 _EVERY_LINE = 5.0
 _RATE_SECONDS = 60.0
 _LONG = 20.0
-"""A study that is over in so many seconds is not simulated."""
+"""A study that ends within this many seconds is not simulated."""
 
 
 class Screen(Protocol):
@@ -96,7 +96,7 @@ class Notebook:
 
 
 def _style(status: Status) -> str:
-    """Of the headline."""
+    """The style of the headline."""
     return VOID_STYLE if status.guarantee == "void" else ""
 
 
@@ -134,7 +134,7 @@ class Display:
     """Shows how `drive` gets on; call it now and then."""
 
     def __init__(self, study: Watchable, console: Console | None = None, *, shows_end: bool = False) -> None:
-        """With `shows_end`, the last state stays to be seen; otherwise whoever called says how it ended."""
+        """With `shows_end`, the last state stays visible; otherwise the caller says how it ended."""
         self._study = study
         self._console = console
         self._shows_end = shows_end
@@ -165,7 +165,7 @@ class Display:
         try:
             status = study.status()
         except StorageError:
-            # Out of reach for now. Whoever makes the tests is patient, and says so in the end.
+            # Out of reach for now. The workers keep trying, and report it in the end.
             return
         self._history.append((now, status.tests))
         while now - self._history[0][0] > _RATE_SECONDS:
@@ -187,7 +187,7 @@ class Display:
         return lines
 
     def _waits_for(self, status: Status) -> str:
-        """Somebody else's test that keeps results from counting, once that has taken longer than usual."""
+        """Another holder's test that keeps results from counting, once that has taken longer than usual."""
         awaited = status.awaited
         if awaited is None or awaited.holder == self._study.holder or not awaited.is_long_out:
             return ""

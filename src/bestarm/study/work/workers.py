@@ -188,7 +188,7 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
 def create_or_open(plan: Plan, storage: Storage, seed: int | None, items_seed: int | None = None) -> Study:
     """A new study of this plan, or the one of its name that is there already, if it has the same plan."""
     if storage.find_study(plan.name) is None:
-        # Somebody may be quicker. Then we join their study.
+        # Another process may be quicker. Then we join its study.
         with contextlib.suppress(NameTaken):
             return Study.create(plan, storage=storage, seed=seed, items_seed=items_seed)
     study = Study.open(plan.name, storage=storage)
@@ -216,9 +216,9 @@ def drive(
 ) -> Answer:
     """Keep `workers` tests under way until the study is done. `submit` starts one, given how often it has failed.
 
-    A failure that nobody has declared a value for ends it, once everything else under way has ended. When interrupted
+    A failure without a declared value ends it, once everything else under way has ended. When interrupted
     by Ctrl-C or any other exception, it gives back the tests that are not finished. Unless `says` is false, it logs it
-    when everything waits for somebody else's test.
+    when everything waits for another holder's test.
     """
     declared = declared or Declared()
     workers = min(workers, most_held(study.plan))
@@ -292,7 +292,7 @@ def _pause() -> set[Future[Any]]:
 def _tell(
     study: LiveStudy, test: Test, future: Future[Any], declared: Declared, failures: dict[int, int], *, alone: bool
 ) -> None:
-    """Tell a test's result, or what its failure counts as. If nobody has said, set it aside and stop."""
+    """Tell a test's result, or what its failure counts as. If that is not declared, set it aside and stop."""
     try:
         value: Result = future.result()
     except NotStarted as error:
@@ -312,7 +312,7 @@ def _tell(
     try:
         _patiently(lambda: study.tell(test, value))
     except AlreadyTold:
-        # While we were silent, somebody else was handed it, or told it. Each test has one result.
+        # While we were silent, the test was handed on, or told. Each test has one result.
         return
     except RefusedValue as error:
         reason = str(error)

@@ -31,7 +31,7 @@ function askForToken(refused) {
   const form = h("form", { class: "card token" },
     h("h1", {}, "This service asks for a token"),
     h("p", { id: "token-help", class: "muted" },
-      "Whoever started the service has it. It is kept in this tab only, until you close it."),
+      "Ask the person who started the service. The token is kept in this tab only, until you close it."),
     h("div", { class: "field" },
       h("label", { for: "token" }, "Token"),
       input,

@@ -86,7 +86,7 @@ async function send(path, options) {
   return response;
 }
 
-/** What an answer says. It breaks off if the line is lost meanwhile. */
+/** The content of an answer. It fails if the connection is lost meanwhile. */
 async function read(response) {
   try {
     return await response.json();
@@ -96,7 +96,7 @@ async function read(response) {
   }
 }
 
-/** What a page is about to show. Nothing changes on it while something is pressed. */
+/** Load what a page is about to show. The page does not change while a button is pressed. */
 async function readToShow(response) {
   const answer = await read(response);
   await released();
@@ -137,7 +137,7 @@ async function postOnce(path, type, body) {
     unanswered.delete(what);
     return answer;
   } catch (error) {
-    // Of anything else but a refusal it is not known whether it was done.
+    // After anything but a refusal, it is unknown whether the request was carried out.
     if (error instanceof ApiError && error.status >= 400 && error.status < 500) unanswered.delete(what);
     throw error;
   }
@@ -172,7 +172,7 @@ const LONGEST_WAIT = 30_000;
 
 /**
  * Live events from `path`. `onEvent(kind, data)` is called for each, `onState({connected, retryAt})` when the connection
- * is made or lost. The connection is closed while nobody looks: browsers open only six to a host, and
+ * is made or lost. The connection is closed while the page is hidden: browsers open only six to a host, and
  * forgotten tabs would use them up. Returns an object with close() and retry().
  */
 export function listen(path, onEvent, onState) {

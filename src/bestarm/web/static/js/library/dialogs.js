@@ -5,7 +5,7 @@ import { h, newId, replace } from "./dom.js";
 import { typed } from "./fields.js";
 import { visitorName } from "./visitor.js";
 
-/** What is wrong has been said elsewhere in the dialog. */
+/** The error is shown elsewhere in the dialog. */
 const STAY = Symbol("stay");
 
 function open(title, children, confirm, read) {
@@ -39,7 +39,7 @@ function open(title, children, confirm, read) {
   });
 }
 
-/** The reason, which may be empty, or null if the user thought better of it. */
+/** The reason, which may be empty, or null if the user canceled. */
 export function askReason(title, explanation) {
   const input = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open(title,
@@ -58,13 +58,13 @@ export async function unlessFar(send, confirmed) {
     if (error.kind !== "far value") throw error;
     const asked = error.complaints.map(({ sentence }) => h("li", {}, h("bdi", {}, sentence)));
     const isRight = await open(asked.length > 1 ? "Are these values right?" : "Is this value right?",
-      [h("ul", { class: "far" }, asked), h("p", {}, "Correct what was mistyped. What was measured must be recorded as it is, however surprising.")],
+      [h("ul", { class: "far" }, asked), h("p", {}, "Correct mistyped values. Measured values must be recorded as they are, however surprising.")],
       "Record as typed", async () => true);
     return isRight ? confirmed() : null;
   }
 }
 
-/** Record what the visitor typed; `typed` has it as the check takes it. Null if the visitor thought better of it. */
+/** Record what the visitor typed; `typed` has it as the check takes it. Null if the visitor canceled. */
 export async function recordTyped(base, typed, record) {
   return unlessFar(async () => {
     await post(`${base}/check-far`, { ...typed, holder: visitorName() });

@@ -51,7 +51,7 @@ export function typed(written) {
   return trimmed !== "" && Number.isFinite(value) ? value : trimmed;
 }
 
-/** The same of a control that may stay empty. */
+/** The same for a control that may stay empty. */
 export const optional = (control) => (control.value.trim() === "" ? undefined : typed(control.value));
 
 /** A list to choose from, and a hint that explains what is chosen. */

@@ -27,7 +27,7 @@ export function aboutMeasurements(measured) {
     alone.length ? ["Measured alone: ", listed(alone), ". "] : ""];
 }
 
-/** Which question is answered with so many items. */
+/** Which question is answered with this many items. */
 export function aboutItems(count, repeats) {
   const items = plural(count, "item");
   return repeats
@@ -85,7 +85,7 @@ export function valueBoxes(metrics, { id = newId("value"), words, single = "Resu
     return box;
   });
   const blank = (box) => box.input.value.trim() === "";
-  // Whoever types all values of a test by hand goes on to the next box, and saves from the last.
+  // Enter moves to the next box, and saves from the last one.
   boxes.forEach((box) => box.input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || partly || blank(box)) return;
     const next = boxes.find(blank);
@@ -105,14 +105,14 @@ export function valueBoxes(metrics, { id = newId("value"), words, single = "Resu
       }
     },
     unmark() { for (const box of boxes) box.mark(null); },
-    /** Whether there are all values. If not, it is said at the boxes that lack one, and the first has the focus. */
+    /** Whether all values are there. If not, the empty boxes say so, and the first one gets the focus. */
     check() {
       const missing = partly ? [] : boxes.filter(blank);
       for (const box of missing) box.mark("is missing");
       missing[0]?.input.focus();
       return !missing.length;
     },
-    /** A number, or numbers by metric; what is no number as it stands, for the service to complain about. */
+    /** A number, or numbers by metric; other text as it is, for the service to refuse. */
     read() {
       if (!several) return typed(boxes[0].input.value);
       return Object.fromEntries(boxes.filter((box) => !blank(box)).map((box) => [box.metric, typed(box.input.value)]));

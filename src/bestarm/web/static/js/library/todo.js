@@ -21,18 +21,18 @@ function quoted(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\"'\"'")}'`;
 }
 
-/** How many tests the open certificates lack together; null if nobody can say. */
+/** How many tests the open certificates lack together; null if unknown. */
 export function lacking(status) {
   const tests = status.open.map((question) => question.tests);
   return tests.length && tests.every((number) => number !== null) ? tests.reduce((sum, number) => sum + Math.max(1, number), 0) : null;
 }
 
-/** The test that everything waits for, if it is time to look after it, and it is not the visitor's own. */
+/** The test that everything waits for, if it needs attention and is not the visitor's own. */
 function needsCare(status, visitor) {
   const test = status.awaited;
   if (!test || ["measuring", "free"].includes(test.state)) return false;
   if (ENDED[test.state]) return true;
-  // What was asked for a moment ago needs nobody's attention yet.
+  // A test that was asked for a moment ago needs no attention yet.
   const isLong = Date.now() / 1000 - test.since > SHOWN_AFTER;
   return test.holder !== visitor && (status.waiting > 0 || (test.state === "overdue" && isLong));
 }
@@ -101,7 +101,7 @@ export function whatToDo(status, { tests, visitor, free, save, extend }) {
   const isDone = isDecided(status);
   const first = isVoid(status) ? "First find out what is wrong with the data. " : "";
   if (status.archived) return ["Nothing: the study is archived. Bring it back to change it."];
-  if (!isDone && readsOnly()) return [first, "Wait: your token lets you look, and others measure."];
+  if (!isDone && readsOnly()) return [first, "Wait: your token is read-only; others measure."];
   if (!isDone) return [first, status.state === "budget_spent" ? whenSpent(status, save, extend) : whenRunning(status, tests, visitor, free)];
   const out = status.pending ? ` ${plural(status.pending, "test")} without a result ${status.pending === 1 ? "is" : "are"} not needed any more.` : "";
   const other = status.state === "no_feasible_arm" ? " Other arms or limits need a new study." : "";

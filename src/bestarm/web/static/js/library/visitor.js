@@ -1,4 +1,4 @@
-// In whose name this page asks and tells.
+// The name under which this page asks and tells.
 
 const KEY = "bestarm.holder";
 

@@ -7,7 +7,7 @@ const digits = [3, 4].map((n) => new Intl.NumberFormat("en", { maximumSignifican
 
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
 
-/** So many digits that numbers of this size, this far apart, can be told apart: two more than they have in common. */
+/** Enough digits to distinguish numbers of this size at this distance: two more than they have in common. */
 function digitsFor(size, spread, least) {
   if (!(size > 0 && spread > 0 && Number.isFinite(spread))) return least;
   return Math.min(Math.max(least, Math.floor(Math.log10(size)) - Math.floor(Math.log10(spread)) + 2), 17);
@@ -110,7 +110,7 @@ export const isDecided = (study) => ["certified", "no_feasible_arm", "void"].inc
 /** Whether the results contradict what the guarantee rests on. */
 export const isVoid = (study) => study.guarantee === "void";
 
-/** The class and the words of a study's badge; amber if the guarantee is void, whatever the state. */
+/** The class and the words of a study's badge; amber if the guarantee is void, in any state. */
 export function stateBadge(study) {
   const state = STATES[study.state] || "…";
   const words = isVoid(study) && study.state !== "void" ? `${state}, ${STATES.void}` : state;
@@ -148,7 +148,7 @@ function goodWords(study) {
   return `${feasibleWords(study)} and ${best}`;
 }
 
-/** What is certain although no answer is: how many arms are out, of a study or of its line in the list. */
+/** What is certain without an answer: how many arms are out, in a study or in its line in the list. */
 export function certainWords(study) {
   if (isVoid(study)) return "";
   const arms = study.arms?.length ?? study.arms;
@@ -209,7 +209,7 @@ export function headlineText(study, delta) {
   return first.join("") + (study.known ? `. ${study.known}` : "");
 }
 
-/** How an attempt ended of which nobody has said what it counts. */
+/** How an attempt ended, as long as it is not known what it counts as. */
 export const ENDED = { failed: "failed", "timed out": "timed out", refused: "gave a value that was refused", lost: "was lost with its process" };
 
 /** What is asked, in the user's words. */

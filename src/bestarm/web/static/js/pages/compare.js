@@ -1,4 +1,4 @@
-// Several studies side by side. Which ones is in the address, so that it can be shared.
+// Several studies side by side. The address holds the selection, so it can be shared.
 
 import { get, listen } from "../library/api.js";
 import { h, keepingFocus, named, replace, s, sentence } from "../library/dom.js";
@@ -115,7 +115,7 @@ export async function show(main) {
     for (const study of studies) groups.set(objectiveOf(study), [...(groups.get(objectiveOf(study)) || []), study]);
     replace(intervals, [...groups.values()].map(intervalsTable));
     replace(note, studies.length === 0 ? "Choose the studies to put side by side."
-      : `${plural(studies.length, "study", "studies")}. The address of this page has the choice: whoever opens it sees the same ones.`);
+      : `${plural(studies.length, "study", "studies")}. The address of this page holds the choice: share it to show the same studies.`);
   }
 
   async function offer() {

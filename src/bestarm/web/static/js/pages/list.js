@@ -9,7 +9,7 @@ import { count, dateTime, headline, isDecided, isVoid, number, percent, plural, 
 
 const AT_ONCE = 100;
 
-/** A study that the service cannot read: why, and nothing that it could not know. */
+/** A study that the service cannot read: only the reason. */
 function faultyCard(study) {
   return h("li", { class: "card study-card unknown" },
     h("div", { class: "card-main" },

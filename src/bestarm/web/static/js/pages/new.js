@@ -184,7 +184,7 @@ export async function show(main) {
         fields.add("delta", "Accepted chance of a wrong answer", delta, sure),
         fields.add("policy", "Policy", policy, aboutPolicy)),
       h("div", { class: "grid-2" },
-        fields.add("budget.tests", "At most so many tests (optional)", budgetTests),
+        fields.add("budget.tests", "At most this many tests (optional)", budgetTests),
         fields.add("budget.cost", "At most this cost (optional)", budgetCost)),
       fields.add("order", "Results count", order, aboutOrder)),
     h("div", { class: "buttons" }, create, h("a", { class: "button", href: "/" }, "Cancel")));
@@ -199,7 +199,7 @@ export async function show(main) {
     return found;
   }
 
-  /** Of something that stands in a line of its own: in which. */
+  /** The line of something that has a line of its own. */
   function lineOf(field) {
     const found = /\b(arms|items)\[(\d+)\]/.exec(field || "");
     if (!found) return "";
@@ -269,7 +269,7 @@ export async function show(main) {
     const begun = plan.arms.length > 0 && plan.objective.metric !== "…";
     measurements.draw();
     items.draw();
-    replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "What the form says so far stands here as a question."));
+    replace(preview, begun ? question(plan) : h("span", { class: "muted" }, "The question appears here as you fill in the form."));
     replace(aboutTests, begun ? [aboutMeasurements(withRatios(measurements.measured(), constraints)), items.words()] : null);
   }
   form.addEventListener("input", showDraft);

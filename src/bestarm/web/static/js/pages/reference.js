@@ -46,7 +46,7 @@ function operationCard(method, path, operation) {
   const id = newId("operation");
   return h("article", { class: "card operation", "aria-labelledby": id, "data-find": `${method} ${path} ${operation.description}`.toLowerCase() },
     h("h3", { id }, h("span", { class: `method ${method}` }, method.toUpperCase()), " ", h("code", {}, path)),
-    h("p", { class: "muted small" }, role ? ["needs the role ", h("strong", {}, role)] : "open to everybody"),
+    h("p", { class: "muted small" }, role ? ["needs the role ", h("strong", {}, role)] : "needs no token"),
     prose(operation.description),
     h("details", {},
       h("summary", {}, "Fields, answers and an example"),

@@ -15,7 +15,7 @@ import { headlineText } from "../library/words.js";
 
 const QUIET = 20_000;
 
-/** Load again when asked to, never twice at once, and the more seldom the longer it takes. */
+/** Reload on request, never twice at once, and less often the longer it takes. */
 function loader(load, shortest, patience) {
   let current = null;
   let resting = 0;
@@ -119,7 +119,7 @@ export async function show(main, id) {
   const loadPending = loader(async () => showPending(await readPending(base, pending.wanted())), 400, 4);
   const loadLog = loader(async () => log.show(await get(`${base}/log?last=${log.wanted()}`)), 1000, 5);
   const loadHistory = loader(async () => progress.showHistory(await get(`${base}/history?points=500`)), 1500, 5);
-  // A forecast is a simulation on the server: seldom, and only while somebody looks.
+  // A forecast is a simulation on the server, so it is rare, and runs only while the page is visible.
   const loadForecast = loader(async () => {
     const forecast = context.status.state === "running" ? await get(`${base}/forecast`) : null;
     summary.showForecast(forecast);

@@ -34,7 +34,7 @@ export function armsPanel(context) {
   });
   const body = h("tbody", { role: "rowgroup" });
   const caption = h("caption", { class: "sr" }, "Arms: verdict, reason, tests, and for each metric the mean, or the quantile that is limited, and its interval");
-  // On a phone each row is a block: browsers would take such a table for no table, so its parts say what they are.
+  // On a phone each row is a block. Browsers would no longer treat it as a table, so its parts have explicit roles.
   const table = h("table", { class: "arms", role: "table" }, caption, h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, heads)), body);
   const scroller = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Table of arms" }, table);
   const note = h("p", { class: "muted", role: "status" });

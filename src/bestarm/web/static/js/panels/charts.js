@@ -1,6 +1,6 @@
 // One chart for each metric: every arm's interval against the threshold.
 //
-// Verdicts differ in color, in the shape of the marker and in the line, so that no one of them is needed to read it. Only
+// Verdicts differ in color, in the shape of the marker and in the line, so that any one of them is enough. Only
 // the rows in view are drawn: a thousand arms cost no more than forty.
 
 import { h, isolated, named, replace, s } from "../library/dom.js";

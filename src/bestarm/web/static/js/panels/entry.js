@@ -159,7 +159,7 @@ export function entryPanel(context) {
 
   const element = h("div", { class: "card", "data-needs": "work" },
     h("h3", {}, "Measured without asking"),
-    h("p", { class: "muted" }, "Enter every result there is, in the order measured: to pick among them would bias the answer."),
+    h("p", { class: "muted" }, "Enter every result, in the order measured: picking among them would bias the answer."),
     byHand, wrong,
     h("h3", {}, "From a file"),
     h("p", { class: "muted columns-words" }, columnWords(context.status), " All lines are read, or none."),

@@ -29,7 +29,7 @@ export function healthPanel() {
     } else {
       replace(element, h("ul", { class: "notes" }, health.notes.map(item)));
     }
-    // Whoever does not see the page hears of each finding once, but not of those that were there when it was opened.
+    // Screen readers announce each new finding once, but not those that were there when the page was opened.
     const found = new Set(health.notes.map((note) => note.sentence.split(":")[0] + note.kind));
     const fresh = health.notes.find((note) => note.severity !== "hint" && heard && !heard.has(note.sentence.split(":")[0] + note.kind));
     heard = found;

@@ -43,7 +43,7 @@ export function pendingPanel(context) {
   const problem = h("p", { class: "error", role: "alert" });
   const list = h("ul", { class: "flight" });
   const tell = h("button", { class: "primary", type: "submit", "data-needs": "work" }, "Save results");
-  // Hidden until there is a test: a page that grows shorter moves what somebody is about to press.
+  // Hidden until there is a test: a page that grows shorter moves buttons under the pointer.
   const form = h("form", { class: "results", novalidate: true, hidden: true }, list, tell);
   const note = h("p", { class: "muted" }, "No test is out.");
   // Twice as many at every press: thousands of tests are a few presses away.
@@ -166,7 +166,7 @@ export function pendingPanel(context) {
           held),
         several ? values.element : [values.first, values.boxes[0].hint],
         h("div", { class: "buttons", "data-needs": "work" },
-          h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise type what a failure counts as its result.", `Test ${test.id} will be handed out again`) },
+          h("button", { type: "button", class: "small", onclick: () => end("fail", `Make test ${test.id} again`, "The attempt failed, or its result will not come: the test is handed out again, and the reason kept in the log. Fair only if that has nothing to do with what the result would have been; otherwise enter the value that a failure counts as.", `Test ${test.id} will be handed out again`) },
             "Make again", h("span", { class: "sr" }, what)),
           h("button", { type: "button", class: "small", onclick: () => end("abandon", `Give up test ${test.id}`, "Its result is no longer expected and will be refused. Fair only if the reason has nothing to do with what the result would have been.", `Test ${test.id} is given up`) },
             "Give up", h("span", { class: "sr" }, what))),
@@ -186,7 +186,7 @@ export function pendingPanel(context) {
 
   function since(test) {
     const now = Date.now() / 1000;
-    const who = named(test.holder || "nobody");
+    const who = named(test.holder || "no holder");
     const again = test.attempts > 1 ? `, attempt ${test.attempts}` : "";
     const ago = `${duration(now - test.since)}${again}`;
     if (test.expires === 0) return [`Test ${test.id} · free: last held by `, who, again];

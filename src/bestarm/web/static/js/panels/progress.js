@@ -32,7 +32,7 @@ export function progressPanel(context) {
   const holder = h("div", { class: "history" });
   const words = h("p", { class: "muted" });
   const rows = h("tbody", {});
-  // What is loaded later may push the rest of the page down, but never pull it up under somebody's pointer.
+  // Content loaded later may push the rest of the page down, but must never pull it up under the pointer.
   const table = h("details", { hidden: true }, h("summary", {}, "The same as a table"),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tests and cost over time" },
       h("table", {}, h("caption", { class: "sr" }, "Tests and cost over time"),
@@ -78,7 +78,7 @@ export function progressPanel(context) {
     if (!history || !started) return;
     const enough = history.time.length > 1;
     if (enough) uPlot ||= (await import("../../vendor/uplot/uPlot.esm.js")).default;
-    // It is drawn when it comes near: often just when somebody has scrolled to a button below it.
+    // It is drawn when it comes near: often just when the user has scrolled to a button below it.
     await released();
     holder.hidden = !enough;
     table.hidden = !enough;
@@ -120,7 +120,7 @@ export function progressPanel(context) {
   new ResizeObserver(() => {
     if (plot && holder.clientWidth) plot.setSize({ width: holder.clientWidth, height: HEIGHT });
   }).observe(holder);
-  // The chart library is loaded when the chart comes near: it is no part of what the page must show at once.
+  // The chart library is loaded when the chart comes near: the page does not need it at once.
   new IntersectionObserver((entries, observer) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
     observer.disconnect();

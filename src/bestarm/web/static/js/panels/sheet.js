@@ -4,7 +4,7 @@ import { h, named } from "../library/dom.js";
 import { itemCount, metricsOf } from "../library/measuring.js";
 import { date, dateTime, plural } from "../library/words.js";
 
-/** The tests of each holder together; those that nobody holds last. */
+/** The tests of each holder together; free tests last. */
 function byHolder(tests) {
   const groups = new Map();
   for (const test of tests) {

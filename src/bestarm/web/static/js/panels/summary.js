@@ -93,7 +93,7 @@ export function summaryPanel(context) {
     const { plan } = status;
     replace(notes,
       heldNote(status),
-      plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that how long a test takes has nothing to do with its result.") : null,
+      plan.order === "arrival" ? h("p", { class: "note" }, "Results count in the order in which they arrive: the plan says that a test's duration has nothing to do with its result.") : null,
       status.archived ? h("p", { class: "note" }, "This study is archived: it can be read and not changed.") : null);
   }
 
