@@ -16,7 +16,7 @@ from bestarm.paper.instances import instance
 from bestarm.parsing import read_json
 from bestarm.problem import Plan
 from bestarm.storage.errors import HandedOn, HoldsEnough, NameTaken, SourceTaken, StudyArchived
-from bestarm.storage.sql.requests import check_key
+from bestarm.storage.keys import check_key
 from bestarm.study.intake.values import RefusedValue
 from bestarm.study.record.checks import UnreadableStudy, check_ask
 from bestarm.study.study import AlreadyTold

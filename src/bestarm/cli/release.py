@@ -26,7 +26,7 @@ def release(
     db: Database = None,
 ) -> None:
     """Free tests whose results will not come, whoever holds them: they are handed out again."""
-    from bestarm.study.intake.csv_file import read_test
+    from bestarm.study.intake.names import read_test
     from bestarm.validation import InvalidInput
 
     if bool(tests) == (held_by is not None):
