@@ -6,7 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis.charts import plot
     from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
     from bestarm.noises.bernoulli import Bernoulli
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
+    from bestarm.study.plots import plot
     from bestarm.study.record.conclusion import conclusion
     from bestarm.study.record.far_values import FarValue
     from bestarm.study.work.failures import MeasurementFailed
@@ -78,7 +78,7 @@ _HOME = {
     "maximize": "problem",
     "measurement": "problem.measurements",
     "minimize": "problem",
-    "plot": "analysis.charts",
+    "plot": "study.plots",
     "simulate": "simulation.simulate",
 }
 

@@ -14,7 +14,8 @@ from tests.lengths import lengths
 import bestarm as ba
 from bestarm.analysis.charts import drawing
 from bestarm.analysis.charts.chart import Chart, Panel, Series
-from bestarm.analysis.report.page import (
+from bestarm.paper.experiments import EXPERIMENTS, POLICIES
+from bestarm.paper.page import (
     Block,
     Figure,
     Grid,
@@ -26,7 +27,6 @@ from bestarm.analysis.report.page import (
     to_json,
     to_markdown,
 )
-from bestarm.paper.experiments import EXPERIMENTS, POLICIES
 from bestarm.paper.reproduce import reproduce
 from bestarm.theory import analyze
 

@@ -17,7 +17,6 @@ from benchmarks.measurements import ITEMS, wrong_after_repairs
 from tests.study.problems import exported
 
 import bestarm as ba
-from bestarm.analysis.report.report import record_digest, study_report
 from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import StudyRecord
 from bestarm.storage.copies import Part
@@ -26,6 +25,7 @@ from bestarm.storage.sql import schema
 from bestarm.storage.sql.storage import SQLStorage
 from bestarm.study.files.backup import restore_backup, write_backup
 from bestarm.study.files.exchange import import_results, write_json
+from bestarm.study.files.report import record_digest, study_report
 from bestarm.study.record import seeds
 
 

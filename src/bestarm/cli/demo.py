@@ -44,11 +44,11 @@ def demo(
     db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
 ) -> None:
     """Watch a live study of five drug doses on simulated patients, and get its report."""
-    from bestarm.analysis.report.report import study_report
     from bestarm.analysis.status.words import question
     from bestarm.paper.instances import instance
     from bestarm.policies import find_policy
     from bestarm.storage.opening import open_storage
+    from bestarm.study.files.report import study_report
     from bestarm.study.study import Study
     from bestarm.validation import InvalidInput
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.drawing import save
-from bestarm.analysis.report.page import Block, Figure, Grid, Heading, Text
 from bestarm.paper.instances import SIZES_K, SIZES_N, instance
+from bestarm.paper.page import Block, Figure, Grid, Heading, Text
 from bestarm.paper.published import TABLE_1
 from bestarm.policies.base import Policy
 from bestarm.simulation.campaign import Campaign, CampaignResult, Cell

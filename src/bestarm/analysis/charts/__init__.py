@@ -1,1 +1,1 @@
-"""Charts: intervals, progress, forecasts, comparisons."""
+"""Charts as data, and as drawings without any library."""

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from bestarm.storage.base import Issued, Outcome
 from bestarm.study.files.blank_sheets import NOT_YIELDED
-from bestarm.study.intake.csv_file import STUDY, BadLines, CsvFile, read_test
+from bestarm.study.intake.csv_file import STUDY, BadLines, CsvFile
+from bestarm.study.intake.names import read_test
 from bestarm.study.intake.rows import meant, wide_tests, wide_values
 from bestarm.study.intake.telling import values_of
 from bestarm.study.intake.values import Result, check_metric, in_words, values_in_words
@@ -40,7 +41,7 @@ def read_told(study: Study, file: CsvFile) -> ToldResults:
     lines = file.lines(reader.bad_lines)
     while some := list(itertools.islice(lines, _LOOKED_UP)):
         reader.read(some)
-    file.decimals.check(reader.bad_lines)
+    file.decimals.check(reader.bad_lines.add)
     return reader.results()
 
 

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from bestarm.study.intake.decimals import Decimals, short
-from bestarm.texts import from_cell
+from bestarm.parsing import Decimals
+from bestarm.texts import from_cell, quoted
 from bestarm.validation import InvalidInput
 
 COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", "round", "corrections")
@@ -177,7 +177,7 @@ class CsvFile:
         for k, field in enumerate(header):
             if field not in self._known and k not in self.metrics.values():
                 known = ", ".join(self._known)
-                raise InvalidInput(f"{where}column {short(field)}: is not known; there are {known}")
+                raise InvalidInput(f"{where}column {quoted(field)}: is not known; there are {known}")
             if header.count(field) > 1:
                 raise InvalidInput(f"{where}column {field!r}: is there {header.count(field)} times")
         others = {field for k, field in enumerate(header) if k not in self.metrics.values()}
@@ -251,10 +251,3 @@ class CsvFile:
     def named(self, fields: list[str]) -> dict[str, str]:
         """The fields of a line by column, without the white space around them."""
         return dict(zip(self.columns, map(str.strip, fields), strict=False))
-
-
-def read_test(text: str) -> int:
-    """The number of a test, from a file or the command line."""
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:20]) < 2**63 and len(text) <= 20):
-        raise InvalidInput("test", text, "must be the number of a test, as `bestarm ask` gives it", shown=short(text))
-    return int(text)

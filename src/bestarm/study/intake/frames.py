@@ -9,12 +9,12 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from bestarm.parsing import read_number
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import SourceTaken
 from bestarm.study.intake.adding import Row, columns_of
 from bestarm.study.intake.csv_file import BadLines
-from bestarm.study.intake.decimals import read_value
 from bestarm.study.intake.names import Numbering
 from bestarm.study.intake.placing import Placing, item_name, items_of
 from bestarm.study.intake.rows import needs_test
@@ -235,7 +235,7 @@ class _Reader:
 
     def _number(self, column: str, metric: str, cell: Any) -> float:
         def read() -> float:
-            return check_metric(self._plan, metric, read_value(cell.strip()) if isinstance(cell, str) else cell)
+            return check_metric(self._plan, metric, read_number(cell) if isinstance(cell, str) else cell)
 
         return self._in_column(column, cell, read)
 

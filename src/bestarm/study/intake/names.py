@@ -59,6 +59,13 @@ def number_of(test: Test | int) -> int:
     return number
 
 
+def read_test(text: str) -> int:
+    """The number of a test, from a file or the command line."""
+    if not (text.isascii() and text.isdecimal() and 0 < int(text[:20]) < 2**63 and len(text) <= 20):
+        raise InvalidInput("test", text, "must be the number of a test, as `bestarm ask` gives it", shown=quoted(text))
+    return int(text)
+
+
 def numbers_of(tests: Iterable[Test | int] | Test | int) -> list[int]:
     """The numbers of one or several tests."""
     return [number_of(test) for test in ([tests] if isinstance(tests, Test | int) else tests)]

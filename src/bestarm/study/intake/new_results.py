@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from bestarm.parsing import LONGEST_NUMBER
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
 from bestarm.study.intake.csv_file import BadLines, CsvFile
-from bestarm.study.intake.decimals import LONGEST_NUMBER
 from bestarm.study.intake.placing import Placing, items_of
 from bestarm.study.intake.rows import Names, Sheet, SheetRow
 from bestarm.study.intake.values import check_metric
@@ -109,7 +109,7 @@ def _read_lines(plan: Plan, file: CsvFile) -> NewResults:
         add_arm(arm)
         add_metric(metric)
         add_value(value)
-    file.decimals.check(bad_lines)
+    file.decimals.check(bad_lines.add)
     bad_lines.check()
     return NewResults(results, ends, skipped, lambda _: [])
 

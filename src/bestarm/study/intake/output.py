@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bestarm.parsing import read_json
-from bestarm.study.intake.values import Result, check_names, in_words, read_number
+from bestarm.parsing import read_json, read_number
+from bestarm.study.intake.values import Result, check_names, in_words
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, is_boolean
-
-_LONGEST_NUMBER = 1000
 
 
 def read_output(text: str, metrics: Sequence[str]) -> Result:
@@ -23,7 +21,7 @@ def read_output(text: str, metrics: Sequence[str]) -> Result:
     {'time': 1.5, 'memory': 340.0}
     """
     if len(metrics) == 1 and len(text.split()) == 1 and not text.lstrip().startswith("{"):
-        return read_number(text[:_LONGEST_NUMBER], "the command's output")
+        return read_number(text, "the command's output")
     found = _object(text) if text.lstrip().startswith("{") else _lines(text)
     check_names(metrics, found)
     return found
@@ -53,5 +51,5 @@ def _lines(text: str) -> dict[str, float]:
         [name] = words
         if name in found:
             raise InvalidInput("line", line, f"there is a value of {quoted(name)} already", shown=quoted(line))
-        found[name] = read_number(number[:_LONGEST_NUMBER], name)
+        found[name] = read_number(number, name)
     return found

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from bestarm.problem import Plan
 from bestarm.study.intake.csv_file import ITEM, BadLines, CsvFile
-from bestarm.study.intake.decimals import short
 from bestarm.study.intake.names import Numbering, measured_together
 from bestarm.study.intake.placing import items_of
 from bestarm.study.intake.values import Values, check_metric, check_ratios, in_words
-from bestarm.texts import from_cell
+from bestarm.texts import from_cell, quoted
 from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
 
 _NOBODY = (-1, -1)
@@ -98,7 +97,7 @@ def _check_name(field: str, name: str) -> None:
         raise InvalidInput(field, UNSTATED, "is missing")
     # A name in an export may have one more apostrophe.
     if len(name) > LONGEST_NAME + 1:
-        raise InvalidInput(field, name, f"no such {field}", shown=short(name))
+        raise InvalidInput(field, name, f"no such {field}", shown=quoted(name))
 
 
 class Sheet:
@@ -115,7 +114,7 @@ class Sheet:
 
     def rows(self) -> Iterator[SheetRow]:
         yield from self._wide() if self._file.metrics else self._long()
-        self._file.decimals.check(self._bad_lines)
+        self._file.decimals.check(self._bad_lines.add)
 
     # ------------------------------------------------------------------------------------ a line for each value
 
@@ -166,7 +165,7 @@ class Sheet:
         values = [group.values.get(metric) for metric in metrics]
         if missing := [metric for metric, value in zip(metrics, values, strict=True) if value is None]:
             reason = f"lacks {in_words(missing)}; the values of one test stand on lines that follow each other"
-            self._bad_lines.add(group.line, InvalidInput("test", test, reason, shown=short(test)))
+            self._bad_lines.add(group.line, InvalidInput("test", test, reason, shown=quoted(test)))
             return
         try:
             checked = check_ratios(self._plan, lead, tuple(value for value in values if value is not None))

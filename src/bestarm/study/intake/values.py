@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bestarm.parsing import read_decimal
 from bestarm.problem import Constraint, Objective, Plan, Problem
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, exact, finite_number, moderate
@@ -144,11 +143,3 @@ def values_in_words(metrics: Sequence[str], values: Sequence[float]) -> str:
     if len(metrics) == 1:
         return f"{values[0]:g}"
     return ", ".join(f"{metric} {value:g}" for metric, value in zip(metrics, values, strict=True))
-
-
-def read_number(text: str, where: str) -> float:
-    """A number from a file, a command's output or the command line."""
-    try:
-        return read_decimal(text)
-    except ValueError as error:
-        raise InvalidInput(where, text, str(error), shown=quoted(text)) from None

@@ -12,18 +12,16 @@ import math
 import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bestarm.analysis.charts.canvas import ACROSS, legend_below, new_figure, pyplot, tidy
-from bestarm.analysis.charts.compare import compare
-from bestarm.analysis.charts.courses import evidence, open_arms
 from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import COLORS, limits, short, short_names
 from bestarm.analysis.charts.selection import charted
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
-
-if TYPE_CHECKING:
-    from bestarm.study.study import Study
+from bestarm.study.plots.canvas import ACROSS, legend_below, new_figure, pyplot, tidy
+from bestarm.study.plots.compare import compare
+from bestarm.study.plots.courses import evidence, open_arms
+from bestarm.study.study import Study
 
 __all__ = ["compare", "costs", "evidence", "intervals", "open_arms", "progress"]
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bestarm.analysis.charts.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import short, short_names
 from bestarm.answer import DECIDED
 from bestarm.kernel.state import Floats
 from bestarm.simulation.campaign import CampaignResult
 from bestarm.simulation.simulate import Simulation
+from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
+from bestarm.study.study import Study
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
-
-if TYPE_CHECKING:
-    from bestarm.study.study import Study
 
 _NONE, _UNFINISHED, _OTHERS = "no feasible arm", "no answer", "other arms"
 _FAR_APART = 30.0

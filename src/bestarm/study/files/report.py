@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING
 
 from bestarm import __version__
 from bestarm.analysis.charts.intervals import interval_chart
@@ -17,14 +16,12 @@ from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.figures import side_by_side
 from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
 from bestarm.analysis.standing.timeline import Progress
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, confidence_words, lines_html, progress_lines
 from bestarm.analysis.status.words import about_intervals, assumptions, guarantee, question
 from bestarm.answer import DECIDED, Answer
 from bestarm.problem import Constraint, Objective, Plan
-
-if TYPE_CHECKING:
-    from bestarm.analysis.status.outlook import Outlook
-    from bestarm.study.study import Study
+from bestarm.study.study import Study
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;

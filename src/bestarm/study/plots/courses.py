@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bestarm.analysis.charts.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import COLORS, short
 from bestarm.analysis.standing.course import Moment
 from bestarm.analysis.standing.open_questions import OpenQuestion
-
-if TYPE_CHECKING:
-    from bestarm.study.study import Study
+from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
+from bestarm.study.study import Study
 
 _MOST_NAMED = 6
 """So many certificates have a color and a name. The others are gray."""

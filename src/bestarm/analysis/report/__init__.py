@@ -1,1 +1,0 @@
-"""Pages made to be read, printed and kept."""
