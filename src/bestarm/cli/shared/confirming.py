@@ -42,7 +42,7 @@ def confirm_far(check: Callable[[], None], yes: bool) -> None:
         _confirm(error)
 
 
-def once_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
+def record_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
     """Record a file with `record(check_far)`. Its values were typed by hand, so far values need an answer. Without a
     terminal to ask on, the file is refused."""
     from bestarm.study.far_values import FarValue
