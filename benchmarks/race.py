@@ -145,7 +145,7 @@ def simulated(races: int, scatter: float) -> None:
             runner = Drawn(seed, {"a": 1.0, "b": 1 + percent / 100})
             outcome = Race(
                 contestants_of(["a", "b"]), question, Conditions(timeout=3.0, minutes=60, seed=0), runner=runner
-            ).go()
+            ).run()
             tally.add(outcome.status.answer, "a" if percent else None, outcome.status.tests, 0.0)
         runs, _, *counts = tally.cells()
         apart = f"{percent:g} %" if percent else "equal, at most 300 runs"

@@ -124,7 +124,7 @@ def outcome(
     question = Question(CANDIDATE if is_gate else "time", limits, baseline, delta=DELTA, runs=runs, **asked)  # type: ignore[arg-type]
     conditions = Conditions(timeout=20.0, minutes=600.0, seed=seed)
     race = Quick(contestants_of(list(commands)), question, conditions, runner=Drawn(commands, seed))
-    found: dict[str, object] = json.loads(as_json(race.go()))
+    found: dict[str, object] = json.loads(as_json(race.run()))
     return found
 
 

@@ -64,4 +64,4 @@ def race(
         conditions or Conditions(timeout=10.0),
         db=db,
         runner=runner or Drawn(draw, seed),
-    ).go()
+    ).run()

@@ -9,7 +9,7 @@ import typer
 
 from bestarm.cli.shared.arguments import AsJson, Database, Key, Worker, Yes
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.confirming import once_confirmed
+from bestarm.cli.shared.confirming import record_confirmed
 from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_with_key, whoami
 from bestarm.cli.shared.show import counted, plain_console, print_json, shown
@@ -58,7 +58,7 @@ def import_(
         with results_file(path) as (file, called), repeatable_with_key():
             return import_results(study, file, called, once=not again, key=key, check_far=check_far)
 
-    recorded = once_confirmed(record, yes, path)
+    recorded = record_confirmed(record, yes, path)
     if as_json:
         print_json(dataclasses.asdict(recorded))
     else:

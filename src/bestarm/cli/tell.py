@@ -9,7 +9,7 @@ import typer
 
 from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Token, Worker, Yes
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.confirming import confirm_far, once_confirmed
+from bestarm.cli.shared.confirming import confirm_far, record_confirmed
 from bestarm.cli.shared.files import recorded_words, results_file
 from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_key
 from bestarm.cli.shared.show import plain_console, shown
@@ -98,7 +98,7 @@ def tell(
                     return tell_results(study, file, called, once=table != "-", key=key, check_far=check_far)
                 return study.tell_csv(file.read(), key=key, check_far=check_far)
 
-        said = recorded_words(study, once_confirmed(record, yes, table))
+        said = recorded_words(study, record_confirmed(record, yes, table))
     elif arm is not None:
         result = _result(words)
         study = open_study(name, db, worker, token)

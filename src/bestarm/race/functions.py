@@ -166,7 +166,7 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    outcome = Race(contestants, question, conditions, runner=Called(functions, seed)).go()
+    outcome = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
     return _summed_up(outcome)
 
 

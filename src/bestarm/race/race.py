@@ -143,7 +143,7 @@ class Race:
         self._name = following
         self._records = Records(None if self._db is None else file_beside(self._db, self._name))
 
-    def go(self, watch: Watch | None = None) -> Outcome:
+    def run(self, watch: Watch | None = None) -> Outcome:
         """Run until there is an answer or the time is up."""
         with self._runner:
             found = self._storage.find_study(self._name)
@@ -151,7 +151,7 @@ class Race:
             if before is not None:
                 before.heeds_remarks = False
                 self._question = as_kept(self._question, before.plan)
-            self._look_at_memory()
+            self._measure_memory_floor()
             largest = {} if self._is_decided(before) else self._first_runs()
             assert self._timeout is not None
             self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
@@ -211,7 +211,7 @@ class Race:
         if self._study is not None and (words or self._storage.last_remark(self._study.record.key)):
             self._storage.remark(self._study.record.key, words, self._study.holder)
 
-    def _look_at_memory(self) -> None:
+    def _measure_memory_floor(self) -> None:
         """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""
         now, about = self._runner.floor(), self._records.about
         # Earlier versions did not record it, and saw less.

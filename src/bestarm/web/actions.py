@@ -84,7 +84,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         """Tests to make now. None and not done: wait for results that are out."""
 
         def act(one: SharedStudy) -> dict[str, Any]:
-            tests, done = one.ask_or_end(body.n, body.days, body.lease)
+            tests, done = one.ask_or_done(body.n, body.days, body.lease)
             return {"tests": one.shown.tests(tests), "done": done}
 
         return json_response(await change(study, request, body.holder, act, served.decide))

@@ -228,7 +228,7 @@ def fault_words(error: Exception) -> str:
     return _INTERNAL
 
 
-def unforeseen(error: Exception) -> Response:
+def unexpected_error(error: Exception) -> Response:
     """Tell the client only that the service failed, not why."""
     _log.error("a request failed", exc_info=error)
     return error_response(Refusal(500, _INTERNAL))

@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bestarm.web.access import Access, known_caller, set_caller
-from bestarm.web.errors import Refusal, error_response, unforeseen
+from bestarm.web.errors import Refusal, error_response, unexpected_error
 from bestarm.web.limits import Limits
 from bestarm.web.roles import ANYBODY, is_data, likely_needed
 
@@ -118,7 +118,7 @@ class Guard:
             refusal.headers["Connection"] = "close"
             await error_response(refusal)(scope, receive, send_guarded)
         except Exception as error:
-            response = unforeseen(error)
+            response = unexpected_error(error)
             if not started:
                 await response(scope, receive, send_guarded)
         finally:

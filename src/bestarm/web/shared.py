@@ -109,14 +109,14 @@ class SharedStudy(Study):
     def on_behalf_of(self, holder: str, key: str | None = None) -> Iterator[None]:
         """Within this context, the thread acts for `holder`, on the current entry, and once for each `key`."""
         if time.monotonic() - self._looked > _LOOK_EVERY:
-            self._look_lightly()
+            self._look_without_waiting()
         self._client.holder, self._client.key = holder, key
         try:
             yield
         finally:
             self._client.holder = self._client.key = None
 
-    def _look_lightly(self) -> None:
+    def _look_without_waiting(self) -> None:
         """As `_look`, without waiting for the lock. The next computation notices a change in the past."""
         record = self._storage.look(self._record)
         if record is not None and record.revision == self._record.revision:
@@ -124,7 +124,7 @@ class SharedStudy(Study):
         self._looked = time.monotonic()
 
     @contextlib.contextmanager
-    def in_passing(self) -> Iterator[None]:
+    def without_long_reads(self) -> Iterator[None]:
         """Within this context, the thread raises `BacklogTooLong` if there are too many new results to read."""
         self._client.room = MOST_IN_PASSING
         try:
@@ -175,7 +175,7 @@ class SharedStudy(Study):
         here = self._test(self._issued(number))
         return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric, item=item)
 
-    def ask_or_end(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
+    def ask_or_done(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
         # This process outlives its clients, so it must not keep their tests alive.
         tests = self.ask(n, days=math.inf if days is None and lease is None else days, lease=lease)

@@ -101,14 +101,14 @@ class ServedStudies:
         """
         study = await self.study(key)
 
-        def in_passing() -> T:
-            with study.in_passing():
+        def without_long_reads() -> T:
+            with study.without_long_reads():
                 return act(study)
 
         async with self._deciding.setdefault(key, asyncio.Lock()):
             while True:
                 try:
-                    return await self.do(in_passing)
+                    return await self.do(without_long_reads)
                 except BacklogTooLong:
                     await self.threads.run("catching up", study.catch_up)
 

@@ -234,7 +234,7 @@ def run_race(
     outcome: Outcome | None
     try:
         with Board(contestants) as board:
-            outcome = race.go(board)
+            outcome = race.run(board)
     except KeyboardInterrupt:
         goes_on = "" if db is None else "; the same command goes on"
         print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
