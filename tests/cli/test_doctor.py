@@ -25,7 +25,7 @@ from bestarm.kernel.native.keeping import Place
 from bestarm.study import Study
 
 ROOT = Path(__file__).parents[2]
-CORE = ("numba", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
+CORE = ("llvmlite", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
 
 
 def found(db: str | None = None) -> dict[str, Finding]:
@@ -139,23 +139,23 @@ def test_a_postgresql_server_is_reached_and_its_password_not_shown(postgres_serv
 @pytest.mark.torture
 def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "bestarm", "doctor", "--json"]
-    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    variables = {**os.environ, "BESTARM_CACHE_DIR": str(tmp_path / "kept")}
     chosen = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=variables, timeout=300)
     parts = {part["part"]: part for part in json.loads(chosen.stdout)["parts"]}
     assert parts["compiled kernels"]["detail"].startswith(str(tmp_path / "kept"))
 
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
+    monkeypatch.setenv("BESTARM_CACHE_DIR", "/proc/nowhere")
     finding = found()["compiled kernels"]
     assert finding.state == "broken"
     assert "nothing is kept" in finding.detail
     assert "/proc/nowhere cannot be written" in finding.detail
-    assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that only you can write"
+    assert finding.remedy == "set BESTARM_CACHE_DIR to a folder that only you can write"
 
 
 def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "shared" / "kept"
     kept.mkdir(parents=True)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
+    monkeypatch.setenv("BESTARM_CACHE_DIR", str(kept))
     tmp_path.chmod(0o755)
     for path in (kept, kept.parent):
         assert found()["compiled kernels"].state == "ok"

@@ -40,7 +40,7 @@ name = "large"
 
 def environment() -> dict[str, str]:
     """Without what would let the installed program find this checkout."""
-    hidden = ("PYTHONPATH", "BESTARM_DB", "NUMBA_CACHE_DIR")
+    hidden = ("PYTHONPATH", "BESTARM_DB", "BESTARM_CACHE_DIR")
     return {**{name: value for name, value in os.environ.items() if name not in hidden}, "COLUMNS": "120"}
 
 

@@ -446,15 +446,14 @@ class KernelPolicy(Policy):
 
     def compile(self, *, wait: bool = True) -> None:
         """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
-        ever; without `wait`, another thread makes it, and this does nothing until it is there."""
+        ever; without `wait`, another thread makes it, and this does nothing until it is there. A policy whose kernels
+        cannot be compiled stays interpreted, with a warning."""
         if not (is_kernel(self.kernels.update) and is_kernel(self.kernels.propose)):
             return
         fast = self._compiled()
         given = (self.setting, self.streams, self.memory, self._batch, _NO_TESTS, _NO_VALUES, _NO_ENDS, _NO_COUNT)
-        if wait or fast.is_made_for(*given):
+        if fast.is_ready(*given, wait=wait):
             self._advance = fast
-        else:
-            fast.make_soon(*given)
 
     def _compiled(self) -> Any:
         """The kernel `advance` for this policy."""

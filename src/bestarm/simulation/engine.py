@@ -288,7 +288,8 @@ class Job:
         batch = np.array(tests, np.uint32)
         most = len(tests) * max(map(len, self.problem.bundles))
         rows, values = np.zeros((most, 2), np.uint32), np.zeros(most)
-        measure = compiled(draw_batch, known=known_for(self.nature))
+        # What is not compiled anyway may also draw from a noise whose kernels cannot be compiled.
+        measure = compiled(draw_batch, known=known_for(self.nature)).interpreted_until_ready(draw_batch, wait=True)
         measure(self.setting, self.nature, generator, batch, len(batch), rows, values)
         results = zip(*rows.T.tolist(), values.tolist(), strict=True)
         sizes = {bundle[0]: len(bundle) for bundle in self.problem.bundles}

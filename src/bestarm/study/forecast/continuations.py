@@ -14,11 +14,13 @@ import numpy as np
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.layout import in_one_block
+from bestarm.kernel.native.source import warn_interpreted
+from bestarm.kernel.native.types import Untranslatable
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.problem import Plan
-from bestarm.simulation.engine import Job, RunState, Workspace, in_workspace
+from bestarm.simulation.engine import Chunk, Job, RunState, Workspace, in_workspace
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.right import named_answers
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
@@ -102,8 +104,8 @@ def simulate_continuations(
         )
         if not is_wanted():
             raise NotWanted
-        if job.is_compiled:
-            chunk = job.simulate(run, 1)
+        chunk = _simulated(job, run)
+        if chunk is not None:
             sets += [] if chunk.sets is None else [chunk.sets]
             answer, made = int(chunk.outcomes.answers[0]), int(chunk.outcomes.tests[0])
             # On items, only what a run itself spends is counted.
@@ -116,6 +118,19 @@ def simulate_continuations(
     names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
     summary = _summary(names, np.array(tests), np.array(cost))
     return dataclasses.replace(summary, after=before, made=time.time())
+
+
+def _simulated(job: _Continued, run: int) -> Chunk | None:
+    """One compiled run; None for a policy that cannot be compiled."""
+    if not job.is_compiled:
+        return None
+    try:
+        return job.simulate(run, 1)
+    except Untranslatable as error:
+        if job.problem.items is not None:
+            raise
+        warn_interpreted(str(error))
+        return None
 
 
 def is_too_early(plan: Plan, policy: Policy) -> bool:
