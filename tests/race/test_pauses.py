@@ -110,7 +110,7 @@ def test_a_kept_study_says_no_more_than_its_race(pauses: dict[str, set[int]], st
         runner = Scripted(pauses, {"a": 1.0, "b": 1.5, "c": 2.0})
         question, conditions = Question("time"), Conditions(timeout=20.0, shell="none")
         held = Race(contestants_of(["a", "b", "c"]), question, conditions, study="kept", db=db, runner=runner)
-        outcome = held.go()
+        outcome = held.run()
         # The race judges its runs anew, whatever it said before.
         assert outcome.status.state == "certified"
         assert bool(runner.made) is not again
