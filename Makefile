@@ -32,7 +32,7 @@ bench: .venv/installed-dev       ## Measure speed, as ratios within one run.
 	$(BIN)/python benchmarks/speed.py
 
 torture: .venv/installed-dev     ## Kill, crash, cut and fill up everything, many times, and the long tests; MINUTES=2 for a part of it.
-	$(BIN)/python -m bestarm.testing.torture --minutes $(or $(MINUTES),25) $(TORTURE)
+	$(BIN)/python -m tests.torture --minutes $(or $(MINUTES),25) $(TORTURE)
 	$(BIN)/pytest -m "$(or $(TESTS),torture)" --numprocesses $(WORKERS) --dist worksteal --durations 25 $(PICK)
 
 clean:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bestarm.study import seeds
+from bestarm.study.record import seeds
 
 # Without numba-cuda what is written in its terms cannot be imported, and has no examples to run.
 collect_ignore_glob = [] if importlib.util.find_spec("numba_cuda") else ["src/bestarm/simulation/cuda/*.py"]

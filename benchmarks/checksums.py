@@ -22,7 +22,10 @@ import numpy as np
 import bestarm as ba
 from bestarm.policies import all_policies
 from bestarm.simulation.engine import Job, Outcomes
-from bestarm.testing.shown import ENGINES, moments_of, pairwise
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.shown import ENGINES, moments_of, pairwise
 
 DELTA, SEED, MAX_TESTS = 0.1, 16, 100_000
 POLICIES = ("certify", "feasibility-first", "feasible-lucb", "performance-first", "racing", "tf-lucb")

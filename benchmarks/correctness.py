@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -16,7 +17,10 @@ from scipy.stats import beta
 
 from bestarm.policies import all_policies, find_policy
 from bestarm.simulation.simulate import simulate
-from bestarm.testing.hard import hard_problems
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.hard import hard_problems
 
 
 def upper_limit(errors: int, runs: int, confidence: float = 0.99) -> float:

@@ -22,12 +22,15 @@ from pathlib import Path
 import numpy as np
 
 import bestarm as ba
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
+from bestarm.problem import Plan
 from bestarm.simulation.cuda.card import CardSchedule
 from bestarm.simulation.engine import Chunk, Job
 from bestarm.simulation.simulate import Simulation
-from bestarm.testing.hard import hard_problems
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.hard import hard_problems
 
 DELTAS = (0.2, 0.1, 0.05, 0.01)
 PAPER = ("exp1-a", "exp1-b", "exp1-c", "drug", "drug-bernoulli")

@@ -18,7 +18,7 @@ import numpy as np
 import bestarm as ba
 from bestarm.client import Client
 from bestarm.storage.columns import Columns
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.study.study import Study
 
 PATIENCE = 300.0

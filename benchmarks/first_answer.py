@@ -47,7 +47,7 @@ def seconds(command: list[str], kept: str) -> float:
     """Wall time until the command's last line."""
     with tempfile.TemporaryDirectory() as folder:
         given = [part.replace("{folder}", folder) for part in command]
-        variables = {**os.environ, "NUMBA_CACHE_DIR": kept}
+        variables = {**os.environ, "BESTARM_CACHE_DIR": kept}
         start = time.perf_counter()
         with subprocess.Popen(
             [sys.executable, *given], env=variables, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -23,11 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 import bestarm as ba
+from bestarm.analysis.status.outlook import Outlook
 from bestarm.policies import policy_for
 from bestarm.policies.base import KernelPolicy, Stop
 from bestarm.simulation.engine import Job
 from bestarm.simulation.right import named_answers
-from bestarm.study.continuations import Outlook, simulate_continuations
+from bestarm.study.forecast.continuations import simulate_continuations
 
 MOST_TESTS = 20_000
 STAGES = {"first third": (0.0, 1 / 3), "second third": (1 / 3, 2 / 3), "last third": (2 / 3, 1.0)}

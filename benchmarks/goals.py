@@ -3,19 +3,24 @@
     python benchmarks/goals.py --runs 1000
 
 The first table has mean tests of `certify`, and in brackets their share of what the best arm takes. The second counts
-wrong answers on the problems of `bestarm.testing.hard.hard_goals`.
+wrong answers on the problems of `hard_goals` in `tests/tools/hard.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
+from pathlib import Path
 from typing import Any
 
 from scipy.stats import beta
 
 import bestarm as ba
-from bestarm.testing.hard import hard_goals
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.hard import hard_goals
 
 INSTANCES = ("exp1-a", "exp1-c", "drug", "exp2-k16")
 GOALS: dict[str, dict[str, Any]] = {

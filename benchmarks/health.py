@@ -26,7 +26,7 @@ from bestarm.analysis.health.watch import FALSE_ALARMS, Watch
 from bestarm.kernel.state import Floats, Ints
 from bestarm.noises.base import NoiseModel
 from bestarm.storage.base import Entries
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 
 console = Console(width=140)
 

@@ -14,12 +14,16 @@ import dataclasses
 import functools
 import os
 import sys
+from pathlib import Path
 
 from scipy.stats import beta
 
-from bestarm.plan import Plan
 from bestarm.policies import confidence
-from bestarm.testing.knowledge import Claims, false_claims, open_problems
+from bestarm.problem import Plan
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.knowledge import Claims, false_claims, open_problems
 
 
 def upper_limit(errors: int, runs: int, confidence: float = 0.99) -> float:

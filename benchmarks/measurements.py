@@ -10,23 +10,28 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 
 import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED, Floats
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Stop
 from bestarm.policies.setting import to_normal
+from bestarm.problem import Plan
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.storage.base import Storage
 from bestarm.storage.opening import open_storage
-from bestarm.study.decider import Decider
-from bestarm.testing.hard import hard_problems
-from bestarm.testing.together import all_in_one, tie_together
+from bestarm.study.record.decider import Decider
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.hard import hard_problems
+from tests.tools.together import all_in_one, tie_together
 
 DELTA = 0.1
 LIMIT = 1_000

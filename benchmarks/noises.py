@@ -22,9 +22,8 @@ from bestarm.noises.base import NoiseKernels, NoiseModel
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS
 from bestarm.noises.bounded import draw
 from bestarm.noises.tilt_costs import tuning_of
-from bestarm.plan import Plan
 from bestarm.policies import all_policies
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.engine import Job
 from bestarm.validation import value
 

@@ -25,7 +25,7 @@ from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
 from bestarm.race.runs import Run, Runner
 from bestarm.study import Study
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 
 DELTA = 0.05
 Draw = Callable[[random.Random], float]

@@ -142,7 +142,7 @@ def time_against_arms() -> None:
 
 
 def subprocess_seconds(script: str, cache: str) -> float:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    environment = {**os.environ, "BESTARM_CACHE_DIR": cache}
     return seconds(lambda: subprocess.run([sys.executable, "-c", script], env=environment, check=True, stdout=-3))
 
 

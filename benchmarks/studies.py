@@ -24,7 +24,10 @@ import numpy.typing as npt
 
 import bestarm as ba
 from bestarm.noises import Noise
-from bestarm.testing.postgres import PostgresServer, find_postgres
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
+
+from tests.tools.postgres import PostgresServer, find_postgres
 
 TELLS, BLOCKS = 250, 40
 LONG = 1_000_000

@@ -16,10 +16,10 @@ import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
 
-from bestarm.testing.patience import wait_until
-from bestarm.testing.postgres import PostgresServer
 from tests import parts
 from tests.lengths import TORTURE, long_ones_left_out, shorten
+from tests.tools.patience import wait_until
+from tests.tools.postgres import PostgresServer
 
 # Started in the background by a shell, this process and its children would ignore the Ctrl-C that some tests send.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

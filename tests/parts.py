@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bestarm.testing.postgres import find_postgres
+from tests.tools.postgres import find_postgres
 
 PARTS = "parts"
 

@@ -14,12 +14,12 @@ import bestarm as ba
 from bestarm.client import Client
 from bestarm.paper.instances import instance
 from bestarm.parsing import read_json
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.errors import HandedOn, HoldsEnough, NameTaken, SourceTaken, StudyArchived
-from bestarm.storage.requests import check_key
-from bestarm.study.checks import UnreadableStudy, check_ask
+from bestarm.storage.keys import check_key
+from bestarm.study.intake.values import RefusedValue
+from bestarm.study.record.checks import UnreadableStudy, check_ask
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue
 from bestarm.validation import UNSTATED, InvalidInput, NotFound
 
 PROBLEM = {

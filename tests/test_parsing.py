@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bestarm as ba
 from bestarm.parsing import read_decimal, read_json, read_whole
-from bestarm.study.exchange import import_results, tell_results
+from bestarm.study.files.exchange import import_results, tell_results
 from bestarm.texts import quoted
 from tests.lengths import examples
 from tests.outside import DEEP, HUGE, PLAN, mutated, one_line

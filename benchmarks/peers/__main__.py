@@ -25,9 +25,9 @@ from benchmarks.peers.problems import UNDECIDED, Ints, is_infeasible, is_wrong, 
 from benchmarks.peers.tuners import AVERAGED_POOLED, AX_BANDIT, AX_MODEL, SINGLE, TUNERS, tune
 
 import bestarm as ba
-from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.drawing import save
-from bestarm.plan import Plan
+from bestarm.analysis.charts.chart import Chart, Panel, Series
+from bestarm.analysis.charts.drawing import save
+from bestarm.problem import Plan
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Budgets, as shares of the tests that `certify` takes on average."""

@@ -10,7 +10,7 @@ from benchmarks.peers.problems import NO_ARM, UNDECIDED, Floats, Ints, best_look
 from scipy.stats import norm
 
 from bestarm.noises.bernoulli import Bernoulli
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 ROUND_GROWTH = 1.05
 """By how much the number of rounds grows in the search for the one that suffices."""

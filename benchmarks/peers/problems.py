@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 import bestarm as ba
 from bestarm.noises.bernoulli import Bernoulli
-from bestarm.plan import Plan
-from bestarm.problem import Arm
+from bestarm.problem import Arm, Plan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from benchmarks.peers import with_ax, with_optuna
 from benchmarks.peers.problems import problems
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 SINGLE = "Optuna, single measurements, the best trial"
 SINGLE_POOLED = "Optuna, single measurements, pooled by arm"

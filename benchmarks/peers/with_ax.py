@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.peers.problems import NO_ARM, Floats, Ints, normal_form
 from benchmarks.peers.world import World, shape, standard_errors
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 ROUNDS = 8
 """Of the bandit: all arms equally in the first, and then as Thompson sampling says."""

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.peers.problems import NO_ARM, normal_form
 from benchmarks.peers.world import World, shape
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 MOST_TRIALS = 900
 """Optuna's sampler takes longer for each trial the more there are: a thousand take some ten seconds."""

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.peers.problems import Floats, measure
 
 from bestarm.noises.bernoulli import Bernoulli
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 
 
 class World:

@@ -170,7 +170,9 @@ def apart(plan: Path, file: Path) -> Path:
 
 def study(rows: int, db: str, plan: Path) -> int:
     import bestarm as ba
-    from bestarm.testing.postgres import PostgresServer, find_postgres
+
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # The tests of bestarm start such a server too.
+    from tests.tools.postgres import PostgresServer, find_postgres
 
     programs = find_postgres()
     if programs is None:

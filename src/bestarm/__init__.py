@@ -6,10 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis import plot
     from bestarm.analysis.health.notes import Health, HealthNote
     from bestarm.answer import Answer
-    from bestarm.measurements import Measurement, measurement
     from bestarm.noises.bernoulli import Bernoulli
     from bestarm.noises.bounded import Bounded
     from bestarm.noises.exact import Exact
@@ -17,18 +15,19 @@ if TYPE_CHECKING:
     from bestarm.noises.quantile import Quantile
     from bestarm.noises.symmetric import Symmetric
     from bestarm.paper.instances import instance, instance_names
-    from bestarm.plan import Budget, Plan
     from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
-    from bestarm.problem import Arm, Constraint, Objective, Problem, at_least, at_most, maximize, minimize
+    from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem, at_least, at_most, maximize, minimize
+    from bestarm.problem.measurements import Measurement, measurement
     from bestarm.simulation.campaign import Campaign, CampaignResult
     from bestarm.simulation.forecast import Forecast, forecast
     from bestarm.simulation.simulate import Simulation, simulate
     from bestarm.storage.errors import OutcomeUnknown, StorageError
     from bestarm.study import AlreadyTold, Status, Study, Test
-    from bestarm.study.conclusion import conclusion
-    from bestarm.study.failures import MeasurementFailed
-    from bestarm.study.far_values import FarValue
-    from bestarm.study.workers import identify
+    from bestarm.study.plots import plot
+    from bestarm.study.record.conclusion import conclusion
+    from bestarm.study.record.far_values import FarValue
+    from bestarm.study.work.failures import MeasurementFailed
+    from bestarm.study.work.workers import identify
     from bestarm.theory import Theory, analyze
     from bestarm.validation import InvalidInput
 
@@ -39,24 +38,24 @@ _HOME = {
     "Arm": "problem",
     "Bernoulli": "noises.bernoulli",
     "Bounded": "noises.bounded",
-    "Budget": "plan",
+    "Budget": "problem",
     "Campaign": "simulation.campaign",
     "CampaignResult": "simulation.campaign",
     "Constraint": "problem",
     "Exact": "noises.exact",
-    "FarValue": "study.far_values",
+    "FarValue": "study.record.far_values",
     "Forecast": "simulation.forecast",
     "Gaussian": "noises.gaussian",
     "Health": "analysis.health.notes",
     "HealthNote": "analysis.health.notes",
     "InvalidInput": "validation",
     "KernelPolicy": "policies.base",
-    "Measurement": "measurements",
-    "MeasurementFailed": "study.failures",
+    "Measurement": "problem.measurements",
+    "MeasurementFailed": "study.work.failures",
     "Kernels": "policies.base",
     "Objective": "problem",
     "OutcomeUnknown": "storage.errors",
-    "Plan": "plan",
+    "Plan": "problem",
     "Policy": "policies.base",
     "Problem": "problem",
     "Quantile": "noises.quantile",
@@ -71,15 +70,15 @@ _HOME = {
     "analyze": "theory",
     "at_least": "problem",
     "at_most": "problem",
-    "conclusion": "study.conclusion",
+    "conclusion": "study.record.conclusion",
     "forecast": "simulation.forecast",
-    "identify": "study.workers",
+    "identify": "study.work.workers",
     "instance": "paper.instances",
     "instance_names": "paper.instances",
     "maximize": "problem",
-    "measurement": "measurements",
+    "measurement": "problem.measurements",
     "minimize": "problem",
-    "plot": "analysis",
+    "plot": "study.plots",
     "simulate": "simulation.simulate",
 }
 

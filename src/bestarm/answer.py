@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
-from bestarm.goals import listed
+from bestarm.problem.goals import listed
 from bestarm.texts import html_table
 from bestarm.validation import exact
 

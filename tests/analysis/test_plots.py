@@ -18,10 +18,10 @@ from tests.analysis.drawn_studies import HOSTILE, LONG, STUDIES, example
 from tests.lengths import cases
 
 import bestarm as ba
-from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.drawing import draw
-from bestarm.analysis.intervals import interval_chart, limits, short_names, ticks
-from bestarm.analysis.standing import MetricStanding
+from bestarm.analysis.charts.chart import Chart, Panel, Series
+from bestarm.analysis.charts.drawing import draw
+from bestarm.analysis.charts.intervals import interval_chart, limits, short_names, ticks
+from bestarm.analysis.standing.arms import MetricStanding
 
 
 @pytest.fixture(autouse=True)

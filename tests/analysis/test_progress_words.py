@@ -9,10 +9,9 @@ import random
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.open_questions import OpenQuestion, progress_of
-from bestarm.analysis.progress_words import answers_words, bar, compact_line, progress_lines, to_go_words
-from bestarm.analysis.status import Status
-from bestarm.study.continuations import Outlook
+from bestarm.analysis.standing.open_questions import OpenQuestion, progress_of
+from bestarm.analysis.status.outlook import Outlook, answers_words, to_go_words
+from bestarm.analysis.status.status import Status, bar, compact_line, progress_lines
 
 MEANS = {"a": 1.0, "b": 1.6, "c": 2.5}
 CRASHES = {"a": 0.1, "b": 0.2, "c": 0.9}

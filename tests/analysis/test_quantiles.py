@@ -13,14 +13,14 @@ from tests.lengths import lengths
 from tests.program import bestarm
 
 import bestarm as ba
-from bestarm.analysis.quantiles import RawValues, _by_width, quantile_of, rejecting_counts
-from bestarm.analysis.report import study_report
-from bestarm.analysis.standing import standings
-from bestarm.analysis.words import about_intervals, question
+from bestarm.analysis.standing.arms import standings
+from bestarm.analysis.standing.quantiles import RawValues, _by_width, quantile_of, rejecting_counts
+from bestarm.analysis.status.words import about_intervals, question
 from bestarm.noises.bernoulli import numbers_of_rates, rate_evidence
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import new_setting, references, to_normal
+from bestarm.study.files.report import study_report
 
 
 def told(constraint: ba.Constraint, values: Any, policy: str = "certify", delta: float = 0.1) -> tuple[Policy, Any]:

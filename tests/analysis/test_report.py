@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.report import record_digest, study_report
-from bestarm.analysis.timeline import Timeline
-from bestarm.analysis.words import assumptions, guarantee, question
+from bestarm.analysis.standing.timeline import Timeline
+from bestarm.analysis.status.words import assumptions, guarantee, question
+from bestarm.study.files.report import record_digest, study_report
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" \u202e"
 

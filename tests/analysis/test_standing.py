@@ -13,9 +13,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.lengths import cases, examples
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
-from bestarm.analysis.standing import ArmStanding, standings
+from bestarm.analysis.standing.arms import ArmStanding, standings
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream
@@ -36,7 +37,6 @@ from bestarm.policies.findings import Findings
 from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noises import summed_stream
-from bestarm.testing.patience import PATIENCE
 
 SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]
@@ -291,7 +291,7 @@ def test_a_small_study_needs_no_compiler() -> None:
         "study = ba.Study.create(ba.instance('drug-bernoulli'), storage=':memory:')\n"
         "for test in study.ask(30): study.tell(test, 0.0)\n"
         "study.status()\n"
-        "assert 'numba' not in sys.modules\n"
+        "assert 'llvmlite' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 

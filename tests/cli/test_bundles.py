@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.cli.live import Program, everything, works
 from tests.lengths import cases
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE, wait_until
 
 BENCH = """
 name = "bench"

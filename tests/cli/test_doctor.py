@@ -9,21 +9,23 @@ import subprocess
 import sys
 import tomllib
 import warnings
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from tests.tools.postgres import PostgresServer
 from typer.testing import CliRunner, Result
 
 from bestarm.cli import doctor
 from bestarm.cli.app import app
-from bestarm.cli.doctor import Finding, Requirement, examine
+from bestarm.cli.doctor import Finding, examine
 from bestarm.kernel.native.keeping import Place
 from bestarm.study import Study
-from bestarm.testing.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
-CORE = ("numba", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
+CORE = ("llvmlite", "numpy", "pydantic", "rich", "sqlalchemy", "tomli-w", "typer")
 
 
 def found(db: str | None = None) -> dict[str, Finding]:
@@ -78,7 +80,12 @@ def test_as_a_table() -> None:
 
 def test_absent_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["numpy>=1.26", "no-such-thing>=1; extra == 'a'", "no-such-thing>=1; extra == 'b'", "numpy<1; extra == 'c'"]
-    monkeypatch.setattr(metadata, "requires", lambda name: lines)
+    about = Message()
+    for line in lines:
+        about["Requires-Dist"] = line
+    for extra in "abc":
+        about["Provides-Extra"] = extra
+    monkeypatch.setattr(metadata, "metadata", lambda name: about)
     findings = found()
     assert findings["numpy"].state == "ok"
     absent = findings["extra a, b"]
@@ -89,12 +96,12 @@ def test_absent_is_not_broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_bestarm_needs_must_be_there_new_enough_and_loadable(monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = doctor._package(Requirement("no-such-thing", (), None))
+    missing = doctor._package(Requirement("no-such-thing"), if_missing="broken")
     assert (missing.state, missing.remedy) == ("broken", "pip install 'no-such-thing'")
-    old = doctor._package(Requirement("numpy", ((">=", "99.0"),), None))
+    old = doctor._package(Requirement("numpy>=99.0"))
     assert (old.state, old.remedy) == ("broken", "pip install 'numpy>=99.0'")
     monkeypatch.setitem(sys.modules, "tomli_w", None)
-    torn = doctor._package(Requirement("tomli-w", (), None))
+    torn = doctor._package(Requirement("tomli-w"))
     assert torn.state == "broken"
     assert "is installed and cannot be loaded" in torn.detail
 
@@ -132,23 +139,23 @@ def test_a_postgresql_server_is_reached_and_its_password_not_shown(postgres_serv
 @pytest.mark.torture
 def test_kernels_need_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-m", "bestarm", "doctor", "--json"]
-    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    variables = {**os.environ, "BESTARM_CACHE_DIR": str(tmp_path / "kept")}
     chosen = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=variables, timeout=300)
     parts = {part["part"]: part for part in json.loads(chosen.stdout)["parts"]}
     assert parts["compiled kernels"]["detail"].startswith(str(tmp_path / "kept"))
 
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
+    monkeypatch.setenv("BESTARM_CACHE_DIR", "/proc/nowhere")
     finding = found()["compiled kernels"]
     assert finding.state == "broken"
     assert "nothing is kept" in finding.detail
     assert "/proc/nowhere cannot be written" in finding.detail
-    assert finding.remedy == "set NUMBA_CACHE_DIR to a folder that only you can write"
+    assert finding.remedy == "set BESTARM_CACHE_DIR to a folder that only you can write"
 
 
 def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "shared" / "kept"
     kept.mkdir(parents=True)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
+    monkeypatch.setenv("BESTARM_CACHE_DIR", str(kept))
     tmp_path.chmod(0o755)
     for path in (kept, kept.parent):
         assert found()["compiled kernels"].state == "ok"

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.cli.live import DASH, DOSE, Program, everything, works
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.cli.app.command_line import options_first
-from bestarm.study import seeds
-from bestarm.testing.patience import PATIENCE
+from bestarm.study.record import seeds
 
 
 def test_new_says_how_to_repeat_a_study(bestarm: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.program import Ended, bestarm
+from tests.tools.patience import wait_until
 
 import bestarm as ba
 from bestarm.client import Client
-from bestarm.testing.patience import wait_until
 from bestarm.web.server import running
 
 EVIL = "-cimport pathlib; pathlib.Path('pwned').touch(); print(1)"

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tests.lengths import cases, first
 from tests.outside import DEEP, HUGE, PLAN, one_line
+from tests.tools.patience import PATIENCE
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import bestarm as ba
 from bestarm.cli.app import app
 from bestarm.cli.app.command_line import number_kind
-from bestarm.testing.patience import PATIENCE
 
 
 def _numbers() -> list[tuple[str, str]]:

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from tests.lengths import cases
 from tests.program import bestarm
-
-from bestarm.testing.patience import wait_until
+from tests.tools.patience import wait_until
 
 QUICK, SLOW = "true", "sleep 0.3"
 

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 from tests.lengths import lengths
 from tests.program import bestarm
+from tests.tools.flaky import FATES, FlakyProxy
 from tests.web.service import TOKEN
 
 import bestarm as ba
 from bestarm.storage.opening import open_storage
-from bestarm.testing.flaky import FATES, FlakyProxy
 from bestarm.web.server import running
 
 PLAN = ba.Plan(

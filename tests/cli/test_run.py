@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from tests.lengths import cases, lengths
 from tests.program import Ended, bestarm
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE, wait_until
 
 # A shell starts in a tenth of the time of Python, and is started for each test.
 MEASURE = """
@@ -127,7 +127,9 @@ def test_several_runs_at_once_and_one_killed(folder: Path) -> None:
 def test_a_run_says_what_it_waits_for(folder: Path) -> None:
     """Tests asked for by hand and forgotten: which, by whom, and the command that frees them, which works."""
     assert bestarm("ask", "bench", "-n", "2", "--worker", "ann", "--db", "s.db", cwd=folder).code == 0
-    sooner = "from bestarm.analysis import waiting; waiting.SHOWN_AFTER = 0.1; from bestarm.cli import main; main()"
+    sooner = (
+        "from bestarm.analysis.status import waiting; waiting.SHOWN_AFTER = 0.1; from bestarm.cli import main; main()"
+    )
     program = [sys.executable, "-c", sooner, *command(pause=0.01)]
     run = subprocess.Popen(program, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert run.stderr is not None

@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.client import Client, RemoteStudy
 from bestarm.client.connection import _complaints, _of_kind
 from bestarm.storage.errors import NameTaken
+from bestarm.study.intake.values import RefusedValue
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue
-from bestarm.testing.patience import PATIENCE
 from bestarm.validation import UNSTATED, InvalidInput, NotFound
 from bestarm.web.server import running
 

@@ -15,10 +15,10 @@ from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.client import Client
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
+from bestarm.study.intake.values import RefusedValue
 from bestarm.study.study import AlreadyTold, Study
-from bestarm.study.values import RefusedValue
-from bestarm.study.workers import drive
+from bestarm.study.work.workers import drive
 from bestarm.web.server import running
 
 BOUNDED = ba.Bounded(0.0, 10.0)

@@ -18,7 +18,7 @@ import pytest
 import bestarm as ba
 from bestarm.integrations import from_inspect, identify_with_inspect
 from bestarm.integrations.inspect_ai import score_of
-from bestarm.study.failures import MeasurementRefused
+from bestarm.study.work.failures import MeasurementRefused
 
 # What inspect_ai and what it uses deprecate or leave open is theirs to mend.
 pytestmark = [

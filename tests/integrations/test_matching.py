@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.tools.patience import PATIENCE
 
 from bestarm.integrations.matching import Matching
-from bestarm.study.failures import NotStarted
-from bestarm.study.names import Test
-from bestarm.testing.patience import PATIENCE
+from bestarm.study.intake.names import Test
+from bestarm.study.work.failures import NotStarted
 
 ITEMS = {str(place): place for place in range(10)}
 

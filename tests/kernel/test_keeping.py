@@ -6,16 +6,13 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.native import keeping
-from bestarm.kernel.native.keeping import ENDING, NotPrivate, keep, kept_by_numba, places, private, read
+from bestarm.kernel.native.keeping import ENDING, NotPrivate, keep, places, private, read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no permissions of this kind")
 needs_root = pytest.mark.skipif(
@@ -38,18 +35,10 @@ def previous_number(x: float) -> float:
 root: Any = next_number
 
 
-@kernel
-def over_entries(values: Any) -> float:
-    total = 0.0
-    for value in values:
-        total += value
-    return total
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder for machine code, not made yet, in one that only we can write."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "parent" / "kept"))
+    monkeypatch.setenv("BESTARM_CACHE_DIR", str(tmp_path / "parent" / "kept"))
     return tmp_path / "parent" / "kept"
 
 
@@ -239,43 +228,3 @@ def test_code_beside_the_module_can_be_read_by_all(tmp_path: Path, monkeypatch: 
     assert mode(tmp_path / "__pycache__") == 0o755
     assert mode(tmp_path / "__pycache__" / f"code{ENDING}") == 0o644
     assert read(root, "code") == b"content"
-
-
-@pytest.mark.parametrize(("bits", "is_kept"), [(0o777, False), (0o700, True)], ids=["open", "closed"])
-def test_numba_keeps_nothing_where_others_can_write(
-    folder: Path, bits: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from numba import config
-
-    monkeypatch.setattr(config, "CACHE_DIR", str(folder))  # it reads the environment once
-    folder.mkdir(parents=True)
-    folder.chmod(bits)
-    compiling._compiled_by_numba.cache_clear()
-    assert compiled(over_entries)(np.arange(5.0)) == 10.0
-    assert any(path.is_file() for path in folder.rglob("*")) == is_kept
-
-
-def test_numba_loads_nothing_that_others_can_write(folder: Path) -> None:
-    folder.mkdir(parents=True)
-
-    def is_kept(fingerprint: str | None) -> bool:
-        made = SimpleNamespace(stats=SimpleNamespace(cache_path=str(folder)))
-        return kept_by_numba(lambda cache: made if cache else None, fingerprint) is made
-
-    (folder / "made.root_abc-1.nbi").touch(0o644)
-    (folder / "made.root_def-1.nbi").touch(0o644)
-    (folder / "made.root_def-1.nbi").chmod(0o666)
-    assert [is_kept(fingerprint) for fingerprint in ("abc", "def", None)] == [True, False, False]
-    folder.chmod(0o777)
-    assert not is_kept("abc")
-
-
-def test_numba_compiles_where_it_can_keep_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
-
-    def jit(cache: bool) -> bool:
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return cache
-
-    assert kept_by_numba(jit, "abc") is False

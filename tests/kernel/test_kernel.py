@@ -98,7 +98,7 @@ def test_the_cached_name_changes_with_a_helper_in_another_file() -> None:
     assert fingerprint(root, {"helper": other_helper}) != before
 
 
-def test_importing_policies_does_not_import_numba() -> None:
+def test_only_marked_functions_are_kernels() -> None:
     assert compiling.is_kernel(helper)
     assert not compiling.is_kernel(len)
 

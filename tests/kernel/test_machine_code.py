@@ -1,10 +1,9 @@
-"""Machine code on disk, what numba compiles instead, and that nothing of ours needs numba."""
+"""Machine code on disk, and that all kernels of ours have it."""
 
 from __future__ import annotations
 
 import copy
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tools.hard import hard_goals, hard_problems
 
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
@@ -21,7 +21,6 @@ from bestarm.kernel.native.keeping import ENDING
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy
 from bestarm.policies.setting import new_setting
-from bestarm.testing.hard import hard_goals, hard_problems
 
 Made = list[str]
 
@@ -34,17 +33,9 @@ def doubled(values: Any) -> float:
     return 2.0 * total
 
 
-@kernel
-def over_entries(values: Any) -> float:
-    total = 0.0
-    for value in values:
-        total += value * value
-    return total
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("BESTARM_CACHE_DIR", str(tmp_path))
     return tmp_path
 
 
@@ -66,7 +57,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
 def anew(root: Any) -> Native:
     """As in another process: nothing is in memory yet."""
     form = compiled(root)
-    return Native(form._root, form.name, form._resolve, form._is_apart, form._is_unchanged, form._otherwise)
+    return Native(form._root, form.name, form._resolve, form._is_apart, form._is_unchanged, form._interpret)
 
 
 def test_machine_code_is_made_once_and_kept(folder: Path, made: Made) -> None:
@@ -89,7 +80,7 @@ def test_spoiled_machine_code_is_made_anew(folder: Path, made: Made, spoil: Any)
 
 
 def test_where_nothing_can_be_kept_everything_still_runs(monkeypatch: pytest.MonkeyPatch, made: Made) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/nowhere")
+    monkeypatch.setenv("BESTARM_CACHE_DIR", "/proc/nowhere")
     for _ in range(2):
         assert anew(doubled)(np.arange(4.0)) == 12.0
     assert len(made) == 2
@@ -113,9 +104,9 @@ def test_interpreted_until_it_is_made(folder: Path, made: Made) -> None:
         plain.append(values)
         return doubled(values)
 
-    soon = run.or_meanwhile(interpreted)
+    soon = run.interpreted_until_ready(interpreted)
     assert soon(np.arange(4.0)) == soon(np.arange(4.0)) == 12.0
-    while not run.is_made_for(np.arange(4.0)):
+    while not run.is_ready(np.arange(4.0)):
         time.sleep(0.01)
     before = len(plain)
     assert before > 0
@@ -126,7 +117,7 @@ def test_interpreted_until_it_is_made(folder: Path, made: Made) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_process_can_be_forked_while_a_thread_compiles(folder: Path) -> None:
     run = anew(doubled)
-    run.make_soon(np.arange(4.0))
+    assert not run.is_ready(np.arange(4.0))
     child = os.fork()
     if child == 0:
         os._exit(0 if anew(doubled)(np.arange(4.0)) == 12.0 else 1)
@@ -145,13 +136,6 @@ def test_a_copy_of_what_runs_compiled_runs_compiled() -> None:
     assert again.propose() == policy.propose() != first
 
 
-def test_numba_compiles_what_we_do_not_know(folder: Path, made: Made) -> None:
-    assert compiled(over_entries)(np.arange(5.0)) == 30.0
-    assert compiled(doubled)(np.arange(8.0)[::2]) == 24.0  # every other entry of an array
-    assert made == []
-    assert "numba" in sys.modules
-
-
 PLANS = {plan.name: plan for plan in (*hard_problems(), *hard_goals())}
 
 
@@ -160,10 +144,9 @@ PLANS = {plan.name: plan for plan in (*hard_problems(), *hard_goals())}
     [(ba.instance("drug"), name) for name in sorted(all_policies())] + [(plan, plan.policy) for plan in PLANS.values()],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_nothing_of_ours_needs_numba(plan: ba.Plan, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_kernels_of_ours_are_compiled(plan: ba.Plan, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("it was not translated")
 
-    monkeypatch.setattr("bestarm.kernel.compile._compiled_by_numba", refuse)
     monkeypatch.setattr("bestarm.kernel.compile.Interpreted.__call__", refuse)
     assert ba.simulate(plan, policy=policy, runs=1, seed=1, max_tests=50).runs == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,13 +20,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def natively(root: Any) -> Any:
-    """The machine code of a kernel. Numba must not have to help."""
+    """The machine code of a kernel, which must not be interpreted."""
 
-    def otherwise(reason: Untranslatable) -> Any:
-        raise AssertionError(f"{root.__name__} is not translated: {reason}")
+    def refuse(*values: Any) -> Any:
+        raise AssertionError(f"{root.__name__} is interpreted")
 
     made = compiled(root)
-    return Native(root, made.name, made._resolve, made._is_apart, made._is_unchanged, otherwise)
+    return Native(root, made.name, made._resolve, made._is_apart, made._is_unchanged, refuse)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -244,3 +245,133 @@ def test_a_tuple_that_is_given_again_is_not_mistaken_for_another() -> None:
         given, expected = arrays(seed, "i8"), arrays(seed, "i8")
         assert run(*given, 0) == of_many_kinds(*expected, 0)
         assert run(*given, 1) == of_many_kinds(*expected, 1)
+
+
+# ------------------------------------------------------------------------------- what plug-ins use, and what is refused
+
+
+@kernel
+def of_plug_ins(values: Floats, pair: Pair, k: int) -> tuple[Any, ...]:
+    low, high = pair.low, pair.high
+    low, high = high, low
+    total = 0.0
+    for value in values:
+        total += value
+    three = (total, low, high)
+    lengths = (len(values), len(pair), len(three), len(LOOKED_UP))
+    chosen = (min(three), max((k, 3)), three[k], pair[k - 1])
+    functions = (math.isinf(total), math.isfinite(total), math.fmod(low, 3.0), math.tanh(low))
+    return lengths, chosen, functions, k**3, abs(-k), ~k, +k
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_what_plug_ins_use(k: int) -> None:
+    for values in (np.array([0.5, -3.0, 7.25]), np.array([math.inf]), np.zeros(0)):
+        assert same(natively(of_plug_ins)(values, Pair(2.0, -1.0), k), of_plug_ins(values, Pair(2.0, -1.0), k))
+
+
+@kernel
+def rows(table: Floats) -> float:
+    total = 1.0
+    for row in table:
+        for value in row:
+            total = 2.0 * total + value
+    return total
+
+
+def test_a_loop_over_the_rows_of_an_array() -> None:
+    table = np.arange(12.0).reshape(3, 4)
+    assert natively(rows)(table) == rows(table)
+
+
+def refused_sum(values: Floats) -> float:
+    return float(sum(values))
+
+
+def refused_list(values: Floats) -> int:
+    doubled = [2.0 * value for value in values]
+    return len(doubled)
+
+
+def refused_check(values: Floats) -> None:
+    raise ValueError(values[0])
+
+
+def refused_numpy(values: Floats) -> float:
+    return float(np.log(values[0]))
+
+
+TABLE = np.arange(3.0)
+
+
+def refused_array(values: Floats) -> float:
+    return float(TABLE[0])
+
+
+def refused_slice(values: Floats) -> None:
+    values[1:] = 0.0
+
+
+def refused_whole_array(values: Floats) -> Any:
+    return values * 2.0
+
+
+def refused_rest(values: Floats) -> float:
+    return float(values[0] % 2.0)
+
+
+@kernel
+def helper_with_text(x: float) -> str:
+    return f"{x}"
+
+
+def refused_in_a_helper(values: Floats) -> Any:
+    return helper_with_text(values[0])
+
+
+@pytest.mark.parametrize(
+    ("refused", "construct", "instead"),
+    [
+        (refused_sum, "sum(values)", "a loop: `for k in range(len(values))`"),
+        (refused_list, "[2.0 * value for value in values]", "into an array that is handed in"),
+        (refused_check, "raise ValueError(values[0])", "the check where the setting is made"),
+        (refused_numpy, "np.log(values[0])", "`math.log`"),
+        (refused_array, "TABLE[0]", "arrays as a part of the setting or the memory"),
+        (refused_slice, "1:", "a loop from the first index to the last"),
+        (refused_whole_array, "a 1-dimensional array is used as a number", "a loop over its entries"),
+        (refused_rest, "Mod", "`math.fmod(a, b)`"),
+    ],
+)
+def test_what_cannot_be_compiled_is_named_with_its_place(refused: Any, construct: str, instead: str) -> None:
+    line = refused.__code__.co_firstlineno + 1
+    with pytest.raises(Untranslatable) as raised:
+        compiled(kernel(refused))(np.ones(3))
+    said = str(raised.value)
+    assert said.startswith(f"{__file__}:{line}: the kernel {refused.__name__} cannot be compiled: ")
+    assert construct in said
+    assert instead in said.partition("; write ")[2]
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (type(again), str(again)) == (Untranslatable, said)
+
+
+def test_the_place_is_that_of_the_helper_at_fault() -> None:
+    line = helper_with_text.__code__.co_firstlineno + 2  # its mark is the first
+    with pytest.raises(Untranslatable, match=rf":{line}: the kernel helper_with_text cannot be compiled"):
+        compiled(kernel(refused_in_a_helper))(np.ones(3))
+
+
+@pytest.mark.parametrize("values", [np.ones(6)[::2], np.ones(3, np.float16), "text", None], ids=str)
+def test_what_cannot_be_handed_to_compiled_code(values: Any) -> None:
+    with pytest.raises(Untranslatable, match="the kernel nothing cannot be compiled: it "):
+        compiled(nothing)(values)
+
+
+def test_a_live_study_goes_on_interpreted_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    fast = compiled(kernel(refused_sum))
+    for _ in range(2):
+        assert fast.interpreted_until_ready(refused_sum, wait=True)(np.ones(3)) == 3.0
+        assert not fast.is_ready("text")
+    first, second = (record.message for record in caplog.records)
+    assert "the call `sum(values)` is not supported" in first
+    assert "interpreted: its decisions are right, and slow" in first
+    assert "a value of type str" in second

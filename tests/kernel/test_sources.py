@@ -20,6 +20,7 @@ import bestarm
 from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, fingerprint, kernel
 from bestarm.kernel.native import forms
+from bestarm.kernel.native.source import warn_interpreted
 
 HEAD = "from bestarm.kernel.compile import kernel\n"
 LOWER = "\n\n@kernel\ndef lower(x: float) -> float:\n    return x - 1.0\n"
@@ -31,8 +32,8 @@ FIRST, SECOND = HEAD + LOWER + UPPER, HEAD + UPPER + LOWER
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
-    compiling._warn_once.cache_clear()
+    monkeypatch.setenv("BESTARM_CACHE_DIR", str(folder))
+    warn_interpreted.cache_clear()
     return folder
 
 
@@ -46,8 +47,8 @@ def loaded(file: Path, text: str) -> Any:
 
 
 def is_native(made: Any, *values: Any) -> bool:
-    """Whether our own translation made the form that these values need."""
-    return isinstance(next(iter(made._forms.values())), forms._Form) and made.is_made_for(*values)
+    """Whether there is machine code for these values."""
+    return isinstance(next(iter(made._forms.values())), forms._Form) and bool(made.is_ready(*values))
 
 
 # ------------------------------------------------------------------------------------------------- files that change
@@ -156,7 +157,7 @@ def test_a_file_that_is_loaded_again_is_read_again(tmp_path: Path, cache: Path) 
 
 
 def test_a_simulation_goes_on_interpreted(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    compiling._warn_once.cache_clear()
+    warn_interpreted.cache_clear()
 
     def outcome() -> str:
         compiling._compiled.cache_clear()
@@ -202,7 +203,7 @@ def edit(file: Path, before: str, after: str) -> None:
 def test_two_environments_share_one_folder(tmp_path: Path, cache: Path) -> None:
     one = copied(tmp_path / "one")
     other = copied(tmp_path / "other", state=("ROUNDING = 2.0**-53", "ROUNDING = 2.0**-51"))
-    wrong = copied(tmp_path / "wrong", native__expressions=('"fadd"', '"fsub"'))
+    wrong = copied(tmp_path / "wrong", native__arithmetic=('"fadd"', '"fsub"'))
     for _ in range(2):
         for path, expected in ((one, "2.0"), (other, "8.0"), (wrong, "0.0")):
             assert ended(started(tmp_path, OWN, path)) == (expected, "")
@@ -212,7 +213,7 @@ def test_two_environments_share_one_folder(tmp_path: Path, cache: Path) -> None:
 def test_the_translator_is_replaced_under_a_running_process(tmp_path: Path, cache: Path) -> None:
     path = copied(tmp_path / "one")
     running = started(tmp_path, OWN, path)
-    edit(path / "bestarm/kernel/native/expressions", '"fadd"', '"fsub"')
+    edit(path / "bestarm/kernel/native/arithmetic", '"fadd"', '"fsub"')
     output, errors = ended(running)
     assert output == "2.0"
     assert "bestarm was replaced on disk by another version" in errors
@@ -221,7 +222,7 @@ def test_the_translator_is_replaced_under_a_running_process(tmp_path: Path, cach
     # A process that has compiled before goes on as it was, and leaves nothing for what is there now.
     before = "from bestarm.kernel.tables import slot\ncompiled(slot)(1)\nprint("
     running = started(tmp_path, OWN.replace("print(", before, 1), path)
-    edit(path / "bestarm/kernel/native/expressions", '"fsub"', '"fmul"')
+    edit(path / "bestarm/kernel/native/arithmetic", '"fsub"', '"fmul"')
     assert ended(running) == ("0.0", "")
     assert ended(started(tmp_path, OWN, path))[0] == "1.0"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.installed import install
 from tests.lengths import cases
+from tests.noises.multiples import check_comparisons_with_a_multiple
 
 import bestarm as ba
 from bestarm.evidence.pairs import (
@@ -27,7 +28,6 @@ from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
 from bestarm.policies.confidence import by_newton, interval_end
 from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
-from bestarm.testing.multiples import check_comparisons_with_a_multiple
 from bestarm.testing.noises import (
     NOISE_CHECKS,
     Check,

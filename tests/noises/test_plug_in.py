@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from bestarm.testing.patience import PATIENCE
+from tests.tools.patience import PATIENCE
 
 Run = Callable[..., str]
 
@@ -95,7 +94,7 @@ status = again.status()
 for arm in status.arms:
     for metric in arm.metrics:
         assert 0.0 <= metric.low <= metric.mean <= metric.high <= 10.0
-from bestarm.analysis.report import study_report
+from bestarm.study.files.report import study_report
 assert "each measurement lies between 0 and 10" in study_report(again, forecast=False)
 try:
     study.add([("a", "score", 11.0)])

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.program import bestarm
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.noises import noises_in_words
 from bestarm.noises.registry import all_noises
-from bestarm.testing.patience import PATIENCE
 from bestarm.web.server import running
 
 TOML = """

@@ -12,10 +12,21 @@ import pytest
 from tests.lengths import lengths
 
 import bestarm as ba
-from bestarm.analysis import drawing
-from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.page import Block, Figure, Grid, Heading, Items, Text, from_json, to_html, to_json, to_markdown
+from bestarm.analysis.charts import drawing
+from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES
+from bestarm.paper.page import (
+    Block,
+    Figure,
+    Grid,
+    Heading,
+    Items,
+    Text,
+    from_json,
+    to_html,
+    to_json,
+    to_markdown,
+)
 from bestarm.paper.reproduce import reproduce
 from bestarm.theory import analyze
 

@@ -13,9 +13,9 @@ import bestarm as ba
 from bestarm.evidence.pairs import scaled_pair_evidence
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import evidence_above
-from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.setting import references
+from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
 from bestarm.testing.noises import stream_of_values
 from bestarm.testing.policies import assert_engines_agree

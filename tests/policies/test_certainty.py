@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import cases, lengths
+from tests.tools.hard import hard_problems
 
 import bestarm as ba
-from bestarm.analysis.standing import findings_of, standings
-from bestarm.analysis.status import Status
-from bestarm.analysis.words import certain, guarantee, known
+from bestarm.analysis.standing.arms import findings_of, standings
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.words import certain, guarantee, known
 from bestarm.answer import Answer
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy
@@ -25,8 +26,7 @@ from bestarm.policies.certify import Certify
 from bestarm.policies.findings import Findings
 from bestarm.policies.safety import FEASIBLE
 from bestarm.policies.setting import new_setting
-from bestarm.study.conclusion import answer_of
-from bestarm.testing.hard import hard_problems
+from bestarm.study.record.conclusion import answer_of
 
 GAUSSIAN = ba.Gaussian(1.0)
 

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import cases, first, lengths
+from tests.tools.hard import hard_problems
 
 import bestarm as ba
-from bestarm.analysis.standing import standings
+from bestarm.analysis.standing.arms import standings
 from bestarm.answer import Answer, odds
 from bestarm.policies import find_policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
-from bestarm.testing.hard import hard_problems
 
 
 @functools.cache

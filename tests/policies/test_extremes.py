@@ -11,7 +11,7 @@ import pytest
 from tests.lengths import cases, first
 
 import bestarm as ba
-from bestarm.analysis.standing import standings
+from bestarm.analysis.standing.arms import standings
 from bestarm.evidence.combine import suffices
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel

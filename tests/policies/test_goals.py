@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import lengths
+from tests.tools.hard import hard_goals
 
 import bestarm as ba
 from bestarm.policies import policy_for
 from bestarm.policies.base import Policy, Stop
 from bestarm.simulation.engine import Job
-from bestarm.testing.hard import hard_goals
 
 GOALS: list[dict[str, Any]] = [{"top": 2}, {"goal": "top", "top": 2}, {"goal": "any feasible"}]
 ROWS = {"a": (3.0, 1.0), "b": (2.0, 1.0), "c": (1.0, 1.5), "d": (5.0, 4.5)}

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.lengths import cases, lengths
+from tests.tools.knowledge import false_claims, open_problems
 
 import bestarm as ba
-from bestarm.analysis.knowledge import differences_of
+from bestarm.analysis.standing.knowledge import differences_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.noises.base import stream_of
 from bestarm.policies import confidence, policy_for
 from bestarm.policies.certify import Certify
 from bestarm.policies.limits import pair_levels
 from bestarm.policies.setting import new_setting
-from bestarm.testing.knowledge import false_claims, open_problems
 
 GAUSSIAN = ba.Gaussian(1.0)
 PROBLEMS = {plan.name: plan for plan in open_problems()}

@@ -10,10 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 import bestarm as ba
-from bestarm.analysis.status import Status
+from bestarm.analysis.status.status import Status
 from bestarm.cli.log import _event
-from bestarm.storage.sql import SQLStorage
-from bestarm.study.exchange import write_csv, write_json
+from bestarm.storage.sql.storage import SQLStorage
+from bestarm.study.files.exchange import write_csv, write_json
 from bestarm.web.shared import SharedStudy
 
 

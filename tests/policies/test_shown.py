@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from tests.lengths import first
+from tests.tools.shown import ENGINES, accepted, moments_of, pairwise
 
 from bestarm.noises import registry
-from bestarm.testing.shown import ENGINES, accepted, moments_of, pairwise
 
 FIRST = (
     "certify/best/bernoulli/relative and other noise/set/no reserve",

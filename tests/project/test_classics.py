@@ -24,13 +24,13 @@ from benchmarks.classic.proportions import optimal_proportions
 from benchmarks.classic.track_and_stop import EagerTrackAndStop, TrackAndStop
 from scipy import optimize, special, stats
 from tests.lengths import first, lengths
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.state import concluded
 from bestarm.policies.from_file import load_policy
 from bestarm.simulation.engine import Job
-from bestarm.testing.patience import PATIENCE
 from bestarm.testing.policies import assert_engines_agree
 from bestarm.theory.allocation import oracle
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from benchmarks import figures, noises
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [

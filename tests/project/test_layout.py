@@ -10,8 +10,9 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = Path(bestarm.__file__).parent
 MOST_LINES = 400
 
-OTHERS = {"project"}
-"""What concerns the whole: documents, examples, the built package, public names, where tests lie."""
+OTHERS = {"project", "tools", "torture"}
+"""What concerns the whole: documents, examples, the built package, public names, where tests lie. What tests and
+benchmarks share. Faults of every kind."""
 
 
 def names(folder: Path, pattern: str) -> set[str]:

@@ -40,7 +40,7 @@ name = "large"
 
 def environment() -> dict[str, str]:
     """Without what would let the installed program find this checkout."""
-    hidden = ("PYTHONPATH", "BESTARM_DB", "NUMBA_CACHE_DIR")
+    hidden = ("PYTHONPATH", "BESTARM_DB", "BESTARM_CACHE_DIR")
     return {**{name: value for name, value in os.environ.items() if name not in hidden}, "COLUMNS": "120"}
 
 
@@ -105,6 +105,9 @@ def test_a_wheel_would_hold_every_file(missing: Callable[[str, str], None]) -> N
 
     wheel = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert wheel == files()
+    # Of what tests use, only the conformance suites are shipped.
+    suites = {name.split("/")[2] for name in wheel if name.startswith("bestarm/testing/")}
+    assert suites == {"__init__.py", "noises.py", "policies.py", "replays.py", "storages"}
     sources = {file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
     # The description of the project is added when the archive is made.
     assert wanted() - {"pyproject.toml"} <= sources

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from tests import parts
 from tests.lengths import TORTURE, long_ones_left_out
-
-from bestarm.testing.postgres import PostgresServer
+from tests.tools.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 

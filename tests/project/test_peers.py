@@ -16,8 +16,7 @@ from benchmarks.peers.tuners import AX_BANDIT, SINGLE, TUNERS, tune
 from benchmarks.peers.world import World
 
 import bestarm as ba
-from bestarm.plan import Plan
-from bestarm.problem import Arm
+from bestarm.problem import Arm, Plan
 
 PLANS = problems()
 

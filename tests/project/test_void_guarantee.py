@@ -21,14 +21,14 @@ from tests.race.simulated import a_run, race
 import bestarm as ba
 from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.health.watch import Watch
-from bestarm.analysis.report import study_report
 from bestarm.client import Client
 from bestarm.integrations.mlflow import _study_tags
 from bestarm.integrations.shortlist import arm_name, verdicts
 from bestarm.race.exports import EXPORTS
 from bestarm.race.functions import gate
 from bestarm.race.summary import note_lines, verdict
-from bestarm.study.watching import Display
+from bestarm.study.files.report import study_report
+from bestarm.study.work.watching import Display
 from bestarm.web.server import running
 
 ARMS = {"old": arm_name(0, {"x": 1}), "new": arm_name(1, {"x": 2})}

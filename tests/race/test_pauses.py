@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 from tests.lengths import lengths
 from tests.race.simulated import Draw, Drawn, a_run, race
+from typer.testing import CliRunner
 
+from bestarm.cli.app import app
+from bestarm.race.contestants import contestants_of
 from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
 from bestarm.race.pauses import cutoffs_of, rarer_than
 from bestarm.race.plans import CANDIDATE, Question, plan_of
-from bestarm.race.race import Conditions, Outcome
+from bestarm.race.race import Conditions, Outcome, Race
 from bestarm.race.runs import Run
 from bestarm.race.summary import found_by, note_lines, verdict, verdict_words
-from bestarm.race.symmetry import conclusion_of
+from bestarm.race.symmetry import conclusion_of, remark_on
 from bestarm.study import Study
 
 DELTA = 0.05
@@ -98,6 +101,36 @@ def test_seen_pauses_withhold_the_certificate() -> None:
     assert "new has pauses in 1 of " in said
     assert "(up to 4 s), old in 0 of " in said
     assert "--at-most pauses=… or --assume range decides" in said
+
+
+@pytest.mark.parametrize(("pauses", "state"), [({"a": {3}}, "void"), ({}, "certified")])
+def test_a_kept_study_says_no_more_than_its_race(pauses: dict[str, set[int]], state: str, tmp_path: Path) -> None:
+    db = str(tmp_path / "races.db")
+    for again in (False, True):
+        runner = Scripted(pauses, {"a": 1.0, "b": 1.5, "c": 2.0})
+        question, conditions = Question("time"), Conditions(timeout=20.0, shell="none")
+        held = Race(contestants_of(["a", "b", "c"]), question, conditions, study="kept", db=db, runner=runner)
+        outcome = held.run()
+        # The race judges its runs anew, whatever it said before.
+        assert outcome.status.state == "certified"
+        assert bool(runner.made) is not again
+        held.remark(remark_on(outcome))
+    study = Study.open("kept", storage=db)
+    [remark] = [event for event in study.log() if event.kind == "remarked"]
+    answer, status = study.answer, study.status()
+    assert answer is not None
+    assert answer.state == status.state == state
+    if state == "void":
+        assert found_by(outcome) == "undecided"
+        assert remark.detail.startswith("broken: time: a has pauses in 1 of ")
+        [because] = status.void_because
+        assert because.endswith("so symmetry cannot be assumed (time)")
+    else:
+        said = "time: the verdict holds except for pauses rarer than 1 in "
+        assert [text.startswith(said) for text in answer.warnings] == [True]
+    checked = CliRunner().invoke(app, ["status", "kept", "--check", "--db", db], env={"COLUMNS": "200"})
+    assert checked.exit_code == (5 if state == "void" else 0), checked.output
+    assert ("symmetry cannot be assumed" if state == "void" else "rarer than 1 in") in checked.output
 
 
 def test_a_winner_that_paused_is_not_certified() -> None:

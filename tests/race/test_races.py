@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from tests.lengths import lengths
 from tests.race.simulated import Drawn, a_run, race, skewed
 
-from bestarm.analysis.standing import MetricStanding
+from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference
 from bestarm.race.exports import as_json
 from bestarm.race.race import Conditions
 from bestarm.race.ratios import ratio_of
 from bestarm.race.runs import Run
 from bestarm.race.summary import difference_lines, found_by, limit_lines, note_lines, verdict
-from bestarm.study import seeds
-from bestarm.study.failures import MeasurementFailed, NotStarted
+from bestarm.study.record import seeds
+from bestarm.study.work.failures import MeasurementFailed, NotStarted
 from bestarm.validation import InvalidInput
 
 FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2, "slower": 0.4}, scatter=0.01)
@@ -201,7 +201,7 @@ def test_a_race_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_another_race_of_the_same_name_is_refused(tmp_path: Path) -> None:
     db = str(tmp_path / "races.db")
     race(FAST_AND_SLOW, ["fast", "slow"], db=db, runs=6)
-    with pytest.raises(InvalidInput, match="with another plan"):
+    with pytest.raises(InvalidInput, match="was begun with other options"):
         race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=6)
     with pytest.raises(InvalidInput, match="this race began with null; --fresh starts anew"):
         race(FAST_AND_SLOW, ["fast", "slow"], db=db, conditions=Conditions(timeout=10.0, prepare="slow"))

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.tools.patience import PATIENCE, wait_until
 
 from bestarm.race import runner as runner_module
 from bestarm.race.runs import Runner
-from bestarm.study.failures import NotStarted
-from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.study.work.failures import NotStarted
 
 FOREVER = "while true; do sleep 1; done"
 

@@ -15,7 +15,7 @@ from bestarm.race.plans import Question, ceilings_of
 from bestarm.race.race import Outcome
 from bestarm.race.runs import Run
 from bestarm.race.summary import found_by, limit_lines, note_lines
-from bestarm.study.failures import MeasurementTimedOut
+from bestarm.study.work.failures import MeasurementTimedOut
 from bestarm.validation import InvalidInput
 
 FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)

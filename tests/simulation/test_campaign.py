@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from tests.lengths import lengths
 from tests.program import Ended, bestarm
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
 from bestarm.simulation.campaign import COLUMNS, Campaign
 from bestarm.simulation.executors import open_workers
 from bestarm.simulation.record import new_results
 from bestarm.simulation.schedule import LostWorkers, Schedule
-from bestarm.testing.patience import PATIENCE, wait_until
 
 GRID = ("exp1-a", "exp2-k4", "--policy", "feasible-lucb", "--policy", "racing", "--delta", "0.1", "--delta", "0.01")
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.simulation import device
 from bestarm.simulation.engine import Job
-from bestarm.testing.patience import PATIENCE
 
 _PRELUDE = """
 import warnings
@@ -64,10 +64,12 @@ def mixed():
 
 
 @pytest.fixture
-def on_simulator() -> Callable[..., None]:
+def on_simulator(tmp_path: Path) -> Callable[..., None]:
     def run(script: str, simulated: bool = True) -> None:
+        file = tmp_path / "script.py"  # kernels are compiled from the file they are in
+        file.write_text(_PRELUDE + script)
         result = subprocess.run(
-            [sys.executable, "-c", _PRELUDE + script],
+            [sys.executable, str(file)],
             env={**os.environ, "NUMBA_ENABLE_CUDASIM": str(int(simulated))},
             capture_output=True,
             text=True,
@@ -314,3 +316,33 @@ def device_policy() -> type[ba.Policy]:
     from bestarm.policies import find_policy
 
     return find_policy("certify")
+
+
+def test_numba_keeps_and_loads_nothing_that_others_can_write(on_simulator: Callable[..., None], tmp_path: Path) -> None:
+    script = """
+from pathlib import Path
+from types import SimpleNamespace
+from bestarm.simulation.cuda.compiling import kept_by_numba
+
+folder = Path("FOLDER")
+
+def is_kept(fingerprint):
+    made = SimpleNamespace(stats=SimpleNamespace(cache_path=str(folder)))
+    return kept_by_numba(lambda cache: made if cache else None, fingerprint) is made
+
+folder.mkdir(mode=0o700)
+(folder / "made.root_abc-1.nbi").touch(0o644)
+(folder / "made.root_def-1.nbi").touch(0o644)
+(folder / "made.root_def-1.nbi").chmod(0o666)
+assert [is_kept(fingerprint) for fingerprint in ("abc", "def", None)] == [True, False, False]
+folder.chmod(0o777)
+assert not is_kept("abc")
+
+def jit(cache):
+    if cache:
+        raise RuntimeError("cannot cache function: no locator available")
+    return cache
+
+assert kept_by_numba(jit, "abc") is False
+"""
+    on_simulator(script.replace("FOLDER", str(tmp_path / "kept")))

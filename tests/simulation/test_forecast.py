@@ -16,11 +16,12 @@ import pytest
 from scipy import stats
 
 import bestarm as ba
-from bestarm.analysis.forecast_chart import forecast_chart
+from bestarm.analysis.charts.forecast_chart import forecast_chart
 from bestarm.cli.forecast import forecast as forecast_command
-from bestarm.plan import Budget
-from bestarm.simulation.forecast import MOST_WORLDS, Forecast, draw_worlds, fixed_sample_tests, forecast
+from bestarm.problem import Budget
+from bestarm.simulation.forecast import MOST_WORLDS, Forecast, draw_worlds, forecast
 from bestarm.theory import analyze
+from bestarm.theory.fixed_sample import fixed_sample_tests
 
 KEYS = [
     *("instance", "policy", "delta", "runs", "mean_tests", "median_tests", "p90_tests", "mean_cost", "lower_bound"),

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 from tests.lengths import cases, first, lengths
+from tests.tools.on_items import with_every_noise
 
 import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
+from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
-from bestarm.testing.on_items import with_every_noise
 from bestarm.testing.policies import assert_engines_agree
 
 NOISES: dict[str, tuple[ba.Noise, tuple[float, float, float], float | None]] = {

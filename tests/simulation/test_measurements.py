@@ -6,13 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
+from tests.tools.hard import hard_problems
+from tests.tools.together import all_in_one, tie_together
 
 import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED
 from bestarm.policies import find_policy
 from bestarm.simulation.engine import Job
-from bestarm.testing.hard import hard_problems
-from bestarm.testing.together import all_in_one, tie_together
 
 HARD = {plan.name: plan for plan in hard_problems() if isinstance(plan.objective.noise, ba.Gaussian)}
 

@@ -19,15 +19,14 @@ import pytest
 import sqlalchemy as sa
 from tests.lengths import cases, first
 from tests.storage.test_upgrade import make_version
+from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
-from bestarm.storage import schema
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.storage.read_only import StandingFile
-from bestarm.storage.sql import SQLStorage
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.postgres import PostgresServer
+from bestarm.storage.sql.read_only import StandingFile
+from bestarm.storage.sql.storage import SQLStorage, schema
 
 
 def new_study(path: Path | str, tests: int = 0) -> ba.Study:

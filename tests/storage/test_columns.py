@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from bestarm.storage.columns import Columns, Given
-from bestarm.storage.further import read, read_all, written
-from bestarm.storage.requests import digest_of
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.further import read, read_all, written
+from bestarm.storage.sql.requests import digest_of
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.validation import InvalidInput
 
 PLAIN: list[Given] = [(0, 1, 0.5), (2, 0, -1.25)]

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 from tests.lengths import lengths
 from tests.storage.problem import DELTA, measure, problem
+from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.policies.base import Stop
 from bestarm.storage.base import Entries
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
-from bestarm.study.decider import Decider
-from bestarm.testing.patience import PATIENCE
+from bestarm.storage.sql.storage import SQLStorage
+from bestarm.study.record.decider import Decider
 
 WORKERS = 8
 ROOT = Path(__file__).parents[2]

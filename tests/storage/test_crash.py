@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.lengths import lengths
+from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer, StopMode
+from tests.torture import disks, workers
+from tests.torture.workers import DELTA, measure, problem
 
 import bestarm as ba
 from bestarm.storage.errors import StorageError
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.postgres import PostgresServer, StopMode
-from bestarm.testing.torture import disks, workers
-from bestarm.testing.torture.workers import DELTA, measure, problem
 
 
 @pytest.mark.torture

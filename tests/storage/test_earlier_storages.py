@@ -11,7 +11,7 @@ from tests.storage.problem import DELTA, measure, problem
 
 import bestarm as ba
 from bestarm.storage.base import Entries, Event, History, Outcome
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.testing.storages import MakeStorage, arriving, giving, telling
 
 MODULES = (arriving, giving, telling)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from tests.storage.problem import problem
+from tests.tools.patience import PATIENCE, wait_until
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StudyArchived
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
-from bestarm.testing.patience import PATIENCE, wait_until
-from bestarm.testing.postgres import PostgresServer
+from bestarm.storage.sql.storage import SQLStorage
 
 _JOIN = """
 import os, sys

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from tests.program import Ended, bestarm
+from tests.tools.postgres import PostgresServer
+from tests.tools.proxy import Proxy
 
 import bestarm as ba
 from bestarm.storage.errors import HandedOn, OutcomeUnknown, StorageError, StudyArchived
-from bestarm.testing.postgres import PostgresServer
-from bestarm.testing.proxy import Proxy
 
 psycopg: Any = pytest.importorskip("psycopg")
 

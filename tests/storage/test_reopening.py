@@ -67,7 +67,7 @@ ENGINES = ("interpreted", "compiled")
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     most = 0 if request.param == "compiled" else 10**9
     for limit in ("COMPILE_STREAMS", "COMPILE_BACKLOG", "COMPILE_RESULTS"):
-        monkeypatch.setattr(f"bestarm.study.decider.{limit}", most)
+        monkeypatch.setattr(f"bestarm.study.record.decider.{limit}", most)
     return str(request.param)
 
 
@@ -156,7 +156,7 @@ def test_an_empty_batch_is_a_mistake_and_no_answer(policy: type[ba.Policy]) -> N
 
 @pytest.mark.parametrize("engine", ENGINES, indirect=True)
 def test_an_empty_batch_is_a_mistake_in_a_live_study(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bestarm.study.decider.policy_for", lambda _problem, _name: IdleKernel)
+    monkeypatch.setattr("bestarm.study.record.decider.policy_for", lambda _problem, _name: IdleKernel)
     plan = plan_of([[0.0], [1.0]], "certify")
     study = ba.Study.create(plan, storage=":memory:")
     study.tell_many([(test, 0.0) for test in study.ask(2)])

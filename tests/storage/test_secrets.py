@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lengths import cases, examples
+from tests.tools.postgres import PostgresServer
 from typer.testing import CliRunner
 
 import bestarm as ba
@@ -18,7 +19,6 @@ from bestarm.client import Client
 from bestarm.storage.address import read_address, shown_address
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.testing.postgres import PostgresServer
 
 WORDS = ("s3cr3t", "hushhush")
 """What must not be seen."""

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer
+from tests.tools.proxy import Proxy
 
 import bestarm as ba
 from bestarm.storage.address import read_address
 from bestarm.storage.errors import OutcomeUnknown, StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.postgres import PostgresServer
-from bestarm.testing.proxy import Proxy
+from bestarm.storage.sql.storage import SQLStorage
 
 psycopg: Any = pytest.importorskip("psycopg")
 
@@ -171,7 +171,7 @@ def test_a_limit_that_is_none(said: str) -> None:
 
 
 def test_limits_of_the_url_count(address: str) -> None:
-    from bestarm.storage.postgres import ANSWER_SECONDS, connect_arguments, take_answer_limit
+    from bestarm.storage.sql.postgres import ANSWER_SECONDS, connect_arguments, take_answer_limit
 
     plain = read_address(address)
     assert connect_arguments(plain)["connect_timeout"] == 10

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.lengths import cases
+from tests.tools.postgres import PostgresServer
 
 from bestarm.storage.base import Storage
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.testing import storages
-from bestarm.testing.postgres import PostgresServer
 from bestarm.testing.storages import STORAGE_CHECKS, MakeStorage, reading, telling
 
 Check = Callable[[MakeStorage], None]

@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 import bestarm as ba
-from bestarm.storage import schema
-from bestarm.storage.database import Database
 from bestarm.storage.opening import open_storage
+from bestarm.storage.sql import schema
+from bestarm.storage.sql.database import Database
 from bestarm.storage.tokens import DAY, token_digest
 
 

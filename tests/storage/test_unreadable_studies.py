@@ -11,8 +11,8 @@ from tests import program
 
 import bestarm as ba
 from bestarm.client import Client
-from bestarm.storage.schema import studies
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.schema import studies
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.web.server import running
 
 PLAN = ba.Plan(arms=["a", "b"], objective=ba.maximize("gain", noise=ba.Gaussian(1.0)), name="good")

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from tests.storage.problem import measure
 
 import bestarm as ba
-from bestarm.storage import schema
 from bestarm.storage.base import Outcome
-from bestarm.storage.database import Database
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql import schema
+from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.storage import SQLStorage
 
 PLAN = {
     "name": "old",

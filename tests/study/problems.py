@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 
 import bestarm as ba
-from bestarm.study.exchange import write_csv
+from bestarm.study.files.exchange import write_csv
 
 NOISE = ba.Gaussian(1.0)
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.words import question
+from bestarm.analysis.status.words import question
 from bestarm.storage.errors import StudyArchived
-from bestarm.study.drawn_worlds import drawn_world, estimated_scatters
-from bestarm.study.exchange import import_results, write_csv, write_json
+from bestarm.study.files.exchange import import_results, write_csv, write_json
+from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.study import Test
 
 MEANS = {"a": (0.0, -1.0), "b": (1.0, -1.0), "c": (1.4, 1.5), "d": (2.0, -1.0), "e": (3.0, 2.0)}

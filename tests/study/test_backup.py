@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
 from bestarm.storage.base import Storage
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.opening import open_storage
-from bestarm.study.backup import Backup, restore_backup, write_backup
-from bestarm.testing.postgres import PostgresServer
+from bestarm.study.files.backup import Backup, restore_backup, write_backup
 
 
 def result(items: int | None, item: int) -> Any:
@@ -130,14 +130,14 @@ def test_from_sqlite_to_postgresql_and_back(postgres_server: PostgresServer, tmp
 
 
 def test_long_studies_are_copied_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("bestarm.storage.sql_copies._PAGE", "bestarm.study.backup._BATCH"):
+    for name in ("bestarm.storage.sql.copies._PAGE", "bestarm.study.files.backup._BATCH"):
         monkeypatch.setattr(name, 3)
     here, there = (open_storage(tmp_path / name, create=True) for name in ("a.db", "b.db"))
     study = eventful(here, "arrival")
     text, made = backed_up(here, study.name)
     monkeypatch.undo()
     assert backed_up(here, study.name) == (text, made)
-    monkeypatch.setattr("bestarm.study.backup._BATCH", 3)
+    monkeypatch.setattr("bestarm.study.files.backup._BATCH", 3)
     assert restored(there, text) == made
     assert backed_up(there, study.name) == (text, made)
     here.close()

@@ -14,8 +14,8 @@ from tests.lengths import cases, first
 from tests.study.problems import RUN, TIMES, bench, exported, one_run
 
 import bestarm as ba
-from bestarm.study.exchange import import_results, write_json
-from bestarm.study.values import RefusedValue
+from bestarm.study.files.exchange import import_results, write_json
+from bestarm.study.intake.values import RefusedValue
 
 GOOD = {"time": 4.0, "memory": 50.0, "crash": 0}
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
-from bestarm.study.command import Command
-from bestarm.study.failures import NotStarted
-from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.study.work.command import Command
+from bestarm.study.work.failures import NotStarted
 
 ECHO = f"{sys.executable} -c 'import sys; print(len(sys.argv[1]))'"
 

@@ -19,7 +19,7 @@ from bestarm.policies import find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.engine import Job
-from bestarm.study.continuations import simulate_continuations
+from bestarm.study.forecast.continuations import simulate_continuations
 
 
 def half_way(plan: ba.Plan, run: int = 0, policy: str = "certify", share: float = 0.5) -> tuple[KernelPolicy, int]:

@@ -15,8 +15,8 @@ import pytest
 from tests.lengths import cases, lengths
 
 import bestarm as ba
-from bestarm.study.csv_reader import COLUMNS
-from bestarm.study.exchange import import_results, tell_results, write_csv, write_json
+from bestarm.study.files.exchange import import_results, tell_results, write_csv, write_json
+from bestarm.study.intake.csv_file import COLUMNS
 
 PROBLEM = ba.Problem(
     arms=["low", "high"],
@@ -299,7 +299,7 @@ class _Nowhere(io.StringIO):
 def test_an_export_takes_little_memory(
     study: ba.Study, write: Callable[[ba.Study, io.StringIO], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bestarm.storage.queries.PAGE", 200)
+    monkeypatch.setattr("bestarm.storage.sql.queries.PAGE", 200)
     study.add([("low", "yield", k / 7) for k in range(4_000)])
     out = _Nowhere()
     write(study, out)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tests.lengths import cases, examples
 
 import bestarm as ba
-from bestarm.analysis.intervals import interval_chart
+from bestarm.analysis.charts.intervals import interval_chart
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job

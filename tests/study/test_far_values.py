@@ -7,8 +7,8 @@ import io
 import pytest
 
 import bestarm as ba
-from bestarm.study.exchange import import_results, tell_results, write_csv
-from bestarm.study.far_values import MOST_CHECKED, FarValue
+from bestarm.study.files.exchange import import_results, tell_results, write_csv
+from bestarm.study.record.far_values import MOST_CHECKED, FarValue
 
 VALUES = (66.0, 58.0, 74.0, 63.0, 68.0, 70.0, 61.0, 65.0)
 

@@ -10,10 +10,10 @@ import pytest
 from tests.analysis.health_records import health_of, kinds
 
 import bestarm as ba
-from bestarm.analysis.report import study_report
 from bestarm.paper.instances import instance
 from bestarm.storage.base import Entries
-from bestarm.study.decider import Decider
+from bestarm.study.files.report import study_report
+from bestarm.study.record.decider import Decider
 
 PROBLEM = ba.Problem(
     arms=["old", "new"],

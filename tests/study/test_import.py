@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lengths import examples
+from tests.tools.postgres import PostgresServer
 
 import bestarm as ba
-from bestarm.storage import bulk, leases
 from bestarm.storage.base import Storage
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.study import csv_reader
-from bestarm.study.csv_reader import CsvFile
-from bestarm.study.exchange import import_results, tell_results
-from bestarm.study.intake import NewResults, _read_tests, read_new_results
-from bestarm.testing.postgres import PostgresServer
+from bestarm.storage.sql import bulk, leases
+from bestarm.study.files.exchange import import_results, tell_results
+from bestarm.study.intake import csv_file as csv_reader
+from bestarm.study.intake.csv_file import CsvFile
+from bestarm.study.intake.new_results import NewResults, _read_tests, read_new_results
 
 PROBLEM = ba.Problem(
     arms=["low", "hïgh"],
@@ -142,7 +142,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
     found: list[NewResults | str] = []
     for read in (read_new_results, _read_tests):
         try:
-            found.append(read(READER, CsvFile(text.encode(), "f")))
+            found.append(read(READER.plan, CsvFile(text.encode(), "f")))
         except ba.InvalidInput as error:
             found.append(str(error))
     new, expected = found
@@ -155,7 +155,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
 
 def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is found wrong first: here, tests that do not exist after lines that are too short."""
-    monkeypatch.setattr("bestarm.study.told_sheets._LOOKED_UP", 4)
+    monkeypatch.setattr("bestarm.study.files.told_sheets._LOOKED_UP", 4)
     monkeypatch.setattr(csv_reader, "MOST_LISTED", 5)
     study.ask(2)
     lines = ["test,value", "9,1", "8", "x,1", "7,1", "6", "5", "4,1", "1,1"]
@@ -222,7 +222,7 @@ def test_any_number_of_results_is_recorded_as_it_is(database_url: str, count: in
 KILLED = """
 import os, signal, sys
 from bestarm.cli import main
-from bestarm.storage import leases
+from bestarm.storage.sql import leases
 
 insert_rows = leases.insert_rows
 
@@ -285,7 +285,7 @@ def test_what_fails_in_the_middle_is_undone(database_url: str, monkeypatch: pyte
 
 @pytest.mark.parts("postgresql")
 def test_a_server_that_stops_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bestarm.testing.postgres import find_postgres
+    from tests.tools.postgres import find_postgres
 
     programs = find_postgres()
     assert programs is not None

@@ -13,8 +13,8 @@ import pytest
 from tests.study.problems import exported
 
 import bestarm as ba
-from bestarm.items import ItemOrder
-from bestarm.study.exchange import import_results, tell_results, write_json
+from bestarm.problem.items import ItemOrder
+from bestarm.study.files.exchange import import_results, tell_results, write_json
 
 NAMES = [f"question {k}" for k in range(30)]
 CALL = "score + violation"

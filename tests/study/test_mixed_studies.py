@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.lengths import examples
 
 import bestarm as ba
-from bestarm.items import count_of
-from bestarm.study.exchange import import_results, write_csv
+from bestarm.problem.items import count_of
+from bestarm.study.files.exchange import import_results, write_csv
 
 NOISES: dict[str, ba.Noise] = {
     "gaussian": ba.Gaussian(2.0),

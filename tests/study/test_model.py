@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.lengths import at_length
 
 import bestarm as ba
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 
 ARMS = ("a", "b")
 METRICS = ("gain", "risk")

@@ -22,7 +22,7 @@ from bestarm.policies.base import KernelPolicy, Stop
 from bestarm.policies.setting import new_setting, references, to_normal, to_user
 from bestarm.simulation.engine import Job
 from bestarm.storage.base import Entries
-from bestarm.study.decider import Decider
+from bestarm.study.record.decider import Decider
 
 OFFSET = 1e9
 SIGMA = 2.0**-10
@@ -74,7 +74,7 @@ ENGINES = ("interpreted", "compiled")
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     most = 0 if request.param == "compiled" else 10**9
     for limit in ("COMPILE_STREAMS", "COMPILE_BACKLOG", "COMPILE_RESULTS"):
-        monkeypatch.setattr(f"bestarm.study.decider.{limit}", most)
+        monkeypatch.setattr(f"bestarm.study.record.decider.{limit}", most)
     return str(request.param)
 
 

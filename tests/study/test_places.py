@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
+from tests.tools.on_items import with_every_noise
 
 import bestarm as ba
-from bestarm.items import ItemOrder
-from bestarm.testing.on_items import with_every_noise
+from bestarm.problem.items import ItemOrder
 
 
 def problem_of(items: int | list[str] = 12, *, repeats: bool = False) -> ba.Problem:

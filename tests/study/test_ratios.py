@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.report import study_report
-from bestarm.analysis.words import assumptions, question
-from bestarm.study.exchange import import_results, write_csv
-from bestarm.study.values import RefusedValue
+from bestarm.analysis.status.words import assumptions, question
+from bestarm.study.files.exchange import import_results, write_csv
+from bestarm.study.files.report import study_report
+from bestarm.study.intake.values import RefusedValue
 
 LIMIT = ba.at_most("errors", 0.02, per="requests", noise=ba.Bounded(-20, 20))
 RATIO = "errors + requests"

@@ -17,16 +17,16 @@ from benchmarks.measurements import ITEMS, wrong_after_repairs
 from tests.study.problems import exported
 
 import bestarm as ba
-from bestarm.analysis.report import record_digest, study_report
-from bestarm.items import ItemOrder
-from bestarm.storage import schema
+from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import StudyRecord
 from bestarm.storage.copies import Part
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import SQLStorage
-from bestarm.study import seeds
-from bestarm.study.backup import restore_backup, write_backup
-from bestarm.study.exchange import import_results, write_json
+from bestarm.storage.sql import schema
+from bestarm.storage.sql.storage import SQLStorage
+from bestarm.study.files.backup import restore_backup, write_backup
+from bestarm.study.files.exchange import import_results, write_json
+from bestarm.study.files.report import record_digest, study_report
+from bestarm.study.record import seeds
 
 
 def plan(items: int | None = ITEMS, **more: Any) -> ba.Plan:

@@ -8,7 +8,7 @@ import pytest
 from tests.study.problems import RUN, bench, exported
 
 import bestarm as ba
-from bestarm.study.exchange import import_results, tell_results
+from bestarm.study.files.exchange import import_results, tell_results
 
 FOLLOW = "the values of one test stand on lines that follow each other"
 GOOD = {"time": 4.0, "memory": 50.0, "crash": 0.0}

@@ -13,7 +13,7 @@ from tests.lengths import examples
 from tests.outside import PLAN, mutated, one_line
 
 import bestarm as ba
-from bestarm.study.exchange import import_results, tell_results, write_csv
+from bestarm.study.files.exchange import import_results, tell_results, write_csv
 from bestarm.texts import cell, from_cell
 
 CSV = "test,arm,metric,value\n1,a,p,0.5\n2,b,c,-1e3\n"

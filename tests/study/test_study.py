@@ -16,8 +16,8 @@ from bestarm.kernel.state import UNFINISHED
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.setting import to_user
 from bestarm.simulation.engine import Job
-from bestarm.study import decider
-from bestarm.study.exchange import import_results, write_csv
+from bestarm.study.files.exchange import import_results, write_csv
+from bestarm.study.record import decider
 
 
 def follow(study: ba.Study, job: Job, run: int, at_once: int) -> int:
@@ -147,7 +147,7 @@ def test_telling_twice(tmp_path: Path) -> None:
     test = study.ask(1)[0]
     study.tell(test, 1.5)
     study.tell(test.id, 1.5)
-    with pytest.raises(ba.AlreadyTold, match=r"test = 1 \('gain' of 'a'\): has the result 1.5 already; use correct"):
+    with pytest.raises(ba.AlreadyTold, match=r"test = 1 \('gain' of 'a'\): has the result 1.5 already; a correction"):
         study.tell(test, 1.6)
     assert study.status().tests == 1
     study.correct(test, 1.6, "read the scale wrong")

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 import bestarm as ba
-from bestarm.study import watching
-from bestarm.study.watching import Display
+from bestarm.study.work import watching
+from bestarm.study.work.watching import Display
 
 PROBLEM = ba.Problem(
     arms=["slow", "quick"],

@@ -22,10 +22,11 @@ import pytest
 from tests.lengths import lengths
 
 import bestarm as ba
-from bestarm.analysis import waiting
+from bestarm.analysis.status import waiting
 from bestarm.storage.errors import StorageError
-from bestarm.storage.sql import SQLStorage
-from bestarm.study import heartbeat, workers
+from bestarm.storage.sql.storage import SQLStorage
+from bestarm.study import heartbeat
+from bestarm.study.work import workers
 
 GAINS = {"low": 0.0, "high": 3.0, "harmful": 6.0}
 

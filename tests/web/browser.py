@@ -8,9 +8,10 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from tests.tools.patience import PATIENCE
+from tests.tools.ports import reserve_port
+
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.ports import reserve_port
 from bestarm.web.server import running
 
 if TYPE_CHECKING:

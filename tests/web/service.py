@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 import httpx
-
-from bestarm.testing.patience import PATIENCE
+from tests.tools.patience import PATIENCE
 
 TOKEN = "correct-horse-battery-staple"
 PLAN: dict[str, Any] = {

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.tools.patience import PATIENCE
 from tests.web.service import CSV, JSON, TOKEN, refused
 
 import bestarm as ba
-from bestarm.testing.patience import PATIENCE
 from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
 from bestarm.web.server import check_access, running

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.tools.patience import wait_until
 from tests.web.service import PLAN, TOKEN, client_at, new_study, tell
 
 import bestarm as ba
 from bestarm.storage.opening import open_storage
-from bestarm.testing.patience import wait_until
 from bestarm.web.accounts import AccessLog, Account
 from bestarm.web.server import running
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.lengths import cases
+from tests.tools.patience import PATIENCE, wait_until
 from tests.web.service import TOKEN
 
-from bestarm.testing.patience import PATIENCE, wait_until
 from bestarm.web.descriptors import RESERVE, room_for_clients
 from bestarm.web.limits import Limits
 from bestarm.web.quiet import OnceAMinute

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from tests.installed import install
 from tests.noises.bernstein import Bernstein
+from tests.tools.patience import PATIENCE
 
 from bestarm.noises import noise_choices
 from bestarm.noises.registry import all_noises
 from bestarm.policies import all_policies
-from bestarm.testing.patience import PATIENCE
 from bestarm.web import choices
 from bestarm.web.app import create_app
 from bestarm.web.description import describe

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.tools.patience import wait_until
 from tests.web.browser import (
     DESK,
     MEANS,
@@ -24,7 +25,6 @@ from tests.web.browser import (
 )
 
 import bestarm as ba
-from bestarm.testing.patience import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Route, ViewportSize

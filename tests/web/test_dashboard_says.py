@@ -8,11 +8,11 @@ import re
 import sqlite3
 from pathlib import Path
 
+from tests.tools.patience import wait_until
+from tests.tools.proxy import Proxy
 from tests.web.browser import Server, Visit, doses, fill_in, measure, new_study
 
 import bestarm as ba
-from bestarm.testing.patience import wait_until
-from bestarm.testing.proxy import Proxy
 
 
 def test_the_list_follows_studies_and_says_where_they_stand(visit: Visit, server: Server) -> None:

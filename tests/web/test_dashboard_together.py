@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.tools.patience import wait_until
 from tests.web.browser import CACHES, DESK, PHONE, Server, Visit, caches, new_study, no_sideways_scrolling
 
 import bestarm as ba
-from bestarm.testing.patience import wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page, ViewportSize

@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.tools.patience import PATIENCE
 from tests.web.service import client_at, new_study, refused, tell
 
-from bestarm.testing.patience import PATIENCE
 from bestarm.web import events
 from bestarm.web.limits import Limits
 from bestarm.web.server import running

@@ -13,7 +13,7 @@ from tests.web.service import new_study
 
 import bestarm as ba
 from bestarm.client import Client
-from bestarm.study.far_values import FarValue
+from bestarm.study.record.far_values import FarValue
 
 PLAN = ba.Plan(arms=["old", "new"], objective=ba.maximize("yield", noise=ba.Symmetric()), name="far")
 PARTS: dict[str, Any] = {"arms": ["old", "new"], "objective": PLAN.to_data()["objective"], "constraints": []}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.tools.patience import wait_until
 from tests.web.browser import PHONE, Server, Visit, Visitor, caches, doses, measure, new_study, no_sideways_scrolling
 
 import bestarm as ba
-from bestarm.testing.patience import wait_until
 
 
 def test_every_test_in_flight_can_be_reached(visit: Visit, server: Server) -> None:

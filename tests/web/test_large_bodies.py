@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.lengths import lengths
+from tests.tools.patience import PATIENCE
 from tests.web.service import CSV, JSON, PLAN, client_at, new_study, refused
 
 import bestarm as ba
 from bestarm.study.study import Study
-from bestarm.testing.patience import PATIENCE
 from bestarm.web.guard import RateLimit
 from bestarm.web.limits import Limits
 from bestarm.web.server import running

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from bestarm.testing.patience import PATIENCE
+from tests.tools.patience import PATIENCE
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "web.py"
 ROUNDS = 2

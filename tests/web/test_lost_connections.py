@@ -13,13 +13,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.tools.patience import PATIENCE
+from tests.tools.postgres import PostgresServer
+from tests.tools.proxy import Proxy
 
 import bestarm as ba
 from bestarm.client import Client, RemoteStudy
 from bestarm.storage.errors import OutcomeUnknown, StorageError
-from bestarm.testing.patience import PATIENCE
-from bestarm.testing.postgres import PostgresServer
-from bestarm.testing.proxy import Proxy
 from bestarm.web.server import running
 
 PLAN = ba.Plan(

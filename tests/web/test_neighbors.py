@@ -15,22 +15,22 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.lengths import lengths
+from tests.tools.patience import PATIENCE, wait_until
 
 import bestarm as ba
 from bestarm.client import Client
 from bestarm.client import client as client_module
-from bestarm.storage import database
 from bestarm.storage.base import Rounds, Storage
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.study import continuations, exchange, follower
-from bestarm.study.checks import most_held
+from bestarm.storage.sql import database
+from bestarm.study.files import exchange
+from bestarm.study.forecast import continuations
+from bestarm.study.record import checks, follower
 from bestarm.study.study import Study, Test
-from bestarm.study.workers import drive
-from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.study.work.workers import drive
 from bestarm.web import downloads, shared
 from bestarm.web.server import running
-from bestarm.web.shared import SharedStudy
 
 PROBLEM = ba.Problem(
     arms=["a", "b"],
@@ -166,10 +166,10 @@ def connect(url: str) -> Client:
 
 
 def test_a_long_record_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, sync = Gate(), SharedStudy._sync
+    gate, sync = Gate(), shared.SharedStudy._sync
     monkeypatch.setattr(shared, "MOST_IN_PASSING", 100)
 
-    def slowly(self: SharedStudy) -> None:
+    def slowly(self: shared.SharedStudy) -> None:
         sync(self)
         if self.name == "long":
             gate.pass_through()
@@ -178,7 +178,7 @@ def test_a_long_record_does_not_block_others(tmp_path: Path, monkeypatch: pytest
         Study.create(PROBLEM, name=name, storage=tmp_path / "x.db").add([("a", "gain", 0.0)] * 500)
     with running(str(tmp_path / "x.db")) as url, connect(url) as client:
         long, other = client.open("long"), client.open("other")
-        monkeypatch.setattr(SharedStudy, "_sync", slowly)
+        monkeypatch.setattr(shared.SharedStudy, "_sync", slowly)
         long.correct(1, 0.5)
         # More of them than there are threads.
         with stuck(gate, *20 * [lambda: long.ask(1)], *5 * [lambda: long.done]):
@@ -259,9 +259,9 @@ def test_an_unread_export_is_given_up(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_list_does_not_block_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, snapshot = Gate(), SharedStudy.snapshot
+    gate, snapshot = Gate(), shared.SharedStudy.snapshot
 
-    def slowly(self: SharedStudy) -> Any:
+    def slowly(self: shared.SharedStudy) -> Any:
         if self.name.startswith("small"):
             gate.pass_through()
         return snapshot(self)
@@ -271,7 +271,7 @@ def test_the_list_does_not_block_others(tmp_path: Path, monkeypatch: pytest.Monk
     Study.create(PROBLEM, name="other", storage=tmp_path / "x.db").add([("a", "gain", 0.0)])
     with running(str(tmp_path / "x.db")) as url, connect(url) as client:
         other = client.open("other")
-        monkeypatch.setattr(SharedStudy, "snapshot", slowly)
+        monkeypatch.setattr(shared.SharedStudy, "snapshot", slowly)
         with stuck(gate, *5 * [client.studies]):
             go_on(other)
             lines = client.studies()
@@ -358,7 +358,7 @@ def test_more_workers_than_tests_can_be_out(storage: Storage) -> None:
         most = max(most, study.storage.count_pending(study.record.key))
 
     assert drive(study, submit, 5000, watch=watch).arm == "a"
-    assert most <= most_held(study.plan)
+    assert most <= checks.most_held(study.plan)
 
 
 @pytest.fixture
@@ -380,7 +380,7 @@ _THERE = lengths(("on a server", "sqlite"), ("on a server", "postgresql"))
 def test_one_holder_has_only_so_many_tests(opened: Callable[[str], Any]) -> None:
     ann, bob = opened("ann"), opened("bob o'neil")
     ann.add([(arm, metric, 0.0) for arm in "ab" for metric in ("gain", "harm")])
-    assert (most := most_held(ann.plan)) == 1040
+    assert (most := checks.most_held(ann.plan)) == 1040
     assert len(ann.ask(10_000, days=30)) == most
     for _ in range(5):
         with pytest.raises(ba.InvalidInput, match=r"ann holds 1,040 tests .* at most 1,040 .*release x --held-by ann"):

@@ -8,11 +8,11 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.tools.patience import wait_until
 from tests.web.service import CSV, JSON, PLAN, TOKEN, client_at, new_study, refused
 
 from bestarm.storage.opening import open_storage
 from bestarm.storage.tokens import ROLES, allows
-from bestarm.testing.patience import wait_until
 from bestarm.web import roles
 from bestarm.web.app import create_app
 from bestarm.web.server import running

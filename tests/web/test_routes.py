@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 from tests.program import bestarm
+from tests.tools.patience import PATIENCE, wait_until
 from tests.web.service import CSV, PLAN, TOKEN, client_at, new_study, refused, tell
 
 import bestarm as ba
-from bestarm.study import seeds
-from bestarm.testing.patience import PATIENCE, wait_until
+from bestarm.study.record import seeds
 from bestarm.web.server import running
 
 

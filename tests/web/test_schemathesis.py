@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.tools.patience import PATIENCE
 from tests.web.service import PLAN
 
 import bestarm as ba
 from bestarm.study.study import Study
-from bestarm.testing.patience import PATIENCE
 from bestarm.web.server import running
 
 CONFIGURATION = """

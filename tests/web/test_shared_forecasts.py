@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.progress_words import age_words, is_about, progress_lines
-from bestarm.study.continuations import Outlook
+from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import age_words, is_about, progress_lines
 from bestarm.web import shared
 from bestarm.web.shared import SharedStudy
 

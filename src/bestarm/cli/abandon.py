@@ -18,7 +18,7 @@ def abandon(
     db: Database = None,
 ) -> None:
     """Give a test up, for a reason that has nothing to do with its result."""
-    from bestarm.study.csv_reader import read_test
+    from bestarm.study.intake.names import read_test
 
     number = read_test(test)
     open_study(name, db, worker, token).abandon(number, check_text("reason", reason))

@@ -20,7 +20,7 @@ def archive(
 ) -> None:
     """Put a study away: it can be read and not changed."""
     from bestarm.storage.opening import open_storage
-    from bestarm.study.checks import find_record
+    from bestarm.study.record.checks import find_record
 
     storage = open_storage(db)
     # The study is not opened, so that one that cannot be read can be put away too.

@@ -20,12 +20,12 @@ from bestarm.cli.shared.command import command
 from bestarm.cli.shared.show import VOID_STYLE, literal
 
 if TYPE_CHECKING:
-    from bestarm.analysis.standing import MetricStanding
-    from bestarm.analysis.status import Status
+    from bestarm.analysis.standing.arms import MetricStanding
+    from bestarm.analysis.status.outlook import Outlook
+    from bestarm.analysis.status.status import Status
     from bestarm.answer import Answer
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
     from bestarm.storage.base import Storage
-    from bestarm.study.continuations import Outlook
     from bestarm.study.study import Study
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
@@ -44,11 +44,11 @@ def demo(
     db: Annotated[str, typer.Option(help="Where to keep the study: a path or a PostgreSQL URL.")] = "bestarm-demo.db",
 ) -> None:
     """Watch a live study of five drug doses on simulated patients, and get its report."""
-    from bestarm.analysis.report import study_report
-    from bestarm.analysis.words import question
+    from bestarm.analysis.status.words import question
     from bestarm.paper.instances import instance
     from bestarm.policies import find_policy
     from bestarm.storage.opening import open_storage
+    from bestarm.study.files.report import study_report
     from bestarm.study.study import Study
     from bestarm.validation import InvalidInput
 
@@ -87,9 +87,9 @@ def _cell(metric: MetricStanding) -> str:
 
 
 def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -> Group:
-    from bestarm.analysis.progress_words import progress_lines
-    from bestarm.analysis.terms import relation, statistic, subject
-    from bestarm.study.watching import grid
+    from bestarm.analysis.standing.terms import relation, statistic, subject
+    from bestarm.analysis.status.status import progress_lines
+    from bestarm.study.work.watching import grid
 
     table = Table()
     table.add_column("dose")
@@ -131,8 +131,8 @@ def _program() -> str:
 def _study(console: Console, study: Study, patients: random.Random, rate: int) -> Answer:
     from rich.live import Live
 
-    from bestarm.analysis.progress_words import compact_line
-    from bestarm.study.foreseeing import Foreseer
+    from bestarm.analysis.status.status import compact_line
+    from bestarm.study.forecast.foreseeing import Foreseer
 
     plan = study.plan
     rows = zip(plan.arm_names, plan.true_means().tolist(), strict=True)

@@ -6,11 +6,10 @@ import dataclasses
 import importlib
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -19,6 +18,9 @@ from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.opening import read_token
 from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 Health = Literal["ok", "absent", "broken"]
 _SIGNS: dict[Health, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
@@ -57,44 +59,6 @@ class Finding:
     remedy: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Requirement:
-    """A distribution that is needed, in which versions, and by which extra (None: by bestarm itself)."""
-
-    name: str
-    limits: tuple[tuple[str, str], ...]
-    extra: str | None
-
-    @classmethod
-    def parse(cls, line: str) -> Requirement:
-        """
-        >>> Requirement.parse("numba-cuda[cu13]>=0.30; extra == 'cuda'")
-        Requirement(name='numba-cuda', limits=(('>=', '0.30'),), extra='cuda')
-        """
-        wanted, _, marker = line.partition(";")
-        name = re.match(r"[\w.-]+", wanted)
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
-        assert name is not None, line
-        limits = re.findall(r"(>=|<)\s*([\d.]+)", wanted)
-        return cls(name.group(), tuple(limits), extra.group(1) if extra else None)
-
-    def admits(self, version: str) -> bool:
-        """
-        >>> Requirement("numpy", ((">=", "1.26"), ("<", "2.5")), None).admits("2.4.1rc1")
-        True
-        >>> Requirement("numpy", (("<", "2.5"),), None).admits("2.5")
-        False
-        """
-        found = _release(version)
-        return all((found >= _release(limit)) == (sign == ">=") for sign, limit in self.limits)
-
-
-def _release(version: str) -> tuple[int, ...]:
-    numbers = re.match(r"\d+(\.\d+)*", version)
-    parts = [int(part) for part in numbers.group().split(".")] if numbers else [0]
-    return tuple([*parts, 0, 0, 0][:4])
-
-
 def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).partition("\n")[0]
 
@@ -102,19 +66,23 @@ def _first_line(error: BaseException) -> str:
 def examine(db: str | None = None) -> Iterator[Finding]:
     """Every part in turn. No study is made or changed."""
     import platform
-    from importlib.metadata import PackageNotFoundError, requires
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    from packaging.requirements import Requirement
 
     yield Finding("bestarm", "ok", f"{bestarm.__version__} in {Path(bestarm.__file__).parent}")
     yield Finding("Python", "ok", f"{platform.python_version()} ({platform.platform()}), {sys.executable}")
     yield Finding("cores", "ok", f"{_cores()} of {os.cpu_count()} may be used")
     try:
-        requirements = [Requirement.parse(line) for line in requires("bestarm") or ()]
+        about = metadata("bestarm")
     except PackageNotFoundError:
         remedy = "pip install . in the folder with pyproject.toml"
         yield Finding("packages", "broken", "bestarm runs from a folder and is not installed", remedy)
-        requirements = []
-    yield from (_package(requirement) for requirement in requirements if requirement.extra is None)
-    yield from _extras(requirements)
+    else:
+        requirements = [Requirement(line) for line in about.get_all("Requires-Dist") or ()]
+        # If something that bestarm itself needs is missing, bestarm is broken.
+        yield from (_package(needed, if_missing="broken") for needed in _needed(requirements, extra=""))
+        yield from _extras(requirements, about.get_all("Provides-Extra") or [])
     yield from _plugins()
     yield _dashboard()
     yield _card()
@@ -126,20 +94,27 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _package(requirement: Requirement) -> Finding:
+def _needed(requirements: list[Requirement], *, extra: str) -> list[Requirement]:
+    """What an extra needs, or with "" what bestarm itself needs."""
+
+    def applies(requirement: Requirement, extra: str) -> bool:
+        return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+    return [each for each in requirements if applies(each, extra) and not (extra and applies(each, ""))]
+
+
+def _package(requirement: Requirement, *, if_missing: Health = "absent") -> Finding:
     """Whether a distribution is there, recent enough, and can be loaded."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 
-    name = requirement.name
-    limits = ", ".join(sign + limit for sign, limit in requirement.limits)
-    remedy = f"pip install '{name}{limits.replace(' ', '')}'"
+    name, limits = requirement.name, str(requirement.specifier)
+    remedy = f"pip install '{name}{limits}'"
     try:
         version = version_of(name)
     except PackageNotFoundError:
-        # If something that bestarm itself needs is missing, bestarm is broken.
-        return Finding(name, "broken" if requirement.extra is None else "absent", "is not installed", remedy)
-    if not requirement.admits(version):
+        return Finding(name, if_missing, "is not installed", remedy)
+    if not requirement.specifier.contains(version, prereleases=True):
         return Finding(name, "broken", f"{version} is installed; {limits} is needed", remedy)
     try:
         importlib.import_module(_IMPORTED_AS.get(name, name.replace("-", "_")))
@@ -149,19 +124,18 @@ def _package(requirement: Requirement) -> Finding:
     return Finding(name, "ok", version)
 
 
-def _extras(requirements: list[Requirement]) -> Iterator[Finding]:
+def _extras(requirements: list[Requirement], names: list[str]) -> Iterator[Finding]:
     """What the extras need. Extras that need the same distributions (for two releases of CUDA) are reported as one."""
-    by_extra: dict[str, list[Requirement]] = {}
-    for requirement in requirements:
-        if requirement.extra is not None and requirement.extra not in _FOR_DEVELOPERS:
-            by_extra.setdefault(requirement.extra, []).append(requirement)
-    alike: dict[tuple[Requirement, ...], list[str]] = {}
-    for extra, listed in by_extra.items():
-        alike.setdefault(tuple(dataclasses.replace(each, extra="") for each in listed), []).append(extra)
-    for needed, extras in alike.items():
+    alike: dict[tuple[tuple[str, str], ...], tuple[list[Requirement], list[str]]] = {}
+    for extra in names:
+        if extra not in _FOR_DEVELOPERS:
+            needed = _needed(requirements, extra=extra)
+            same = tuple((each.name, str(each.specifier)) for each in needed)
+            alike.setdefault(same, (needed, []))[1].append(extra)
+    for needed, extras in alike.values():
         part = "extra " + ", ".join(extras)
         remedy = " or ".join(f"pip install 'bestarm[{extra}]'" for extra in extras)
-        found = [_package(requirement) for requirement in needed]
+        found = [_package(each) for each in needed]
         missing = [each for each in found if each.state == "absent"]
         broken = [each for each in found if each.state == "broken"]
         if missing:
@@ -239,7 +213,7 @@ def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
     from bestarm.storage.errors import NoStudiesYet, StorageError
     from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
-    from bestarm.study.checks import why_unreadable
+    from bestarm.study.record.checks import why_unreadable
     from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db

@@ -30,7 +30,7 @@ def export(
     db: Database = None,
 ) -> None:
     """Write out every test and result, or with --all a backup of the whole study."""
-    from bestarm.study.exchange import write_csv, write_json
+    from bestarm.study.files.exchange import write_csv, write_json
     from bestarm.validation import UNSTATED, InvalidInput
 
     if everything:
@@ -53,8 +53,8 @@ def export(
 
 def _back_up(name: str, db: str | None, out: Path | None) -> None:
     from bestarm.storage.opening import open_storage
-    from bestarm.study.backup import write_backup
-    from bestarm.study.checks import find_record
+    from bestarm.study.files.backup import write_backup
+    from bestarm.study.record.checks import find_record
 
     storage = open_storage(db)
     record = find_record(storage, check_text("study", name))

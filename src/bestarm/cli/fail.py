@@ -24,7 +24,7 @@ def fail(
     db: Database = None,
 ) -> None:
     """Say that an attempt at a test failed, for a reason that has nothing to do with its result: it is made again."""
-    from bestarm.study.csv_reader import read_test
+    from bestarm.study.intake.names import read_test
 
     number = read_test(test)
     study = open_study(name, db, worker, token)

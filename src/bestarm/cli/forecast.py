@@ -49,7 +49,7 @@ def forecast(
     """How many tests a study will take and what it will cost, from guessed means."""
     from bestarm.cli.shared.progress import progress_bar, runs_progress
     from bestarm.simulation import forecast as forecaster
-    from bestarm.simulation.printing import forecast_rows, forecast_title, forecast_words
+    from bestarm.simulation.forecast import forecast_rows, forecast_title, forecast_words
 
     plan = load_plan(source)
     stem = None if plot is None else _checked(plot)
@@ -81,7 +81,7 @@ def forecast(
 
 def _checked(plot: Path) -> Path:
     """A stem for the chart's files. Errors are raised now, not after the simulation."""
-    from bestarm.analysis.drawing import require_plots
+    from bestarm.analysis.charts.drawing import require_plots
     from bestarm.validation import InvalidInput
 
     if not plot.name or plot.is_dir():
@@ -94,8 +94,8 @@ def _checked(plot: Path) -> Path:
 
 
 def _drawn(result: Forecast, stem: Path) -> list[Path]:
-    from bestarm.analysis.drawing import save
-    from bestarm.analysis.forecast_chart import forecast_chart
+    from bestarm.analysis.charts.drawing import save
+    from bestarm.analysis.charts.forecast_chart import forecast_chart
     from bestarm.validation import InvalidInput
 
     try:
@@ -105,7 +105,7 @@ def _drawn(result: Forecast, stem: Path) -> list[Path]:
 
 
 def _streams(result: Forecast) -> Table:
-    from bestarm.simulation.printing import stream_heads, stream_rows
+    from bestarm.simulation.forecast import stream_heads, stream_rows
 
     table = Table(title="Mean tests by arm and metric", title_justify="left")
     for k, head in enumerate(stream_heads(result)):

@@ -15,7 +15,7 @@ from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_
 from bestarm.cli.shared.show import counted, plain_console, print_json, shown
 
 if TYPE_CHECKING:
-    from bestarm.study.exchange import Recorded
+    from bestarm.study.files.exchange import Recorded
 
 
 @study_command(place=210)
@@ -41,7 +41,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Record past results from a CSV file, or restore a study from a backup (`export --all`); all or nothing."""
-    from bestarm.study.exchange import import_results
+    from bestarm.study.files.exchange import import_results
     from bestarm.validation import UNSTATED, InvalidInput
 
     if path is None:
@@ -70,7 +70,7 @@ def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None
     import tempfile
 
     from bestarm.storage.opening import open_storage
-    from bestarm.study.backup import restore_backup
+    from bestarm.study.files.backup import restore_backup
 
     with results_file(path) as (file, called), tempfile.TemporaryFile() as kept:
         if path == "-":

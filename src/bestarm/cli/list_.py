@@ -67,7 +67,7 @@ class _Listed:
             return cls(record, None, f"study = {record.name!r}: cannot be computed: {type(error).__name__}: {error}")
 
     def to_dict(self) -> dict[str, Any]:
-        from bestarm.study.exchange import iso_time
+        from bestarm.study.files.exchange import iso_time
 
         record, status = self.record, self.status
         return {

@@ -49,7 +49,7 @@ def _print_events(study: Study, events: Iterable[Event], as_json: bool) -> None:
 
 
 def _event(study: Study, event: Event) -> dict[str, object]:
-    from bestarm.study.exchange import iso_time
+    from bestarm.study.files.exchange import iso_time
 
     plan = study.plan
     row: dict[str, object] = {

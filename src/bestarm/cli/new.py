@@ -13,7 +13,7 @@ from bestarm.cli.shared.opening import load_plan
 from bestarm.cli.shared.show import counted, plain_console, print_json, shown
 
 if TYPE_CHECKING:
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
 
 
 @study_command(place=110)
@@ -39,9 +39,9 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Start a study from a study file."""
-    from bestarm.items import count_of
+    from bestarm.problem.items import count_of
     from bestarm.study import Study
-    from bestarm.study.seeds import seeds_of
+    from bestarm.study.record.seeds import seeds_of
 
     study = Study.create(load_plan(source), name=name, seed=seed, items_seed=items_seed, storage=db)
     plan = study.plan

@@ -26,7 +26,7 @@ def release(
     db: Database = None,
 ) -> None:
     """Free tests whose results will not come. They are handed out again, even if others hold them."""
-    from bestarm.study.csv_reader import read_test
+    from bestarm.study.intake.names import read_test
     from bestarm.validation import InvalidInput
 
     if bool(tests) == (held_by is not None):

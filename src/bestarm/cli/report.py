@@ -25,7 +25,7 @@ def report(
     db: Database = None,
 ) -> None:
     """Write a report: one HTML file to read, print and keep."""
-    from bestarm.analysis.report import study_report
+    from bestarm.study.files.report import study_report
 
     study = open_local_study(name, db)
     file = out or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")

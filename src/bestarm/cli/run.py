@@ -64,10 +64,10 @@ def run(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from bestarm.study.command import Command
-    from bestarm.study.failures import ON_THE_COMMAND_LINE, Declared, read_declared
-    from bestarm.study.watching import Display
-    from bestarm.study.workers import drive
+    from bestarm.study.work.command import Command
+    from bestarm.study.work.failures import ON_THE_COMMAND_LINE, Declared, read_declared
+    from bestarm.study.work.watching import Display
+    from bestarm.study.work.workers import drive
     from bestarm.validation import UNSTATED, InvalidInput
 
     if not 1 <= workers <= 10_000:

@@ -76,6 +76,6 @@ def simulate(
 
 
 def _table(result: Simulation) -> Table:
-    from bestarm.simulation.printing import simulation_rows, simulation_title
+    from bestarm.simulation.simulate import simulation_rows, simulation_title
 
     return rows_table(simulation_title(result), simulation_rows(result))

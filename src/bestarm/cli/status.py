@@ -26,12 +26,11 @@ from bestarm.cli.shared.show import (
 from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
 
 if TYPE_CHECKING:
-    from bestarm.analysis.standing import MetricStanding
+    from bestarm.analysis.standing.arms import MetricStanding
+    from bestarm.analysis.status.outlook import Outlook
     from bestarm.cli.shared.opening import AnyStudy
-    from bestarm.plan import Plan
-    from bestarm.problem import Constraint, Objective
+    from bestarm.problem import Constraint, Objective, Plan
     from bestarm.study import Status
-    from bestarm.study.continuations import Outlook
 
 MOST_ARMS = 50
 """How many arms `status` shows unless asked for all."""
@@ -81,7 +80,7 @@ def status(
 
 
 def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
-    from bestarm.analysis.progress_words import progress_lines
+    from bestarm.analysis.status.status import progress_lines
 
     answer = study.answer
     archived = "" if _archived(study) is None else " (archived)"
@@ -134,7 +133,7 @@ def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> No
 
 
 def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
-    from bestarm.analysis.terms import share_words, wanted
+    from bestarm.analysis.standing.terms import share_words, wanted
     from bestarm.problem import Constraint
 
     asked = wanted(part)

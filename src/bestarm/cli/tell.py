@@ -15,8 +15,8 @@ from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_k
 from bestarm.cli.shared.show import plain_console, shown
 
 if TYPE_CHECKING:
-    from bestarm.study.exchange import Recorded
-    from bestarm.study.values import Result
+    from bestarm.study.files.exchange import Recorded
+    from bestarm.study.intake.values import Result
 
 
 @study_command(place=140)
@@ -59,8 +59,8 @@ def tell(
 ) -> None:
     """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
     from bestarm.study import Study
-    from bestarm.study.csv_reader import read_test
-    from bestarm.study.exchange import tell_results
+    from bestarm.study.files.exchange import tell_results
+    from bestarm.study.intake.names import read_test
     from bestarm.validation import UNSTATED, InvalidInput
 
     words = words or []
@@ -126,18 +126,18 @@ def tell(
 
 def _result(words: Sequence[str]) -> Result:
     """A value, or METRIC=VALUE, several times."""
-    from bestarm.study.decimals import read_value
+    from bestarm.parsing import read_number
     from bestarm.validation import InvalidInput
 
     if len(words) == 1 and "=" not in words[0]:
-        return read_value(words[0].strip())
+        return read_number(words[0])
     found: dict[str, float] = {}
     for word in words:
         metric, _, text = check_text("value", word).rpartition("=")
         metric = metric.strip()
         if metric in found:
             raise InvalidInput("value", word, f"{metric!r} is given twice")
-        found[metric] = read_value(text.strip(), f"value of {metric!r}")
+        found[metric] = read_number(text, f"value of {metric!r}")
     return found
 
 

@@ -15,7 +15,7 @@ from bestarm.cli.shared.opening import load_plan
 from bestarm.cli.shared.show import literal, print_json
 
 if TYPE_CHECKING:
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
     from bestarm.theory import Theory
 
 

@@ -87,7 +87,7 @@ def _print(tokens: list[Token], as_json: bool) -> None:
 
 
 def _data(token: Token) -> dict[str, object]:
-    from bestarm.study.exchange import iso_time
+    from bestarm.study.files.exchange import iso_time
 
     def written(seconds: float | None) -> str | None:
         return None if seconds is None else iso_time(seconds)

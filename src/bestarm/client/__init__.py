@@ -1,4 +1,4 @@
-"""Studies on a server, used like local ones. It needs nothing but the standard library and bestarm itself."""
+"""Studies on a server, used like local ones."""
 
 from bestarm.client.answers import StudyLine
 from bestarm.client.client import Client

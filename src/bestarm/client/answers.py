@@ -7,15 +7,15 @@ import math
 from typing import Any
 
 from bestarm.analysis.health.notes import Health, HealthNote
-from bestarm.analysis.open_questions import OpenQuestion
-from bestarm.analysis.standing import ArmStanding, MetricStanding
-from bestarm.analysis.status import Status, StudyState
-from bestarm.analysis.terms import Share
-from bestarm.analysis.waiting import Awaited
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
+from bestarm.analysis.standing.open_questions import OpenQuestion
+from bestarm.analysis.standing.terms import Share
+from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import Status, StudyState
+from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
-from bestarm.study.continuations import Outlook
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
 
 
 @dataclasses.dataclass(frozen=True)

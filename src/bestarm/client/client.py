@@ -1,7 +1,4 @@
-"""Studies on a server, used like local ones: `Client` finds them, `RemoteStudy` has the methods of `bestarm.Study`.
-
-It needs nothing but the standard library and bestarm itself.
-"""
+"""Studies on a server, used like local ones: `Client` finds them, `RemoteStudy` has the methods of `bestarm.Study`."""
 
 from __future__ import annotations
 
@@ -10,10 +7,9 @@ from typing import Any
 from bestarm.client.answers import StudyLine
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
-from bestarm.plan import Plan
-from bestarm.problem import Problem
-from bestarm.storage.requests import new_key
-from bestarm.study.seeds import check_seeds
+from bestarm.problem import Plan, Problem
+from bestarm.storage.keys import new_key
+from bestarm.study.record.seeds import check_seeds
 from bestarm.validation import NotFound
 
 _PAGE = 500

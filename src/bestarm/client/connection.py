@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import http.client
 import json
 import os
-import selectors
 import ssl
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+
+import httpx
 
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
-from bestarm.study.far_values import FarValue
+from bestarm.study.intake.values import RefusedValue
+from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import RefusedValue
 from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 
 _MOST_IDLE = 64
@@ -30,14 +30,6 @@ _FIRST_PAUSE = 0.05
 """Seconds before the third attempt, and twice as long before each later one. The second is made at once."""
 
 
-class _Broken(Exception):
-    """The connection ended, or nothing came, before an answer did; `may_retry` if there is time to ask again."""
-
-    def __init__(self, said: str, *, may_retry: bool) -> None:
-        super().__init__(said)
-        self.may_retry = may_retry
-
-
 class Unanswered(OutcomeUnknown):
     """The service itself has not answered; else it says by itself how to go on."""
 
@@ -46,41 +38,38 @@ class Connection:
     """Requests to one service. Threads may share it, and so may a process and its children."""
 
     def __init__(self, url: str, token: str | None, timeout: float) -> None:
-        parts = urlsplit(url)
-        try:
-            port = parts.port
-        except ValueError:
-            port = -1
-        # A password with a # in it would look like another part of the address.
-        if parts.scheme not in ("http", "https") or not parts.hostname or port == -1 or set(url) & set("@?#"):
-            # A password or a token that somebody has put there is not repeated.
+        if not _is_address(url):
+            # Never show a password or a token that is part of it.
             said = UNSTATED if set(url) & set("@?#=") else url
             raise InvalidInput(
                 "url", said, "must be the address of a service, such as http://127.0.0.1:8000, and nothing else"
             )
         if not timeout > 0:
             raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise InvalidInput("token", UNSTATED, "must be printable ASCII")
         self.url = url.rstrip("/")
-        self._secure = parts.scheme == "https"
-        self._host, self._port, self._prefix = parts.hostname, port, parts.path.rstrip("/")
         self._timeout = timeout
-        self._headers = {"Accept-Encoding": "gzip", "Accept": "application/json"}
+        self._headers = {"Accept-Encoding": "gzip", "Accept": "application/json", "User-Agent": "bestarm"}
         if token is not None:
-            if not token.isascii() or not token.isprintable():
-                raise InvalidInput("token", UNSTATED, "must be printable ASCII")
             self._headers["Authorization"] = f"Bearer {token}"
-        self._idle: list[http.client.HTTPConnection] = []
-        self._keeps_idle = True
+        self._http: httpx.Client | None = None
+        self._in_flight = 0
+        self._closed = False
         self._process = os.getpid()
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close what is idle now, and from now on every connection when its request is answered: a heartbeat may be on
-        its way."""
+        """Let go of all connections, once no request is under way. A later request opens one for itself alone: a
+        heartbeat may outlast its study."""
         with self._lock:
-            idle, self._idle, self._keeps_idle = self._idle, [], False
-        for connection in idle:
-            connection.close()
+            self._closed = True
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._closed and not self._in_flight and self._http is not None:
+            self._http.close()
+            self._http = None
 
     def get(self, path: str, query: dict[str, Any] | None = None, *, tag: str | None = None) -> Any:
         """What is at a path; None if its version is still `tag`."""
@@ -103,30 +92,60 @@ class Connection:
 
     def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Any:
         give_up = time.monotonic() + self._timeout
-        broken: _Broken | None = None
+        broken: httpx.RequestError | None = None
         attempts = 0
         while True:
             attempts += 1
             try:
-                status, wait, data = self._send(method, path, body, headers)
-            except (_Broken, StorageError) as error:
-                # Even if the service is not to be reached now: it may have done what it was told before.
-                first = broken or (error if isinstance(error, _Broken) else None)
-                if attempts < MOST_ATTEMPTS and isinstance(error, _Broken) and error.may_retry:
-                    broken = first
+                with self._client() as client:
+                    response = client.request(method, path, content=body, headers=headers)
+            except httpx.RequestError as error:
+                # An earlier attempt may have been recorded, even if the service cannot be reached now.
+                broken = broken or (None if _was_not_sent(error) else error)
+                if attempts < MOST_ATTEMPTS and _may_retry(error):
                     time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
-                if first is None:
-                    raise
-                raise self._unanswered(method, first) from None
-            if status == 429 and time.monotonic() + wait < give_up:
+                raise self._unanswered(method, broken, error) from None
+            wait = _seconds(response.headers.get("Retry-After"))
+            if response.status_code == 429 and time.monotonic() + wait < give_up:
                 time.sleep(wait)
                 continue
-            return self._answer(status, data, headers)
+            return self._answer(response.status_code, response.content, headers)
 
-    def _unanswered(self, method: str, error: _Broken) -> StorageError:
-        said = f"service = {self.url!r}: {error}"
-        if method == "GET":
+    @contextlib.contextmanager
+    def _client(self) -> Iterator[httpx.Client]:
+        """The client that all requests of this process share. Closing it in the middle of a request of another thread
+        would break that request, so the last one does it."""
+        with self._lock:
+            if self._process != os.getpid():
+                # The sockets are the parent's.
+                self._process, self._http, self._in_flight = os.getpid(), None, 0
+            if self._http is None:
+                self._http = self._new_client()
+            client = self._http
+            self._in_flight += 1
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+                self._close_if_unused()
+
+    def _new_client(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.url,
+            headers=self._headers,
+            timeout=self._timeout,
+            # The system's certificates. Loading them takes a while, and plain HTTP uses none.
+            verify=ssl.create_default_context() if self.url.startswith("https:") else False,
+            limits=httpx.Limits(max_keepalive_connections=_MOST_IDLE, keepalive_expiry=None),
+            # The address and the token are those that were given, whatever proxies or passwords the environment names.
+            trust_env=False,
+        )
+
+    def _unanswered(self, method: str, broken: httpx.RequestError | None, last: httpx.RequestError) -> StorageError:
+        said = f"service = {self.url!r}: {_words(broken or last)}"
+        if method == "GET" or broken is None:
             return StorageError(said)
         return Unanswered(f"{said}; whether this was recorded is not known")
 
@@ -149,54 +168,49 @@ class Connection:
             raise StorageError(f"service = {self.url!r}: {reason}")
         raise kind.of(complaints, reason)
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, float, bytes]:
-        connection = self._take()
-        try:
-            connection.request(method, self._prefix + path, body, self._headers | headers)
-            response = connection.getresponse()
-            data = response.read()
-            if response.headers.get("Content-Encoding") == "gzip":
-                data = gzip.decompress(data)
-        except (OSError, http.client.HTTPException, EOFError) as error:
-            connection.close()
-            if isinstance(error, ConnectionRefusedError | ssl.SSLError):
-                raise StorageError(f"service = {self.url!r}: {_words(error)}") from None
-            raise _Broken(_words(error), may_retry=not isinstance(error, TimeoutError)) from None
-        except BaseException:
-            connection.close()
-            raise
-        if response.will_close:
-            connection.close()
-        else:
-            self._give_back(connection)
-        try:
-            wait = float(response.headers.get("Retry-After", "1"))
-        except ValueError:
-            wait = 1.0
-        return response.status, wait, data
 
-    def _take(self) -> http.client.HTTPConnection:
-        """A connection that the server has not closed meanwhile."""
-        with self._lock:
-            if self._process != os.getpid():
-                # They are the parent's; closing our ends of them is harmless.
-                self._process, self._idle = os.getpid(), []
-            while self._idle:
-                connection = self._idle.pop()
-                if not _is_closed(connection):
-                    return connection
-                connection.close()
-        if self._secure:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+def _is_address(url: str) -> bool:
+    """Whether it names a service and nothing else. A password with a # in it would look like another part."""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    is_whole = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 0) < 2**16
+    return is_whole and not set(url) & set("@?#")
 
-    def _give_back(self, connection: http.client.HTTPConnection) -> None:
-        with self._lock:
-            if self._keeps_idle and len(self._idle) < _MOST_IDLE:
-                self._idle.append(connection)
-                return
-        with contextlib.suppress(OSError):
-            connection.close()
+
+def _was_not_sent(error: httpx.RequestError) -> bool:
+    """Whether no connection was made, so that the service has not heard of the request."""
+    return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+
+
+def _may_retry(error: httpx.RequestError) -> bool:
+    cannot_help = isinstance(_system_error(error), ConnectionRefusedError | ssl.SSLError)
+    return not isinstance(error, httpx.TimeoutException) and not cannot_help
+
+
+def _system_error(error: httpx.RequestError) -> BaseException | None:
+    """Why no connection could be made, as the system said it."""
+    found: BaseException | None = error if isinstance(error, httpx.ConnectError) else None
+    while found is not None and not isinstance(found, OSError):
+        found = found.__context__
+    return found
+
+
+def _words(error: httpx.RequestError) -> str:
+    if isinstance(_system_error(error), ConnectionRefusedError):
+        return "cannot be reached; is it running?"
+    if isinstance(error, httpx.TimeoutException):
+        return "did not answer in time"
+    return f"the connection failed: {str(error).rstrip('.') or type(error).__name__}"
+
+
+def _seconds(wait: str | None) -> float:
+    """How long to wait, by a header; a second if it does not say."""
+    try:
+        return max(float(wait or 1), 0.0)
+    except ValueError:
+        return 1.0
 
 
 def _of_kind(status: int, error: dict[str, Any]) -> type[InvalidInput]:
@@ -222,20 +236,3 @@ def _complaints(error: dict[str, Any]) -> list[Complaint]:
         )
         for one in told
     ]
-
-
-def _is_closed(connection: http.client.HTTPConnection) -> bool:
-    """Whether the server has hung up; nothing else can be there to read between two requests."""
-    if connection.sock is None:
-        return True
-    with selectors.DefaultSelector() as waiting:
-        waiting.register(connection.sock, selectors.EVENT_READ)
-        return bool(waiting.select(0))
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "cannot be reached; is it running?"
-    if isinstance(error, TimeoutError):
-        return "did not answer in time"
-    return f"the connection failed: {error or type(error).__name__}"

@@ -11,11 +11,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.notebook import html_view
-from bestarm.analysis.standing import ArmStanding
-from bestarm.analysis.status import Status
-from bestarm.analysis.timeline import Progress
-from bestarm.analysis.waiting import Awaited, is_unresolved
+from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.standing.timeline import Progress
+from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.waiting import Awaited, is_unresolved
+from bestarm.analysis.status.words import html_view
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import (
     read_answer,
@@ -28,20 +29,19 @@ from bestarm.client.answers import (
 )
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, plain_result
-from bestarm.items import ItemOrder
-from bestarm.plan import Budget, Plan
+from bestarm.problem import Budget, Plan
+from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Aside, Event, Pending
 from bestarm.storage.errors import StorageError
+from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
-from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult
-from bestarm.study.checks import check_aside, check_ask, check_last, check_lease
-from bestarm.study.continuations import Outlook
-from bestarm.study.exchange import Recorded
+from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.adding import GivenResult
+from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.values import Result
+from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.study import AlreadyTold
-from bestarm.study.values import Result
 from bestarm.validation import InvalidInput
 
 

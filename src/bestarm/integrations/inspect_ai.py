@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from bestarm.answer import Answer
 from bestarm.integrations.matching import Matching
-from bestarm.items import ItemOrder
-from bestarm.measurements import measurement
-from bestarm.plan import Budget, Plan
-from bestarm.problem import Arm, Constraint, Objective, Problem
+from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem
+from bestarm.problem.items import ItemOrder
+from bestarm.problem.measurements import measurement
 from bestarm.storage.base import Storage
 from bestarm.storage.opening import open_storage
-from bestarm.study.failures import Counted, Declared, MeasurementFailed, MeasurementRefused, NotStarted
 from bestarm.study.study import Study
-from bestarm.study.workers import create_or_open, drive, settle_failures
+from bestarm.study.work.failures import Counted, Declared, MeasurementFailed, MeasurementRefused, NotStarted
+from bestarm.study.work.workers import create_or_open, drive, settle_failures
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from bestarm.study.failures import NotStarted
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
+from bestarm.study.work.failures import NotStarted
 
 Key = tuple[str, str]
 """An arm and an item."""

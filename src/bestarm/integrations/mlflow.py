@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bestarm.analysis.report import study_report
-from bestarm.analysis.standing import ArmStanding
-from bestarm.analysis.status import Status
-from bestarm.analysis.words import question
-from bestarm.study.seeds import seeds_of
+from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.words import question
+from bestarm.study.files.report import study_report
+from bestarm.study.record.seeds import seeds_of
 from bestarm.study.study import Study
 from bestarm.validation import InvalidInput
 

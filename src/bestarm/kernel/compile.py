@@ -2,8 +2,7 @@
 
 `kernel` only marks a function, so importing a policy never imports a compiler. `compiled` makes machine code of a
 marked function together with every marked function that it calls; the originals stay plain. `bestarm.kernel.native`
-does that for the Python in which kernels are usually written, in a tenth of the time that numba takes, and numba for
-all other.
+translates the Python in which kernels are written; of any other, it names the file, the line and what to write instead.
 
 Compiling replaces two kinds of kernels. A stand-in only holds a place: `compiled(root, update=…)` says which kernel to
 put there. A kernel marked `one_of` does what one of several kernels does, chosen by a number; compiled, it is a chain
@@ -13,7 +12,6 @@ of comparisons. `docs/architecture.md` lists them.
 from __future__ import annotations
 
 import functools
-import logging
 import math
 import types
 from collections.abc import Callable, Sequence
@@ -23,11 +21,8 @@ import numpy as np
 
 from bestarm.kernel import native
 from bestarm.kernel.identity import Identity, meanings, sources_of
-from bestarm.kernel.native.keeping import Place, kept_by_numba, places
-from bestarm.kernel.native.source import WRITTEN, AnotherSource
-from bestarm.kernel.native.types import Untranslatable
-
-_log = logging.getLogger("bestarm")
+from bestarm.kernel.native.keeping import Place, places
+from bestarm.kernel.native.source import WRITTEN, warn_interpreted
 
 F = TypeVar("F", bound=Callable[..., Any])
 Known = tuple[int, ...] | None
@@ -37,13 +32,6 @@ _MARK = "__bestarm_kernel__"
 _LARGE = "__bestarm_large__"
 _APART = "__bestarm_apart__"
 _ONE_OF = "__bestarm_one_of__"
-
-
-# Kernels own no memory, so numba need not count references to the arrays they are handed. With counting,
-# each call of a helper costs about 60 ns, ten times as much as its work.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
-# Only compiled code calls a helper, so it needs no way in for Python and C. Making them took a third of the time.
-_HELPER_OPTIONS: dict[str, Any] = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -220,37 +208,8 @@ def is_apart(function: types.FunctionType) -> bool:
     return hasattr(function, _APART)
 
 
-@functools.cache
-def _helper(function: types.FunctionType, variant: Variant) -> Any:
-    import numba
-
-    bindings = _helpers(called_kernels(function, {}, variant.known), variant)
-    inlining = {} if is_apart(function) else {"forceinline": True}
-    return numba.njit(**inlining, **_HELPER_OPTIONS)(clone(function, bindings, function.__qualname__))
-
-
-def _helpers(called: dict[str, types.FunctionType], variant: Variant) -> dict[str, Any]:
-    return {name: _helper(callee, variant) for name, callee in called.items()}
-
-
-@functools.cache
-def _compiled_by_numba(
-    root: types.FunctionType, name: str | None, variant: Variant, replaced: tuple[tuple[str, Any], ...]
-) -> Any:
-    """What numba makes of `root`, where our own translation does not know all of the Python in it.
-
-    `name` contains a hash of all that it is made from: numba's cache looks only at the file of the outermost function.
-    Without a name, nothing is kept.
-    """
-    import numba
-
-    bindings = _helpers(called_kernels(root, dict(replaced), variant.known), variant)
-    function = clone(root, bindings, name or root.__qualname__)
-    return kept_by_numba(lambda cache: numba.njit(cache=cache, **_OPTIONS)(function), name and name.rpartition("_")[2])
-
-
 class Interpreted:
-    """Runs a kernel as it is, where it cannot be compiled, with the methods of `bestarm.kernel.native.forms.Native`."""
+    """Runs a kernel as it is, where nothing can be compiled, with the methods of `native.forms.Native`."""
 
     def __init__(self, root: types.FunctionType, replaced: dict[str, Any]) -> None:
         self._run = clone(root, replaced, root.__qualname__)
@@ -260,22 +219,11 @@ class Interpreted:
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self._run(*values)
 
-    def is_made_for(self, *values: Any) -> bool:
+    def is_ready(self, *values: Any, wait: bool = False) -> bool:
         return True
 
-    def make_soon(self, *values: Any) -> None:
-        pass
-
-    def or_meanwhile(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def interpreted_until_ready(self, plain: Callable[..., Any], *, wait: bool = False) -> Callable[..., Any]:
         return plain
-
-
-@functools.cache
-def _warn_once(reason: str) -> None:
-    _log.warning(
-        "%s, so what this process decides is interpreted: it is right, and slow. Start the process again to compile it",
-        reason,
-    )
 
 
 @functools.cache
@@ -295,18 +243,12 @@ def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: 
     interpreted = Interpreted(root, substitutes)
     translator = _translator()
     if translator is None:
-        _warn_once("bestarm was replaced on disk by another version")
+        warn_interpreted("bestarm was replaced on disk by another version; start the process again to compile it")
         return interpreted
 
     @functools.cache
     def called(function: types.FunctionType) -> dict[str, types.FunctionType]:
         return called_kernels(function, substitutes if function is root else {}, variant.known)
-
-    def otherwise(reason: Untranslatable) -> Any:
-        if isinstance(reason, AnotherSource):
-            _warn_once(str(reason))
-            return interpreted
-        return _compiled_by_numba(root, name, variant, replaced)
 
     def identity() -> str | None:
         return fingerprint(root, substitutes, variant.known)
@@ -319,7 +261,7 @@ def _compiled(root: types.FunctionType, label: str, variant: Variant, replaced: 
         resolve=lambda function, named: called(function).get(named),
         is_apart=is_apart,
         is_unchanged=lambda: identity() == first,
-        otherwise=otherwise,
+        interpret=interpreted,
     )
 
 

@@ -132,8 +132,6 @@ class Identity:
             self._value((value.func, value.args, *sorted(value.keywords.items())), code)
         elif isinstance(value, types.ModuleType | type):
             self._attributes(value, code)
-        elif isinstance(getattr(value, "py_func", None), types.FunctionType):  # numba has compiled it
-            self.function(value.py_func)
         else:
             # Methods and functions written in C, and fields of named tuples, mean what their names say.
             name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)

@@ -11,5 +11,6 @@ from bestarm.kernel.compile import kernel
 
 @kernel
 def whole(word: Any) -> int:
-    """An unsigned number as a signed one. numba adds the two kinds to a float, which cannot be an index."""
+    """An unsigned number as a signed one. The two kinds do not mix: numba, which compiles for
+    cards, adds them to a float, which cannot be an index."""
     return int(np.int64(word))

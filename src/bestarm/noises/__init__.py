@@ -6,9 +6,18 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, GetJsonSchemaHandler, InstanceOf, PlainSerializer
 
-from bestarm.noises.base import NoiseModel
+from bestarm.noises.base import NoiseModel, OnItems
+from bestarm.noises.bounded import Bounded
 from bestarm.noises.registry import all_noises, find_noise
+from bestarm.noises.sets.bounded import BoundedSet
+from bestarm.noises.sets.gaussian import GaussianSet
+from bestarm.noises.sets.symmetric import SymmetricSet
 from bestarm.validation import NotStated, parse
+
+OnItems.bounded = Bounded
+OnItems.bounded_set = BoundedSet
+OnItems.gaussian_set = GaussianSet
+OnItems.symmetric_set = SymmetricSet
 
 
 def _accepted() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -198,10 +197,13 @@ class StatedNumber(NamedTuple):
     above: float | None = None
 
 
-def noise_of_file(file: str, name: str, *numbers: float) -> NoiseModel:
-    """A noise of another file. It is looked up when it is needed, because those files build on the one that asks."""
-    noise: NoiseModel = getattr(importlib.import_module(f"bestarm.noises.{file}"), name)(*numbers)
-    return noise
+class OnItems:
+    """The noises that values on items have. They are built on this module, so `bestarm.noises` fills them in."""
+
+    bounded: ClassVar[Callable[[float, float], NoiseModel]]
+    bounded_set: ClassVar[Callable[[float, float, int, int], NoiseModel]]
+    gaussian_set: ClassVar[Callable[[float, int, int], NoiseModel]]
+    symmetric_set: ClassVar[Callable[[int, int], NoiseModel]]
 
 
 class NoiseModel(abc.ABC):
@@ -314,7 +316,7 @@ class NoiseModel(abc.ABC):
         if not math.isfinite(high - low):
             reason = f"{self.name} noise is not known for a set of items; state Symmetric(), or Bounded(low, high)"
             raise InvalidInput("noise", self.name, reason)
-        return noise_of_file("sets.bounded", "BoundedSet", low, high, items, ties)
+        return OnItems.bounded_set(low, high, items, ties)
 
     def differences(self) -> NoiseModel:
         """The noise of the difference between two arms' values of a common item.
@@ -323,11 +325,11 @@ class NoiseModel(abc.ABC):
         """
         low, high = self.range
         if math.isfinite(high - low):
-            return noise_of_file("bounded", "Bounded", low - high, high - low)
+            return OnItems.bounded(low - high, high - low)
         if not self.is_symmetric:
             reason = f"{self.name} noise is not known for differences; state Symmetric(), or Bounded(low, high)"
             raise InvalidInput("noise", self.name, reason)
-        return noise_of_file("sets.symmetric", "SymmetricSet", ENDLESS)
+        return OnItems.symmetric_set(ENDLESS, BELOW)
 
     def contrast(self, factor: float) -> NoiseModel:
         """The noise of an arm's value minus `factor` times another arm's value of a common item.
@@ -337,7 +339,7 @@ class NoiseModel(abc.ABC):
         low, high = self.range
         if factor == 1.0 or not math.isfinite(high - low):
             return self.differences()
-        return noise_of_file("bounded", "Bounded", low - factor * high, high - factor * low)
+        return OnItems.bounded(low - factor * high, high - factor * low)
 
     def on_one_item(self, odds: float) -> NoiseModel:
         """The noise of differences, where one item is measured again and again. Then there are no items that two arms

@@ -20,7 +20,7 @@ from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
 from bestarm.kernel.state import Floats, Setting, Streams, blur
 from bestarm.kernel.tables import slot
-from bestarm.noises.base import BELOW, ENDLESS, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream, noise_of_file
+from bestarm.noises.base import BELOW, ENDLESS, Nature, NoiseKernels, NoiseModel, OnItems, StatedNumber, Stream
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
 from bestarm.noises.shapes import is_normal, plain
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
@@ -158,8 +158,8 @@ class Gaussian(NoiseModel):
         return f"scatters no further around its mean than normal values of standard deviation {exact(self.sigma)}"
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
-        return noise_of_file("sets.gaussian", "GaussianSet", self.sigma, items, ties)
+        return OnItems.gaussian_set(self.sigma, items, ties)
 
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
-        return noise_of_file("sets.symmetric", "SymmetricSet", ENDLESS)
+        return OnItems.symmetric_set(ENDLESS, BELOW)

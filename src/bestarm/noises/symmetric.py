@@ -13,7 +13,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, noise_of_file, stream_of
+from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, OnItems, stream_of
 from bestarm.noises.cells import by_cells, by_scaled_cells
 from bestarm.noises.gaussian import draw
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep, lead_by_steps
@@ -98,4 +98,4 @@ class Symmetric(NoiseModel):
         return "scatters as far up as down around its mean, by an unknown amount"
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
-        return noise_of_file("sets.symmetric", "SymmetricSet", items, ties)
+        return OnItems.symmetric_set(items, ties)

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bestarm.analysis.chart import Chart, Panel, Series
-from bestarm.analysis.drawing import save
-from bestarm.analysis.page import Block, Figure, Grid, Heading, Text
+from bestarm.analysis.charts.chart import Chart, Panel, Series
+from bestarm.analysis.charts.drawing import save
 from bestarm.paper.instances import SIZES_K, SIZES_N, instance
+from bestarm.paper.page import Block, Figure, Grid, Heading, Text
 from bestarm.paper.published import TABLE_1
 from bestarm.policies.base import Policy
 from bestarm.simulation.campaign import Campaign, CampaignResult, Cell

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.gaussian import Gaussian
-from bestarm.plan import Plan
-from bestarm.problem import Arm, at_most, maximize
+from bestarm.problem import Arm, Plan, at_most, maximize
 from bestarm.validation import InvalidInput
 
 SIZES_N = (2, 4, 8, 16, 32, 64)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
-from bestarm.analysis.drawing import require_plots
-from bestarm.analysis.page import Block, Heading, Items, Text, from_json, to_html, to_json, to_markdown
+from bestarm.analysis.charts.drawing import require_plots
 from bestarm.paper.experiments import EXPERIMENTS, POLICIES, page_part
+from bestarm.paper.page import Block, Heading, Items, Text, from_json, to_html, to_json, to_markdown
 from bestarm.paper.published import DEPARTURES
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy

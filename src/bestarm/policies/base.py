@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from bestarm.answer import promised
-from bestarm.goals import Asked
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.state import (
     EMPTY,
@@ -30,7 +29,6 @@ from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import tabulated_radius
 from bestarm.noises.dispatch import half_width, most_kept, record
 from bestarm.noises.registry import known_for, numbered
-from bestarm.plan import Plan
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
 from bestarm.policies.findings import Bools, Findings, by_intervals, settled
@@ -38,7 +36,8 @@ from bestarm.policies.limits import differences_by_intervals, regret_by_interval
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.policies.open_certificates import by_intervals as by_intervals_open
 from bestarm.policies.setting import new_setting
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
+from bestarm.problem.goals import Asked
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -447,15 +446,14 @@ class KernelPolicy(Policy):
 
     def compile(self, *, wait: bool = True) -> None:
         """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
-        ever; without `wait`, another thread makes it, and this does nothing until it is there."""
+        ever; without `wait`, another thread makes it, and this does nothing until it is there. A policy whose kernels
+        cannot be compiled stays interpreted, with a warning."""
         if not (is_kernel(self.kernels.update) and is_kernel(self.kernels.propose)):
             return
         fast = self._compiled()
         given = (self.setting, self.streams, self.memory, self._batch, _NO_TESTS, _NO_VALUES, _NO_ENDS, _NO_COUNT)
-        if wait or fast.is_made_for(*given):
+        if fast.is_ready(*given, wait=wait):
             self._advance = fast
-        else:
-            fast.make_soon(*given)
 
     def _compiled(self) -> Any:
         """The kernel `advance` for this policy."""

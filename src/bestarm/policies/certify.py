@@ -30,7 +30,6 @@ from bestarm.kernel.tournament import NOBODY, Tournament, best, enter, key_of, n
 from bestarm.kernel.words import whole
 from bestarm.noises.base import BELOW, stream_of
 from bestarm.noises.dispatch import ceiling, scatter
-from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.confidence import (
     Closed,
@@ -54,7 +53,7 @@ from bestarm.policies.limits import differences_from, margin_of, narrow, pair_le
 from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.open_certificates import BY_EVIDENCE, OpenCertificate, Weighing, by_evidence
 from bestarm.policies.reasons import Reasons, survey
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 
 # Draws of constraint means spread by half their posterior standard deviation: any one violated constraint of an arm
 # is enough, it need not be the worst.

@@ -17,7 +17,6 @@ from bestarm.kernel.compile import compiled, kernel, specialized
 from bestarm.kernel.state import Batch, Floats, Setting, Streams, add_test
 from bestarm.kernel.tournament import NOBODY, enter
 from bestarm.noises.registry import known_for
-from bestarm.plan import Plan
 from bestarm.policies.advance import advance
 from bestarm.policies.base import Kernels
 from bestarm.policies.certify import Certify, Memory, new_memory, propose, start, update
@@ -27,7 +26,7 @@ from bestarm.policies.limits import margin_of, regret_of
 from bestarm.policies.open_certificates import BY_EVIDENCE, Weighing
 from bestarm.policies.reasons import survey
 from bestarm.policies.setting import new_setting
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 
 _tuple: Any = namedtuple
 ReservedSetting = _tuple(

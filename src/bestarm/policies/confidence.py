@@ -61,7 +61,7 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
     if streams.counts.size < COMPILE_STREAMS:
         return plain
     fast = compiled(root, known=known_for(setting))
-    chosen: Callable[..., Any] = fast if streams.counts.size >= WAIT_STREAMS else fast.or_meanwhile(plain)
+    chosen: Callable[..., Any] = fast.interpreted_until_ready(plain, wait=streams.counts.size >= WAIT_STREAMS)
     return chosen
 
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from bestarm.evidence.combine import suffices, violation_evidence
 from bestarm.evidence.reaching import Infeasibility
-from bestarm.items import count_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
 from bestarm.noises.base import ABOVE, NoiseModel, Stream, stream_of
@@ -25,6 +24,7 @@ from bestarm.policies.leads import LEAST_LEVEL, overhead
 from bestarm.policies.open_certificates import tests_in_all
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Problem, at_most, maximize
+from bestarm.problem.items import count_of
 
 UNLIMITED = 2**62
 FIRST_ROOM = 64

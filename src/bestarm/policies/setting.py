@@ -10,7 +10,6 @@ import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
-from bestarm.items import count_of
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import BELOW, TUNING, Law, NoiseModel
@@ -18,6 +17,7 @@ from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
 from bestarm.policies.levels import levels_of
 from bestarm.problem import Constraint, Problem
+from bestarm.problem.items import count_of
 
 
 @functools.lru_cache(maxsize=32)

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from bestarm.study.command import exposed_places, is_option, taken_for_option, words_in
+from bestarm.study.work.command import exposed_places, is_option, taken_for_option, words_in
 from bestarm.texts import quoted
 from bestarm.validation import LONGEST_NAME, InvalidInput
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from bestarm.analysis.status import plain
+from bestarm.analysis.status.status import plain
 from bestarm.race.race import Outcome
 from bestarm.race.summary import figures_of, found_by, history_lines, note_lines, verdict, verdict_words
 from bestarm.race.symmetry import conclusion_of, paused

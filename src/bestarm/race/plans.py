@@ -19,15 +19,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from bestarm.measurements import Measurement
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.exact import Exact
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Budget, Plan
-from bestarm.problem import Constraint, Objective
+from bestarm.problem import Budget, Constraint, Objective, Plan
+from bestarm.problem.measurements import Measurement
 from bestarm.race.limits import SHARES, Limit
 from bestarm.race.units import time_words
 from bestarm.validation import InvalidInput

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from bestarm.analysis.status import Status
+from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.words import difference
 from bestarm.answer import DECIDED, Difference
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.digests import changed, digests_of
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
@@ -22,9 +23,10 @@ from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
-from bestarm.study.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
-from bestarm.study.names import is_gone
-from bestarm.study.workers import create_or_open
+from bestarm.study.intake.names import is_gone
+from bestarm.study.record.amending import is_amended
+from bestarm.study.work.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
+from bestarm.study.work.workers import create_or_open
 from bestarm.validation import InvalidInput
 
 _POLL = 0.2
@@ -147,6 +149,7 @@ class Race:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
+                before.heeds_remarks = False
                 self._question = as_kept(self._question, before.plan)
             self._measure_memory_floor()
             largest = {} if self._is_decided(before) else self._first_runs()
@@ -161,7 +164,11 @@ class Race:
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
+            if before is not None and not is_amended(before.plan, plan):
+                reason = f"was begun with other options ({difference(before.plan, plan)}); --fresh starts anew"
+                raise InvalidInput("study", self._name, reason)
             study = create_or_open(plan, self._storage, self._conditions.seed)
+            study.heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},
                 "shell": self._conditions.shell,
@@ -198,6 +205,11 @@ class Race:
             self.afresh,
             is_interrupted,
         )
+
+    def remark(self, words: str) -> None:
+        """Have the study say what the race concludes of its answer, for those who read it without the race."""
+        if self._study is not None and (words or self._storage.last_remark(self._study.record.key)):
+            self._storage.remark(self._study.record.key, words, self._study.holder)
 
     def _measure_memory_floor(self) -> None:
         """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""

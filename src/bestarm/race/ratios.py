@@ -6,7 +6,7 @@ import decimal
 import math
 from typing import NamedTuple
 
-from bestarm.analysis.standing import MetricStanding
+from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bestarm.race import runner
-from bestarm.study.command import SECRET
-from bestarm.study.failures import NotStarted
+from bestarm.study.work.command import SECRET
+from bestarm.study.work.failures import NotStarted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterator
 
 from bestarm.answer import Difference, void_words
-from bestarm.goals import listed
+from bestarm.problem.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
@@ -89,7 +89,7 @@ def verdict(outcome: Outcome) -> str:
     if status.guarantee == "void":
         return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
-        return f"UNDECIDED {after}: {conclusion.withheld}"
+        return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
     end = f"{conclusion.exception}, {sure}, {after}.{_counted(outcome)}"
     if status.state == "no_feasible_arm":
         return f"No command meets every limit{end}"

@@ -6,7 +6,8 @@ import dataclasses
 import math
 from typing import Literal
 
-from bestarm.analysis.standing import ArmStanding
+from bestarm.analysis.health.notes import remark_words
+from bestarm.analysis.standing.arms import ArmStanding
 from bestarm.answer import DECIDED
 from bestarm.race.pauses import Pauses, called, pauses_of, pooled, rarer_than
 from bestarm.race.race import Outcome
@@ -45,7 +46,7 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
             if not own.can_scatter_like(others):
                 reason = (
                     f"{name} has {what} in {own.words} (up to {own.longest}), {whose} in {others.words}, so symmetry "
-                    "cannot be assumed. --at-most pauses=… or --assume range decides."
+                    "cannot be assumed"
                 )
                 return Conclusion("undecided", withheld=reason)
             seen.append(f"{own.words} of {name} against {others.words} of {whose}")
@@ -64,6 +65,16 @@ def conclusion_of(outcome: Outcome) -> Conclusion:
     whose = "" if favored == (outcome.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
     rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
     return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
+
+
+def remark_on(outcome: Outcome) -> str:
+    """What those who read the study without its race must know of its answer; empty if it holds as it stands."""
+    conclusion, watched = conclusion_of(outcome), ", ".join(sorted(outcome.question.watched))
+    if conclusion.withheld:
+        return remark_words("broken", watched, conclusion.withheld)
+    if outcome.status.state not in DECIDED or not conclusion.exception:
+        return ""
+    return remark_words("doubtful", watched, f"the verdict holds {conclusion.exception.removeprefix(', ').strip()}")
 
 
 def _found_by_study(outcome: Outcome) -> Found:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from bestarm.parsing import read_json
-from bestarm.plan import Plan
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
 from bestarm.policies.from_file import description_of
+from bestarm.problem import Plan
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import MOST_RUNS, Record

@@ -37,13 +37,12 @@ from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import most_kept, record
 from bestarm.noises.registry import known_for
-from bestarm.plan import Plan
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
 from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
 from bestarm.policies.from_file import received, sent
 from bestarm.policies.setting import true_references
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.nature import draw_batch, draw_part, new_nature
 
@@ -289,7 +288,8 @@ class Job:
         batch = np.array(tests, np.uint32)
         most = len(tests) * max(map(len, self.problem.bundles))
         rows, values = np.zeros((most, 2), np.uint32), np.zeros(most)
-        measure = compiled(draw_batch, known=known_for(self.nature))
+        # What is not compiled anyway may also draw from a noise whose kernels cannot be compiled.
+        measure = compiled(draw_batch, known=known_for(self.nature)).interpreted_until_ready(draw_batch, wait=True)
         measure(self.setting, self.nature, generator, batch, len(batch), rows, values)
         results = zip(*rows.T.tolist(), values.tolist(), strict=True)
         sizes = {bundle[0]: len(bundle) for bundle in self.problem.bundles}

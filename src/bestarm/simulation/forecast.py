@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 from concurrent.futures import Executor
-from statistics import NormalDist
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.items import count_of
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
-from bestarm.noises.shapes import plain
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.printing import forecast_html, forecast_text
+from bestarm.simulation.printing import MOST_ROWS, Rows, answer_rows, titled
 from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
+from bestarm.texts import html_table, in_columns, shown
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
+from bestarm.theory.fixed_sample import fixed_sample_tests
 from bestarm.theory.information import Flags, truth
 
 MOST_WORLDS = 50
@@ -57,7 +55,7 @@ class Forecast:
     fixed_sample_tests: float
 
     def __str__(self) -> str:
-        return forecast_text(self)
+        return f"{shown(forecast_title(self))}\n{in_columns(forecast_rows(self))}\n{forecast_words(self)}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -257,54 +255,76 @@ def _theorem_1(plan: Plan) -> float:
     return math.nan if facts.uncomputed else lower_bound(complexity(facts).total, plan.delta)
 
 
-def fixed_sample_tests(problem: Problem, delta: float) -> float:
-    """The tests of the usual plan that fixes their number beforehand and gives the same guarantee.
+def forecast_title(result: Forecast) -> str:
+    return f"{result.plan.name}: what it will take"
 
-    Every stream is tested n times, and then intervals of half-width h = z σ / √n decide, where z is the two-sided
-    normal quantile for delta / (K (N + 1)) per stream (Bonferroni). All of them hold at once with probability
-    1 - delta. For them to decide whenever they hold, and not only half of the time, h may be at most half of each gap
-    that matters. For the best arm, those are the gaps between its constraints and their thresholds. For any other arm
-    it is whichever needs fewer tests: a violated constraint's gap, or half of the gap in performance, because there
-    both intervals must shrink. A constraint's slack and the objective's tolerance widen the gaps. Infinite if a gap
-    that matters is zero. Where σ is not stated it is an arm's true spread, as if that were known; a metric that never
-    varies takes one test. NaN for other goals than the best arm.
 
-    >>> import bestarm as ba
-    >>> arms = [ba.Arm("old", {"yield": 1.0}), ba.Arm("new", {"yield": 2.0})]
-    >>> problem = ba.Problem(arms=arms, objective=ba.maximize("yield", noise=ba.Gaussian(1.0)))
-    >>> fixed_sample_tests(problem, delta=0.1)  # z = 1.96, and h = 1/4 takes n = 62
-    124.0
-    """
-    if problem.asks != "best":
-        return math.nan
-    facts, form = truth(problem), problem.normal_form()
-    # A tiny delta must not become zero.
-    alpha = max(delta / facts.means.size, 2.0 * sys.float_info.min)
-    z = -NormalDist().inv_cdf(alpha / 2.0)
+def forecast_html(result: Forecast) -> str:
+    figures = titled(forecast_title(result), html_table(forecast_rows(result)))
+    words = f"<p>{escape(forecast_words(result))}</p>"
+    streams = stream_rows(result)
+    if len(streams) > MOST_ROWS:
+        return figures + words
+    return figures + words + titled("Mean tests by arm and metric", html_table(streams, stream_heads(result)))
 
-    def n(gap: Floats) -> Floats:
-        """How many tests of a stream it takes to see a gap, in units of σ."""
-        with np.errstate(divide="ignore", over="ignore"):
-            return np.where(gap > 0.0, np.maximum(np.ceil(np.square(2.0 * z / gap)), 1.0), np.inf)
 
-    sigma = np.broadcast_to(form.sigma, facts.means.shape).copy()
-    for metric, noise in enumerate(problem.noises):
-        if noise.needs_spread:
-            sigma[:, metric] = [plain(spread) for spread in facts.spreads[metric]]
-    for k in problem.relative:
-        # A difference of two results scatters more.
-        sigma[:, k] *= math.hypot(1.0, problem.constraints[k - 1].threshold)
-    excess = problem.excesses()
-    by_arm = n(excess / sigma[:, 1:]).min(axis=1, initial=np.inf)
-    if facts.best is not None:
-        lead = facts.score[facts.best] - facts.score + problem.objective.tolerance
-        told_apart = n(lead / 2.0 / np.maximum(sigma[:, 0], sigma[facts.best, 0]))
-        if problem.objective.noise.is_exact:
-            told_apart = np.where(lead >= 0.0, 1.0, np.inf)
-        by_arm = np.minimum(by_arm, told_apart)
-        slack = np.array([constraint.slack for constraint in problem.constraints])
-        by_arm[facts.best] = n((slack - excess[facts.best]) / sigma[facts.best, 1:]).max(initial=0.0)
-    if problem.items is not None and not problem.repeats:
-        # At the latest, all items settle it.
-        by_arm = np.minimum(by_arm, count_of(problem.items))
-    return float(by_arm.max() * len(problem.arms) * len(problem.bundles))
+def forecast_rows(result: Forecast) -> Rows:
+    """What studies of a problem with guessed means take."""
+    worlds = "means as given" if result.worlds == 1 else f"{result.worlds} draws of means"
+    rows = [
+        ("simulated studies", f"{result.runs:,} (seed {result.seed}), {worlds}"),
+        ("policy, delta, bound", f"{result.policy}, {result.delta:g}, {result.plan.bound}"),
+        ("tests: mean", f"{result.mean_tests:,.0f}"),
+        ("tests: half of the studies, 9 in 10", f"{_within(result, 0.5)}, {_within(result, 0.9)}"),
+        ("cost: mean", f"{result.mean_cost:,.0f}"),
+        ("cost: half of the studies, 9 in 10", f"{result.median_cost:,.0f}, {result.p90_cost:,.0f}"),
+        ("tests any method needs (Theorem 1)", _number(result.lower_bound)),
+        ("tests, if their number is fixed", _number(result.fixed_sample_tests)),
+    ]
+    if result.unfinished:
+        rows.append(("unfinished", f"{result.unfinished:,} (stopped after {_limit(result)})"))
+    rows += answer_rows({answer: 100 * share for answer, share in result.answers.items()}, "{:.3g} %")
+    rows.append(("wrong answers", f"{100 * result.error_rate:.3g} %"))
+    return rows
+
+
+def stream_heads(result: Forecast) -> tuple[str, ...]:
+    return ("arm", *result.plan.metrics, "all")
+
+
+def stream_rows(result: Forecast) -> list[tuple[str, ...]]:
+    """Mean tests of each arm and metric, and in all; the last row is that of all arms."""
+    # One test may measure several metrics.
+    by_arm = zip(result.per_arm.items(), result.per_stream.tolist(), strict=True)
+    rows = [(name, *(f"{number:,.0f}" for number in (*tests, together))) for (name, together), tests in by_arm]
+    return [*rows, ("all", *(f"{number:,.0f}" for number in (*result.per_metric.values(), result.mean_tests)))]
+
+
+def forecast_words(result: Forecast) -> str:
+    """The forecast in a sentence or two."""
+    words = f"Half of such studies end within {_within(result, 0.5)} tests, 9 in 10 within {_within(result, 0.9)}."
+    if result.unfinished:
+        words += (
+            f" {result.unfinished:,} of {result.runs:,} had no answer after {_limit(result)} and were given up, "
+            "as happens near a tie or a threshold. They count as ended there, so the means are too low."
+        )
+    if math.isnan(result.lower_bound):
+        words += " The lower bound is not computed; `bestarm theory` says why."
+    return words
+
+
+def _within(result: Forecast, share: float) -> str:
+    """Within how many tests this share of the studies, a half or nine tenths, ends."""
+    tests = result.median_tests if share == 0.5 else result.p90_tests
+    return f"{tests:,.0f}" if result.finished.mean() >= share else f"more than {tests:,.0f}"
+
+
+def _limit(result: Forecast) -> str:
+    tests, cost = f"{result.max_tests:,} tests", result.plan.max_cost
+    return tests if math.isinf(cost) else f"{tests} or at a cost of {cost:,g}"
+
+
+def _number(number: float) -> str:
+    if math.isnan(number):
+        return "not computed"
+    return "infinite" if math.isinf(number) else f"{number:,.0f}"

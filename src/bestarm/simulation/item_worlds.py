@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.items import count_of
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, ZIGGURAT, Generator, Ziggurat, normal, seed_generator
 from bestarm.kernel.state import Floats
@@ -22,6 +21,7 @@ from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import known_for
 from bestarm.problem import Problem
+from bestarm.problem.items import count_of
 from bestarm.simulation.nature import new_nature
 
 _SALT = 0x2545F4914F6CDD1D

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.printing import simulation_html, simulation_text
+from bestarm.simulation.printing import Rows, answer_rows, titled
 from bestarm.simulation.right import named_answers, wrong_answers
-from bestarm.texts import quoted
+from bestarm.texts import html_table, in_columns, quoted, shown
 from bestarm.validation import InvalidInput
 
 DEFAULT_MAX_TESTS = 10**9
@@ -54,11 +53,11 @@ class Simulation:
     """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the best so many arms."""
 
     def __str__(self) -> str:
-        return simulation_text(self)
+        return f"{shown(simulation_title(self))}\n{in_columns(simulation_rows(self))}"
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return simulation_html(self)
+        return titled(simulation_title(self), html_table(simulation_rows(self)))
 
     @property
     def runs(self) -> int:
@@ -228,3 +227,26 @@ def simulate(
     return Simulation(
         plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds, sets
     )
+
+
+def simulation_title(result: Simulation) -> str:
+    return f"{result.plan.name}: {result.policy}"
+
+
+def simulation_rows(result: Simulation) -> Rows:
+    """Tests, cost, errors and answers of simulated studies."""
+    spread = "" if result.runs == 1 else f" ± {result.se_tests:,.1f} (sd {result.sd_tests:,.0f})"
+    rows = [
+        ("runs", f"{result.runs:,} (seed {result.seed})"),
+        ("delta, bound", f"{result.plan.delta:g}, {result.plan.bound}"),
+        ("mean tests", f"{result.mean_tests:,.1f}{spread}"),
+        ("mean cost", f"{result.mean_cost:,.1f}"),
+        ("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g} %)"),
+    ]
+    if result.unfinished:
+        limit = f"stopped at {result.max_tests:,} tests; means include them"
+        rows.append(("unfinished", f"{result.unfinished:,} ({limit})"))
+    rows += answer_rows(result.answer_counts, "{:,}")
+    if not math.isnan(result.seconds):
+        rows.append(("speed", f"{result.tests_per_second / 1e6:,.1f} million tests per second"))
+    return rows

@@ -41,7 +41,7 @@ def open_storage(storage: str | os.PathLike[str] | Storage | None = None, *, cre
         made: Storage = make(url, create=create)
         return made
     # SQLAlchemy is slow to load, and not every storage needs it.
-    from bestarm.storage.sql import SQLStorage
+    from bestarm.storage.sql.storage import SQLStorage
 
     return SQLStorage(url, create=create)
 

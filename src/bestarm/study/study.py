@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from bestarm.analysis.notebook import html_view
-from bestarm.plan import Budget, Plan
-from bestarm.problem import Problem
+from bestarm.analysis.status.words import html_view
+from bestarm.problem import Budget, Plan, Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
+from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import open_storage
-from bestarm.storage.requests import check_key, new_key
-from bestarm.study.adding import GivenResult, columns_of, places_of, read_rows
-from bestarm.study.amending import Amendable
-from bestarm.study.checks import (
+from bestarm.study.heartbeat import LEASE, Holds
+from bestarm.study.intake.adding import GivenResult, columns_of, places_of, read_rows
+from bestarm.study.intake.names import HolderName, Numbering, is_meant, number_of, numbers_of
+from bestarm.study.intake.names import Test as Test  # where others look for it
+from bestarm.study.intake.placing import Placing
+from bestarm.study.intake.telling import AlreadyTold as AlreadyTold  # here too
+from bestarm.study.intake.telling import already_told, corrected, further, handed_on, repeatable, values_of
+from bestarm.study.intake.values import Result, check_result
+from bestarm.study.record.amending import Amendable
+from bestarm.study.record.checks import (
     check_aside,
     check_ask,
     check_can_be_decided,
@@ -27,15 +34,8 @@ from bestarm.study.checks import (
     most_held,
     new_record,
 )
-from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.names import HolderName, Numbering, is_meant, number_of, numbers_of
-from bestarm.study.names import Test as Test  # where others look for it
-from bestarm.study.placing import Placing
-from bestarm.study.seeds import choose_seeds
-from bestarm.study.tables import Tables
-from bestarm.study.telling import AlreadyTold as AlreadyTold  # here too
-from bestarm.study.telling import already_told, corrected, further, repeatable, values_of
-from bestarm.study.values import Result, check_result
+from bestarm.study.record.seeds import choose_seeds
+from bestarm.study.record.tables import Tables
 from bestarm.validation import InvalidInput, NotFound
 
 
@@ -184,12 +184,8 @@ class Study(Tables, Amendable):
         """
         issued = self._issued(test)
         first, *more = check_result(self.plan, issued.metric, value)
-        with repeatable():
-            try:
-                outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **further(more))
-            except HandedOn as error:
-                self._let_go([issued.id])
-                raise self._handed_on(error) from None
+        with self._telling():
+            outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **further(more))
         self._let_go([issued.id])
         if outcome is not None and values_of(outcome) != (first, *more):
             raise already_told(self._test(issued), outcome)
@@ -204,11 +200,8 @@ class Study(Tables, Amendable):
             values = check_result(self.plan, issued.metric, value)
             row: tuple[int, float, *tuple[float, ...]] = (issued.id, values[0], *values[1:])
             checked.append(row)
-        with repeatable():
-            try:
-                refused = self._storage.tell_many(self._record.key, checked, self.holder)
-            except HandedOn as error:
-                raise self._handed_on(error) from None
+        with self._telling():
+            refused = self._storage.tell_many(self._record.key, checked, self.holder)
         self._let_go(row[0] for row in checked)
         for test, outcome in refused.items():
             raise already_told(self._test(self._issued(test)), outcome)
@@ -305,11 +298,8 @@ class Study(Tables, Amendable):
         This is fair only if the reason has nothing to do with what the result would have been.
         """
         issued = self._issued(test)
-        with repeatable():
-            try:
-                outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
-            except HandedOn as error:
-                raise self._handed_on(error) from None
+        with self._telling():
+            outcome = self._storage.drop(self._record.key, issued.id, self.holder, reason)
         self._let_go([issued.id])
         if outcome is not None and outcome.value is not None:
             raise already_told(self._test(issued), outcome)
@@ -390,14 +380,15 @@ class Study(Tables, Amendable):
             self._handed.pop(number, None)
         self._holds.discard(numbers)
 
-    def _handed_on(self, error: HandedOn) -> AlreadyTold:
-        test = self._test(self._issued(error.test))
-        return AlreadyTold(
-            "test",
-            test.id,
-            f"was handed to {error.holder} in the meantime, whose result counts",
-            shown=f"{test.id} ({test.words})",
-        )
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say that telling can be repeated if its outcome is unknown, and to whom the test was handed if it was."""
+        with repeatable():
+            try:
+                yield
+            except HandedOn as error:
+                self._let_go([error.test])
+                raise handed_on(self._test(self._issued(error.test)), error) from None
 
     def _recall(self, tests: Sequence[int]) -> None:
         """Look up, all at once, the tests that were not handed out here."""

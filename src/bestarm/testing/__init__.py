@@ -1,1 +1,1 @@
-"""Conformance suites: what every policy must do, ready to be run on one of your own."""
+"""Conformance suites: what every policy, noise or storage must do, ready to be run on one of your own."""

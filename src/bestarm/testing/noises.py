@@ -23,11 +23,10 @@ from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
 from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, Stream, stream_of
 from bestarm.noises.dispatch import ceiling, draw, evidence, evidence_and_slope, most_kept, record
-from bestarm.plan import Plan
 from bestarm.policies import find_policy
 from bestarm.policies.confidence import PRECISION, interval_end
 from bestarm.policies.setting import new_setting, references
-from bestarm.problem import Arm, Objective, Problem, at_most
+from bestarm.problem import Arm, Objective, Plan, Problem, at_most
 from bestarm.simulation.device import why_no_card
 from bestarm.simulation.engine import Job
 from bestarm.simulation.nature import new_nature

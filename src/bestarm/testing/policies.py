@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from bestarm.kernel.tournament import NOBODY
-from bestarm.measurements import measurement
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
@@ -22,11 +21,11 @@ from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.plan import Plan
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.findings import settled
 from bestarm.policies.setting import new_setting
-from bestarm.problem import Arm, Problem, at_least, at_most, maximize, minimize
+from bestarm.problem import Arm, Plan, Problem, at_least, at_most, maximize, minimize
+from bestarm.problem.measurements import measurement
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
 from bestarm.testing.replays import assert_replays, new_policy, record_study

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.plan import Plan
-from bestarm.problem import Problem
+from bestarm.problem import Plan, Problem
 from bestarm.theory.allocation import oracle
 from bestarm.theory.bounds import divergence_bound, lower_bound, upper_bound
 from bestarm.theory.complexity import Way, complexity

@@ -1,1 +1,1 @@
-"""The HTTP service, its dashboard, and a client for Python. The client needs nothing but the standard library."""
+"""The HTTP service, its dashboard, and a client for Python."""

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from bestarm.study.adding import GivenResult
-from bestarm.study.checks import UnreadableStudy
-from bestarm.study.exchange import tell_results
+from bestarm.study.files.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
+from bestarm.study.intake.adding import GivenResult
+from bestarm.study.record.checks import UnreadableStudy
 from bestarm.study.study import Test
 from bestarm.web import inputs, models
 from bestarm.web.access import caller_of

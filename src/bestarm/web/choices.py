@@ -9,11 +9,11 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from bestarm.evidence.bounds import bound_names, find_bound
-from bestarm.goals import GOALS, Goal
 from bestarm.noises import noise_choices
-from bestarm.plan import DEFAULT_BOUND, DEFAULT_POLICY, Order, Plan
 from bestarm.policies import all_policies
 from bestarm.policies.base import Policy
+from bestarm.problem import DEFAULT_BOUND, DEFAULT_POLICY, Order, Plan
+from bestarm.problem.goals import GOALS, Goal
 from bestarm.validation import LEAST_PROBABILITY, LONGEST_NAME, MOST, MOST_TESTS
 
 

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from bestarm.parsing import Malformed, read_json
-from bestarm.storage.requests import LONGEST_KEY, check_key
+from bestarm.storage.keys import LONGEST_KEY, check_key
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.access import caller_of

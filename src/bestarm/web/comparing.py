@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from bestarm.analysis.standing import Verdict
+from bestarm.analysis.standing.arms import Verdict
 from bestarm.validation import InvalidInput
 from bestarm.web import models
 from bestarm.web.common import READ

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
 from bestarm.noises import noise_schema
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.validation import LONGEST_NAME
 from bestarm.web.roles import ANYBODY, needed
 

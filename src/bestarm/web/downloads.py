@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
-from bestarm.analysis.report import study_report
-from bestarm.study.exchange import write_csv, write_json
+from bestarm.study.files.exchange import write_csv, write_json
+from bestarm.study.files.report import study_report
 from bestarm.web.common import READ, Key
 from bestarm.web.sending import GrowingFile
 from bestarm.web.shared import SharedStudy

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
-from bestarm.study.far_values import FarValue
+from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
 from bestarm.web.description import allowed_methods

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from bestarm.storage.base import Aside
-from bestarm.study.checks import LONGEST_LEASE, MOST_DAYS
+from bestarm.study.record.checks import LONGEST_LEASE, MOST_DAYS
 from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS
 
 MOST_RESULTS = 10_000

@@ -17,7 +17,7 @@ from prometheus_client import (
 )
 from starlette.responses import Response
 
-from bestarm.analysis.status import StudyState
+from bestarm.analysis.status.status import StudyState
 from bestarm.web.accounts import Account
 from bestarm.web.common import ALWAYS, StrictRoute, errors
 from bestarm.web.events import LiveUpdates

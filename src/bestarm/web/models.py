@@ -7,10 +7,10 @@ from typing import Any, Literal, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm.analysis.health.notes import HealthKind, Severity
-from bestarm.analysis.open_questions import OpenKind
-from bestarm.analysis.standing import Verdict
-from bestarm.analysis.status import StudyState
-from bestarm.analysis.waiting import Awaited
+from bestarm.analysis.standing.arms import Verdict
+from bestarm.analysis.standing.open_questions import OpenKind
+from bestarm.analysis.status.status import StudyState
+from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import AnswerState, Guarantee
 from bestarm.client import StudyLine
 from bestarm.storage.base import Aside

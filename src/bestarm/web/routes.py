@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from bestarm import __version__
-from bestarm.analysis.status import plain
-from bestarm.plan import Plan
+from bestarm.analysis.status.status import plain
+from bestarm.problem import Plan
 from bestarm.storage.base import Archived, StudyRecord
 from bestarm.validation import InvalidInput
 from bestarm.web import inputs, models

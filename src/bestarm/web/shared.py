@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bestarm.analysis.measuring import about_tests
-from bestarm.analysis.status import plain
-from bestarm.analysis.words import about_intervals, question
-from bestarm.plan import Plan
-from bestarm.problem import Constraint
+from bestarm.analysis.status.measuring import about_tests
+from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import plain
+from bestarm.analysis.status.words import about_intervals, question
+from bestarm.problem import Constraint, Plan
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url
-from bestarm.study.continuations import Outlook
 from bestarm.study.study import Study, Test
 from bestarm.web.errors import json_bytes
 from bestarm.web.shown import Shown

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bestarm.analysis.measuring import yields_several
+from bestarm.analysis.status.measuring import yields_several
 from bestarm.storage.base import Event, Pending
-from bestarm.study.names import Test
+from bestarm.study.intake.names import Test
 from bestarm.study.study import Study
 
 

@@ -11,11 +11,11 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from bestarm.plan import Plan
+from bestarm.problem import Plan
 from bestarm.storage.base import Storage, StudyRecord
 from bestarm.storage.errors import StorageError
-from bestarm.study.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
-from bestarm.study.seeds import choose_seeds
+from bestarm.study.record.checks import UnreadableStudy, check_can_be_decided, new_record, read_plan
+from bestarm.study.record.seeds import choose_seeds
 from bestarm.validation import NotFound
 from bestarm.web.errors import fault_words
 from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, list_row, version_of

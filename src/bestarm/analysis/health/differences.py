@@ -8,8 +8,8 @@ arm and one reference, the baseline or the first arm.
 from __future__ import annotations
 
 from bestarm.analysis.health.weights import Result
-from bestarm.parts import Constraint
 from bestarm.problem import Problem
+from bestarm.problem.parts import Constraint
 
 
 class Differences:

@@ -17,8 +17,8 @@ from bestarm.analysis.health.typical import Typical, Usual, far_from
 from bestarm.analysis.health.weights import CHECKS, Result
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import NoiseModel
-from bestarm.parts import Constraint, Objective
 from bestarm.problem import Problem
+from bestarm.problem.parts import Constraint, Objective
 
 _FIRST_LOOK = 8
 _GROWTH = 1.2

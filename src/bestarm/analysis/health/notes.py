@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bestarm.analysis.health.advice import Door, advice
 
 HealthKind = Literal[
-    "scatter", "outlier", "skewness", "drift", "dependence", "together", "worker", "not exact", "too wide"
+    "scatter", "outlier", "skewness", "drift", "dependence", "together", "worker", "not exact", "too wide", "remark"
 ]
 Severity = Literal["broken", "doubtful", "hint"]
 
@@ -64,6 +64,11 @@ class HealthNote:
         return f"{self.severity}: {self.sentence}"
 
 
+def remark_words(severity: Literal["broken", "doubtful"], metric: str, seen: str) -> str:
+    """A remark on an answer, as it stands in a study's log."""
+    return f"{severity}: {metric}: {seen}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Health:
     """How many things were checked in a study's results, and what was found, the gravest first.
@@ -82,6 +87,20 @@ class Health:
     def void_because(self) -> tuple[str, ...]:
         """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
         return tuple(note.reason for note in self.notes if note.severity == "broken")
+
+    def with_remark(self, remark: str) -> Health:
+        """The same with a remark on the answer, as `remark_words` writes it. One that cannot be read voids nothing.
+
+        >>> Health(12).with_remark("broken: time: one command pauses").void_because
+        ('one command pauses (time)',)
+        """
+        said, metric, seen = [*remark.split(": ", 2), "", ""][:3]
+        severities: tuple[Severity, ...] = get_args(Severity)
+        severity = next((one for one in severities if one == said), None)
+        if severity is None:
+            return self
+        notes = (*self.notes, HealthNote("remark", severity, metric, None, seen, ""))
+        return Health(self.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))
 
     def through(self, door: Door) -> Health:
         """The same for another door."""

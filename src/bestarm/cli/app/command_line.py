@@ -84,14 +84,14 @@ class OnceCommand(TyperCommand):
 
     def _check_numbers(self, ctx: Any, name: str, kind: str, values: Sequence[Any]) -> None:
         from bestarm.parsing import read_decimal, read_whole
+        from bestarm.texts import quoted
 
         for value in values:
             try:
                 if isinstance(value, str):
                     (read_whole if kind == "integer" else read_decimal)(value)
             except ValueError as error:
-                shown = value if len(value) <= 80 else f"{value[:40]}…{value[-20:]}"
-                ctx.fail(f"Invalid value for {name!r}: {shown!r}: {error}.")
+                ctx.fail(f"Invalid value for {name!r}: {quoted(value)}: {error}.")
 
 
 def _times(number: int) -> str:

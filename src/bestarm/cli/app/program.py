@@ -81,7 +81,7 @@ def _status() -> int:
         return 2
     except RuntimeError as error:
         from bestarm.storage.errors import StorageError
-        from bestarm.study.failures import MeasurementFailed
+        from bestarm.study.work.failures import MeasurementFailed
 
         if not isinstance(error, StorageError | MeasurementFailed):
             raise

@@ -11,8 +11,8 @@ import typer
 from bestarm.cli.shared.show import shown
 
 if TYPE_CHECKING:
-    from bestarm.study.exchange import Recorded
-    from bestarm.study.far_values import FarValue
+    from bestarm.study.files.exchange import Recorded
+    from bestarm.study.record.far_values import FarValue
 
 
 def _is_typing() -> bool:
@@ -32,7 +32,7 @@ def _confirm(error: FarValue) -> None:
 
 def confirm_far(check: Callable[[], None], yes: bool) -> None:
     """Ask about what `check` complains of, if a person is typing. A script is not asked."""
-    from bestarm.study.far_values import FarValue
+    from bestarm.study.record.far_values import FarValue
 
     if yes or not _is_typing():
         return
@@ -45,7 +45,7 @@ def confirm_far(check: Callable[[], None], yes: bool) -> None:
 def record_confirmed(record: Callable[[bool], Recorded], yes: bool, path: str) -> Recorded:
     """Record a file with `record(check_far)`. Its values were typed by hand, so far values need an answer. Without a
     terminal to ask on, the file is refused."""
-    from bestarm.study.far_values import FarValue
+    from bestarm.study.record.far_values import FarValue
 
     try:
         return record(not yes)

@@ -13,7 +13,7 @@ from bestarm.cli.shared.show import counted
 
 if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy
-    from bestarm.study.exchange import Recorded
+    from bestarm.study.files.exchange import Recorded
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bestarm.client import RemoteStudy
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
     from bestarm.study import Study
 
     AnyStudy = Study | RemoteStudy
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def load_plan(source: str) -> Plan:
     """The built-in instance of that name, or the study file at that path."""
     from bestarm.paper.instances import instance, instance_names
-    from bestarm.plan import Plan
+    from bestarm.problem import Plan
     from bestarm.validation import InvalidInput
 
     if source in instance_names():

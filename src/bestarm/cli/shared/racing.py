@@ -116,7 +116,7 @@ class Board:
             self._live.stop()
 
     def __call__(self, study: Study, records: Records) -> None:
-        from bestarm.analysis.progress_words import compact_line
+        from bestarm.analysis.status.status import compact_line
 
         now = time.monotonic()
         if now - self._shown < (_EVERY_LINE if self._live is None else _EVERY):
@@ -217,6 +217,7 @@ def run_race(
     from bestarm.race.exports import EXPORTS
     from bestarm.race.race import Race
     from bestarm.race.summary import decided_by, found_by
+    from bestarm.race.symmetry import remark_on
     from bestarm.validation import InvalidInput
 
     for kind, path in exports.items():
@@ -240,6 +241,7 @@ def run_race(
         outcome = race.outcome(is_interrupted=True)
         if outcome is None:
             raise
+    race.remark(remark_on(outcome))
     is_piped = "-" in exports.values()
     _print(outcome, Console(stderr=True, markup=False, emoji=False, highlight=False) if is_piped else plain_console())
     for kind, path in exports.items():

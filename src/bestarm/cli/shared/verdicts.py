@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from bestarm.analysis.status import Status
+    from bestarm.analysis.status.status import Status
 
 REFUTED = 3
 """It is certain that no command meets every limit, or that the candidate of a gate does not."""

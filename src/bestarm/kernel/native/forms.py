@@ -14,6 +14,7 @@ import numpy as np
 from bestarm.kernel.native import SOURCES
 from bestarm.kernel.native.keeping import keep, read
 from bestarm.kernel.native.machine import Entry, entry_of, machine_code, this_machine, value_of, words_of
+from bestarm.kernel.native.source import AnotherSource, warn_interpreted
 from bestarm.kernel.native.translate import Program, Resolve
 from bestarm.kernel.native.types import Type, Untranslatable, type_name, type_named, type_of
 
@@ -44,7 +45,7 @@ class Native:
         resolve: Resolve,
         is_apart: Callable[[types.FunctionType], bool],
         is_unchanged: Callable[[], bool],
-        otherwise: Callable[[Untranslatable], Any],
+        interpret: Callable[..., Any],
     ) -> None:
         self.name = name
         """It has a hash of all that the kernel is made from. A kernel without a name is not kept."""
@@ -53,20 +54,23 @@ class Native:
         self._is_apart = is_apart
         self._is_unchanged = is_unchanged
         """Whether the kernel is still made from what its name says."""
-        self._otherwise = otherwise
-        """What runs a kernel that cannot be translated, given the reason."""
-        self._forms: dict[tuple[Type, ...], _Form | Untranslatable] = {}
-        self._soon: set[tuple[Type, ...]] = set()
+        self._interpret = interpret
+        """Runs the kernel as it is, where its source is not to be had anymore."""
+        self._forms: dict[tuple[Type, ...], _Form | Untranslatable | AnotherSource] = {}
+        self._begun: set[tuple[Type, ...]] = set()
         self._seen: dict[int, _Seen] = {}
 
     def __call__(self, *values: Any) -> Any:
         try:
             seen = [self._taken(place, value) for place, value in enumerate(values)]
         except Untranslatable as error:
-            return self._otherwise(error)(*values)
+            raise error.of_kernel(self._root) from None
         form = self._form(tuple(one.type for one in seen))
         if isinstance(form, Untranslatable):
-            return self._otherwise(form)(*values)
+            raise form.with_traceback(None)
+        if isinstance(form, AnotherSource):
+            warn_interpreted(str(form))
+            return self._interpret(*values)
         given = np.array([word for one in seen for word in one.words], np.int64)
         result = np.zeros(len(form.returned.leaves), np.int64)
         form.entry(given.ctypes.data, result.ctypes.data)
@@ -76,28 +80,30 @@ class Native:
         """It is code: a copy of what uses it, such as a policy, uses the same."""
         return self
 
-    def is_made_for(self, *values: Any) -> bool:
-        """Whether a call with values of these types runs at once."""
-        return tuple(map(type_of, values)) in self._forms
+    def is_ready(self, *values: Any, wait: bool = False) -> bool:
+        """Whether a call with values of these types runs at once. If not, another thread makes the machine code; with
+        `wait`, this one does.
 
-    def make_soon(self, *values: Any) -> None:
-        """Make the form for values of these types, in another thread."""
-        arguments = tuple(map(type_of, values))
-        if arguments not in self._soon:
-            self._soon.add(arguments)
+        A kernel that cannot be compiled is never ready. A warning says so once.
+        """
+        try:
+            arguments = tuple(self._taken(place, value).type for place, value in enumerate(values))
+        except Untranslatable as error:
+            warn_interpreted(str(error.of_kernel(self._root)))
+            return False
+        form = self._form(arguments) if wait else self._forms.get(arguments)
+        if form is None and arguments not in self._begun:
+            self._begun.add(arguments)
             # Not a daemon: a process must not end in the middle of LLVM's work.
             threading.Thread(target=self._form, args=(arguments,)).start()
+        if isinstance(form, Untranslatable):
+            warn_interpreted(str(form))
+            return False
+        return form is not None
 
-    def or_meanwhile(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        """The same, but until the machine code is ready the kernel is interpreted: by `plain`."""
-
-        def run(*values: Any) -> Any:
-            if self.is_made_for(*values):
-                return self(*values)
-            self.make_soon(*values)
-            return plain(*values)
-
-        return run
+    def interpreted_until_ready(self, plain: Callable[..., Any], *, wait: bool = False) -> Callable[..., Any]:
+        """The same, but while there is no machine code the kernel is interpreted: by `plain`."""
+        return lambda *values: self(*values) if self.is_ready(*values, wait=wait) else plain(*values)
 
     def _taken(self, place: int, value: Any) -> _Seen:
         """An argument's type and words. Those of a tuple are remembered: one tuple is often given again and again."""
@@ -109,14 +115,14 @@ class Native:
             self._seen[place] = seen
         return seen
 
-    def _form(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable:
+    def _form(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable | AnotherSource:
         if arguments not in self._forms:
             with _making:
                 if arguments not in self._forms:
                     self._forms[arguments] = self._made(arguments)
         return self._forms[arguments]
 
-    def _made(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable:
+    def _made(self, arguments: tuple[Type, ...]) -> _Form | Untranslatable | AnotherSource:
         key = f"{arguments} {this_machine().name} {SOURCES}"
         name = f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         is_known = None not in (self.name, SOURCES)
@@ -124,9 +130,12 @@ class Native:
         if kept is None:
             try:
                 program = Program(self._root, arguments, self._resolve, self._is_apart)
-            except Untranslatable as error:
+                returned_name = type_name(program.returned)
+            except AnotherSource as error:
                 return error
-            kept = type_name(program.returned).encode() + b"\n" + machine_code(program.text)
+            except Untranslatable as error:
+                return error.of_kernel(self._root)
+            kept = returned_name.encode() + b"\n" + machine_code(program.text)
             # A name may have got another meaning since the kernel was named after what it is.
             if is_known and self._is_unchanged():
                 keep(self._root, name, kept)

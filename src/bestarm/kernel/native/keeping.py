@@ -16,16 +16,16 @@ import stat
 import sys
 import tempfile
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ENDING = ".native"
 _DIGEST = 32
 _MOST_LINKS = 40
 _SHARED = "__pycache__"
 """Python lets all users read what it keeps here, and so do we: one user may compile for all, as for an image."""
-_ELSEWHERE = "set NUMBA_CACHE_DIR to a folder that only you can write"
+_ELSEWHERE = "set BESTARM_CACHE_DIR to a folder that only you can write"
 
 
 class NotPrivate(Exception):
@@ -47,8 +47,8 @@ class Place(NamedTuple):
 
 
 def _folders(root: types.FunctionType) -> list[Path]:
-    """Where machine code may be: where numba keeps its own, too."""
-    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+    """Where machine code may be."""
+    if chosen := os.environ.get("BESTARM_CACHE_DIR"):
         return [Path(chosen)]
     beside = Path(root.__code__.co_filename).parent
     return [beside / _SHARED] * beside.is_dir() + [_users_folder()]
@@ -92,20 +92,6 @@ def keep(root: types.FunctionType, name: str, content: bytes) -> None:
             return
 
 
-def kept_by_numba(jit: Callable[[bool], Any], fingerprint: str | None) -> Any:
-    """What numba makes. It looks at no owners and permissions, so it keeps and loads only what nobody else can write.
-
-    `jit(cache)` makes it, and `fingerprint` is in the names of its files; None if it must not be kept.
-    """
-    if fingerprint is not None:
-        with contextlib.suppress(OSError, NotPrivate, RuntimeError):  # the last if numba finds no folder
-            kept = jit(True)
-            folder = private(Path(kept.stats.cache_path))
-            if all(_is_private_file(path.lstat()) for path in folder.iterdir() if fingerprint in path.name):
-                return kept
-    return jit(False)
-
-
 # ------------------------------------------------------------------------------------------------- nobody else's files
 
 
@@ -113,7 +99,7 @@ def _content(path: Path) -> bytes:
     # What is checked is the very file that is read. A pipe must not make us wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with open(os.open(path, flags), "rb") as file:
-        if not _is_private_file(os.fstat(file.fileno())):
+        if not is_private_file(os.fstat(file.fileno())):
             raise NotPrivate(f"another user could have written {path}")
         return file.read()
 
@@ -185,7 +171,8 @@ def _check(folder: Path, there: os.stat_result, *, is_last: bool) -> None:
         raise NotPrivate(f"other users can write to {folder}", f"chmod go-w {shlex.quote(str(folder))}")
 
 
-def _is_private_file(there: os.stat_result) -> bool:
+def is_private_file(there: os.stat_result) -> bool:
+    """Whether it is a plain file that no other user can write."""
     if not hasattr(os, "geteuid"):
         return True
     is_closed = not there.st_mode & (stat.S_IWGRP | stat.S_IWOTH)

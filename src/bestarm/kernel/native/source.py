@@ -7,6 +7,7 @@ import ast
 import contextlib
 import functools
 import linecache
+import logging
 import operator
 import types
 from collections.abc import Iterator
@@ -24,8 +25,17 @@ _FUTURE = functools.reduce(
 )
 
 
-class AnotherSource(Untranslatable):
+class AnotherSource(Exception):
     """The source that was found is not that of the function: its file was changed after it was loaded."""
+
+
+_log = logging.getLogger("bestarm")
+
+
+@functools.cache
+def warn_interpreted(reason: str) -> None:
+    """Say once why a kernel has no machine code. `reason` ends with what to do about it."""
+    _log.warning("%s. Until then it is interpreted: its decisions are right, and slow", reason)
 
 
 @functools.lru_cache(maxsize=256)
@@ -78,11 +88,13 @@ def tree_of(function: types.FunctionType) -> ast.FunctionDef:
             if (tree := _found(text, function)) is not None:
                 return tree
     if is_there and function.__code__.co_name != "<lambda>":
-        raise AnotherSource(f"{function.__code__.co_filename} was changed after it was loaded")
-    raise Untranslatable(f"{function.__qualname__}: its source is not known")
+        raise AnotherSource(
+            f"{function.__code__.co_filename} was changed after it was loaded; start the process again to compile it"
+        )
+    raise Untranslatable("its source is not known", "it as a function in a file")
 
 
-def named(function: types.FunctionType, name: str) -> Any:
+def meaning_of(function: types.FunctionType, name: str) -> Any:
     """What a name means inside a function that does not assign it."""
     code = function.__code__
     if name in code.co_freevars and function.__closure__ is not None:
@@ -92,7 +104,7 @@ def named(function: types.FunctionType, name: str) -> Any:
     builtins: dict[str, Any] = vars(__import__("builtins"))
     if name in builtins:
         return builtins[name]
-    raise Untranslatable(f"{function.__qualname__}: nothing is called {name}")
+    raise Untranslatable(f"nothing is called {name}")
 
 
 def bound_once(tree: ast.FunctionDef) -> frozenset[str]:

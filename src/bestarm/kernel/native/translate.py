@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.kernel.native.advice import unknown_syntax
 from bestarm.kernel.native.expressions import Expressions, Thing
-from bestarm.kernel.native.source import AnotherSource, bound_once, named, tree_of
+from bestarm.kernel.native.source import bound_once, meaning_of, tree_of
 from bestarm.kernel.native.types import FLOAT, INT, NOTHING, Array, Number, Record, Type, Untranslatable, common
 from bestarm.kernel.native.writing import Block, Value, Writer, constant
 
@@ -78,7 +79,7 @@ class Program:
 
     def table(self, numbers: tuple[Any, ...]) -> tuple[str, Number]:
         if not all(isinstance(number, int | float | np.number) for number in numbers):
-            raise Untranslatable("a tuple of other things than numbers")
+            raise Untranslatable("a tuple of other things than numbers", "a tuple of numbers for each column")
         kind = FLOAT if any(isinstance(number, float) for number in numbers) else INT
         key = (kind, numbers)  # 1 and 1.0 are equal
         if key not in self._tables:
@@ -92,13 +93,11 @@ class Program:
             name = f"k_{len(self._functions)}_{kernel.__name__}"
             try:
                 self._functions[key] = self._written(name, kernel, arguments)
-            except AnotherSource:
-                raise
             except Untranslatable as error:
-                raise Untranslatable(f"{kernel.__name__}: {error}") from error
+                raise error.of_kernel(kernel) from None
         found = self._functions[key]
         if found is None:
-            raise Untranslatable(f"{kernel.__name__} calls itself")
+            raise Untranslatable(f"{kernel.__name__} calls itself", "a loop")
         return found
 
     def _written(self, name: str, kernel: types.FunctionType, arguments: tuple[Type, ...]) -> Written:
@@ -209,11 +208,11 @@ class _Body:
         if name in self._places:
             return self._write.load(self._types[name], self._places[name])
         if name in self._local:
-            raise Untranslatable(f"{name} may not be set")
+            raise Untranslatable(f"{name} may not have a value here", f"`{name} = …` before it is read")
         kernel = self._program.resolve(self._kernel, name)
         if kernel is not None:
             return Thing(kernel)
-        found = named(self._kernel, name)
+        found = meaning_of(self._kernel, name)
         return constant(found) if isinstance(found, int | float | np.generic) else Thing(found)
 
     def _call(self, kernel: types.FunctionType, values: list[Value]) -> Value:
@@ -237,19 +236,19 @@ class _Body:
             self._assign_name(target.id, value)
         elif isinstance(target, ast.Tuple) and isinstance(value.type, Record):
             if len(target.elts) != len(value.type.parts):
-                raise Untranslatable(ast.unparse(target))
+                raise Untranslatable(f"`{ast.unparse(target)}` is set to a tuple of {len(value.type.parts)}")
             for place, part in enumerate(target.elts):
                 self._assign(part, value.part(place))
         elif isinstance(target, ast.Subscript):
             array, address = self._address(target)
             self._write.write(array.element, address, value)
         else:
-            raise Untranslatable(ast.unparse(target))
+            raise Untranslatable(f"`{ast.unparse(target)}` cannot be set", "into arrays, or to names")
 
     def _address(self, target: ast.Subscript) -> tuple[Array, str]:
         array, indices = self._expressions.value(target.value), self._expressions.indices(target)
         if not isinstance(array.type, Array) or array.type.rank != len(indices):
-            raise Untranslatable(ast.unparse(target))
+            raise Untranslatable(f"`{ast.unparse(target)}` is no single entry of an array", "a loop over the entries")
         return array.type, self._write.element(array, indices)
 
     # -------------------------------------------------------------------------------------------------- statements
@@ -259,9 +258,12 @@ class _Body:
             if self._write.here.is_closed:
                 return
             method = getattr(self, f"on_{type(statement).__name__.lower()}", None)
-            if method is None:
-                raise Untranslatable(f"{type(statement).__name__}: {ast.unparse(statement)}")
-            method(statement)
+            try:
+                if method is None:
+                    raise unknown_syntax(statement)
+                method(statement)
+            except Untranslatable as error:
+                raise error.inside(statement) from None
 
     def on_expr(self, statement: ast.Expr) -> None:
         if not isinstance(statement.value, ast.Constant):
@@ -280,7 +282,7 @@ class _Body:
             self._assign(statement.target, self._expressions.value(statement.value))
 
     def on_augassign(self, statement: ast.AugAssign) -> None:
-        calculated = self._expressions.calculated
+        calculated = self._expressions.numbers.calculated
         if isinstance(statement.target, ast.Name):
             before = self._expressions.value(ast.Name(statement.target.id, ast.Load()))
             after = calculated(statement.op, before, self._expressions.value(statement.value))
@@ -291,7 +293,7 @@ class _Body:
             after = calculated(statement.op, before, self._expressions.value(statement.value))
             self._write.write(array.element, address, after)
         else:
-            raise Untranslatable(ast.unparse(statement))
+            raise Untranslatable(f"`{ast.unparse(statement.target)}` cannot be set", "into arrays, or to names")
 
     def on_return(self, statement: ast.Return) -> None:
         value = Value(NOTHING, ()) if statement.value is None else self._expressions.value(statement.value)
@@ -327,7 +329,7 @@ class _Body:
 
     def on_while(self, statement: ast.While) -> None:
         if statement.orelse:
-            raise Untranslatable("while … else")
+            raise Untranslatable("`while … else`", "a variable that says how the loop ended")
         test, body, end = self._write.block(), self._write.block(), self._write.block()
         self._write.go(test)
         self._write.start(test)
@@ -344,35 +346,43 @@ class _Body:
         self._write.go(following)
 
     def on_for(self, statement: ast.For) -> None:
+        if statement.orelse:
+            raise Untranslatable("`for … else`", "a variable that says how the loop ended")
         call = statement.iter
-        if (
-            statement.orelse
-            or not isinstance(statement.target, ast.Name)
-            or not isinstance(call, ast.Call)
-            or not isinstance(call.func, ast.Name)
-            or self._read(call.func.id) != Thing(range)
-        ):
-            raise Untranslatable(f"for … in {ast.unparse(call)}")
-        write = self._write
+        if isinstance(call, ast.Call) and self._expressions.any(call.func) == Thing(range):
+            first, last, step = self._bounds(call)
+            self._count(statement, first, last, step, lambda number: number)
+            return
+        looped = self._expressions.any(call) if isinstance(call, ast.Name | ast.Attribute | ast.Subscript) else None
+        if not isinstance(looped, Value) or not isinstance(looped.type, Array):
+            raise Untranslatable(f"`for … in {ast.unparse(call)}`", "`for k in range(len(values))`")
+        length = Value(INT, (looped.leaves[1],))
+        self._count(statement, constant(0), length, 1, lambda k: self._expressions.entry(looped, [k]))
+
+    def _bounds(self, call: ast.Call) -> tuple[Value, Value, int]:
         bounds = [self._expressions.value(argument) for argument in call.args]
         step = bounds[2] if len(bounds) == 3 else constant(1)
         if not isinstance(step.known, int) or step.known == 0 or any(bound.type == FLOAT for bound in bounds):
-            raise Untranslatable(ast.unparse(call))
+            raise Untranslatable(f"`{ast.unparse(call)}`", "whole numbers, and a step that is a constant")
         first, last = (constant(0), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
-        first, last = write.converted(first, INT), write.converted(last, INT)
+        return self._write.converted(first, INT), self._write.converted(last, INT), step.known
+
+    def _count(self, statement: ast.For, first: Value, last: Value, step: int, item: Callable[[Value], Value]) -> None:
+        """A loop over numbers, in which `item` of the number is what the loop's variable is set to."""
+        write = self._write
         counter = write.memory(INT)
         write.store(first, counter)
         test, body, following, end = write.block(), write.block(), write.block(), write.block()
         write.go(test)
         write.start(test)
         now = write.load(INT, counter)
-        condition = write.result(f"icmp {'slt' if step.known > 0 else 'sgt'} i64 {now.leaf}, {last.leaf}")
+        condition = write.result(f"icmp {'slt' if step > 0 else 'sgt'} i64 {now.leaf}, {last.leaf}")
         write.fork(condition, body, end)
         write.start(body)
-        self._assign_name(statement.target.id, now)
+        self._assign(statement.target, item(now))
         self._repeat(statement.body, following, end)
         write.start(following)
-        after = write.result(f"add nsw i64 {now.leaf}, {step.leaf}")
+        after = write.result(f"add nsw i64 {now.leaf}, {step}")
         write.store(Value(INT, (after,)), counter)
         write.go(test)
         write.start(end)

@@ -8,14 +8,42 @@ from __future__ import annotations
 
 import functools
 import itertools
+import types
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from bestarm.errors import InvalidInput
 
-class Untranslatable(Exception):
-    """A kernel uses something of Python that only numba knows how to compile."""
+
+class Untranslatable(InvalidInput):
+    """A kernel uses Python that cannot be compiled. The message names the file, the line and what to write instead."""
+
+    kind: ClassVar[str] = "untranslatable"
+
+    def __init__(self, what: str, instead: str = "") -> None:
+        super().__init__(f"{what}; write {instead}" if instead else what)
+        self.line: int | None = None
+        """Where in the file it is, as soon as that is known."""
+        self.is_located = False
+
+    def inside(self, node: Any) -> Untranslatable:
+        """The same, with its line if that was not known: errors begin at the innermost expression."""
+        self.line = self.line or node.lineno
+        return self
+
+    def of_kernel(self, kernel: types.FunctionType) -> Untranslatable:
+        """The same error with its place in front, unless it already has one: that of a kernel called by this one."""
+        if self.is_located:
+            return self
+        code = kernel.__code__
+        located = Untranslatable(
+            f"{code.co_filename}:{self.line or code.co_firstlineno}: "
+            f"the kernel {kernel.__name__} cannot be compiled: {self}"
+        )
+        located.is_located = True
+        return located
 
 
 @dataclass(frozen=True)
@@ -106,7 +134,8 @@ def type_of(value: Any) -> Type:
     if isinstance(value, np.ndarray):
         element = _ELEMENTS.get(value.dtype.str[1:])
         if element is None or not value.flags.c_contiguous or not value.dtype.isnative:
-            raise Untranslatable(f"an array of {value.dtype}")
+            what = f"an array of {value.dtype}" if element is None else "an array with gaps or in another byte order"
+            raise Untranslatable(f"it is given {what}", "`np.ascontiguousarray(array, np.float64)` where it is called")
         return Array(element, value.ndim)
     if isinstance(value, tuple):
         return Record(tuple(type_of(part) for part in value), getattr(value, "_fields", ()))
@@ -122,10 +151,21 @@ def number_type(value: Any) -> Number:
         return INT
     if isinstance(value, float):
         return FLOAT
-    raise Untranslatable(f"a value of type {type(value).__name__}")
+    raise Untranslatable(
+        f"it uses a value of type {type(value).__name__}", "numbers, tuples of numbers, or arrays that are handed in"
+    )
 
 
 _RANK = {FLAG: 0, INT: 1, FLOAT: 2}
+
+
+def named(kind: Type) -> str:
+    """A type as messages call it."""
+    if isinstance(kind, Number):
+        return {INT: "an int", WORD: "an unsigned number"}.get(kind, f"a {kind.name}")
+    if isinstance(kind, Array):
+        return f"a {kind.rank}-dimensional array"
+    return f"a tuple of {len(kind.parts)}" if kind.parts else "nothing"
 
 
 def common(one: Type, other: Type) -> Type:
@@ -137,7 +177,7 @@ def common(one: Type, other: Type) -> Type:
         return Record(parts, one.names if one.names == other.names else ())
     if one in _RANK and other in _RANK:
         return max(one, other, key=lambda number: _RANK[number])
-    raise Untranslatable(f"{one} and {other} in one place")
+    raise Untranslatable(f"a variable is {named(one)} in one place and {named(other)} in another", "two variables")
 
 
 _NUMBERS = {number.name: number for number in (INT, WORD, FLOAT, FLAG)}
@@ -149,7 +189,7 @@ def type_name(kind: Type) -> str:
         return f"({''.join(f'{type_name(part)},' for part in kind.parts)})"
     if isinstance(kind, Number):
         return kind.name
-    raise Untranslatable("an array as a result")
+    raise Untranslatable("it returns an array", "the result into an array that is handed in")
 
 
 def type_named(text: str) -> Type:

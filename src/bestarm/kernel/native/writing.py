@@ -18,6 +18,7 @@ from bestarm.kernel.native.types import (
     Record,
     Type,
     Untranslatable,
+    named,
     number_type,
 )
 
@@ -161,7 +162,7 @@ class Writer:
             return Value(kind, joined(parts).leaves)
         if isinstance(value.type, Number) and isinstance(kind, Number):
             return self._converted_number(value, kind)
-        raise Untranslatable(f"{value.type} as {kind}")
+        raise Untranslatable(f"{named(value.type)} where {named(kind)} is needed")
 
     def _converted_number(self, value: Value, kind: Number) -> Value:
         if value.known is not None and kind == FLOAT:
@@ -204,7 +205,7 @@ class Writer:
     def place(self, index: Value, length: str) -> str:
         """An index as a place: a negative one counts from the end, as in Python."""
         if index.type == FLOAT:
-            raise Untranslatable("an index that is not a whole number")
+            raise Untranslatable("an index that is not a whole number", "`int(x)`")
         leaf = self.converted(index, INT).leaf
         if index.known is not None:
             return leaf if index.known >= 0 else self.result(f"add nsw i64 {length}, {leaf}")

@@ -15,7 +15,7 @@ from numba import config, cuda
 
 from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
 from bestarm.kernel.identity import sources_of
-from bestarm.kernel.native.keeping import kept_by_numba
+from bestarm.kernel.native.keeping import NotPrivate, is_private_file, private
 from bestarm.simulation.cuda import SOURCES
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
@@ -104,6 +104,20 @@ def compiled_for_card(
     return kept_by_numba(
         lambda cache: cuda.jit(function, cache=cache, max_registers=registers, **_OPTIONS), digest if is_known else None
     )
+
+
+def kept_by_numba(jit: Callable[[bool], Any], fingerprint: str | None) -> Any:
+    """What numba makes. It looks at no owners and permissions, so it keeps and loads only what no other user can write.
+
+    `jit(cache)` makes it, and `fingerprint` is in the names of its files; None if it must not be kept.
+    """
+    if fingerprint is not None:
+        with contextlib.suppress(OSError, NotPrivate, RuntimeError):  # the last if numba finds no folder
+            kept = jit(True)
+            folder = private(Path(kept.stats.cache_path))
+            if all(is_private_file(path.lstat()) for path in folder.iterdir() if fingerprint in path.name):
+                return kept
+    return jit(False)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ STORAGE_CHECKS: Sequence[Callable[[MakeStorage], None]] = [
     studies.check_studies_can_be_listed_in_pages,
     studies.check_studies_do_not_mix,
     studies.check_an_archive_is_noted_once,
+    studies.check_the_last_remark_is_read,
     studies.check_unknown_studies_and_tests_are_refused,
     archiving.check_archived_studies_do_not_change,
     archiving.check_nothing_is_recorded_once_a_study_is_archived,

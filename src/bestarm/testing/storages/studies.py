@@ -114,6 +114,18 @@ def check_an_archive_is_noted_once(make_storage: MakeStorage) -> None:
         ]
 
 
+def check_the_last_remark_is_read(make_storage: MakeStorage) -> None:
+    with new_study(make_storage) as (storage, study):
+        assert storage.last_remark(study.key) == ""
+        for words in ("broken: it pauses", "broken: it pauses", "doubtful: …"):
+            storage.remark(study.key, words, ANN)
+            assert storage.last_remark(study.key) == words
+        remarks = [event.detail for event in storage.log(study.key) if event.kind == "remarked"]
+        assert remarks == ["broken: it pauses", "doubtful: …"]
+        storage.remark(study.key, "", BOB)
+        assert storage.last_remark(study.key) == ""
+
+
 def check_unknown_studies_and_tests_are_refused(make_storage: MakeStorage) -> None:
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 2)

@@ -44,11 +44,14 @@ export class Fields {
 export const text = (attributes = {}) => h("input", { autocomplete: "off", ...attributes });
 export const decimal = (attributes = {}) => text({ inputmode: "decimal", ...attributes });
 
+/** A number as `parsing.py` reads it. */
+const DECIMAL = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
+
 /** What was typed as a number, or as it stands for the service to complain about. */
 export function typed(written) {
   const trimmed = written.trim();
   const value = Number(trimmed);
-  return trimmed !== "" && Number.isFinite(value) ? value : trimmed;
+  return DECIMAL.test(trimmed) && Number.isFinite(value) ? value : trimmed;
 }
 
 /** The same for a control that may stay empty. */

@@ -12,7 +12,7 @@ const MOST = 2000;
 
 const KINDS = {
   created: "study created", asked: "asked", given: "result without asking", told: "result", dropped: "given up",
-  failed: "failed", "set aside": "set aside", released: "freed", "handed on": "handed on", corrected: "corrected", archived: "archived", restored: "brought back",
+  failed: "failed", "set aside": "set aside", released: "freed", "handed on": "handed on", corrected: "corrected", archived: "archived", restored: "brought back", remarked: "remark",
 };
 
 const keyOf = (event) => `correct-${event.test}-${event.time}`;

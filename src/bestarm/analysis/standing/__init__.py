@@ -1,0 +1,1 @@
+"""What the evidence says of every arm: intervals, findings, open questions."""

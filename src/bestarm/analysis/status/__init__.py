@@ -1,0 +1,1 @@
+"""Where a study stands, in words, for terminals, notebooks and web pages."""

@@ -1,0 +1,97 @@
+"""What remains of a study, as simulated, and in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from html import escape
+from typing import Any, Literal
+
+from bestarm.analysis.standing.open_questions import about
+from bestarm.texts import shown
+
+OutlookState = Literal["simulated", "too early"]
+
+Lines = list[tuple[str, str]]
+"""What a line is about, in a word or two, and what it says."""
+
+TOO_EARLY = "too early to say: there are only a few results of each metric of each arm"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlook:
+    """Tests and cost still to come: half of such studies end within `median_…`, nine in ten within `p90_…`.
+
+    Infinite if the simulation or the budget ended first. `answers` has the share of the simulated studies that ended
+    with each arm, or with "none". If its `state` is "too early", nothing is known yet: the numbers are NaN.
+
+    >>> print(Outlook(100, 718.0, 1300.0, 718.0, 1300.0, {"150 mg": 0.98, "100 mg": 0.02}))
+    about 720 tests to go (9 in 10: at most 1,300)
+    98 of 100 simulated continuations end with 150 mg, 2 with 100 mg
+    """
+
+    runs: int
+    median_tests: float
+    p90_tests: float
+    median_cost: float
+    p90_cost: float
+    answers: dict[str, float]
+    state: OutlookState = "simulated"
+    after: int = 0
+    """The number of tests whose results it knows."""
+    basis: str = ""
+    """What else it rests on: a study whose `Status.basis` is another has changed in kind, and this is not about it."""
+    made: float = dataclasses.field(default=0.0, compare=False)
+    """When it was made, in seconds since 1970."""
+
+    def __str__(self) -> str:
+        return "\n".join(shown(text) for _, text in outlook_lines(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; what is infinite is None."""
+        data = dataclasses.asdict(self)
+        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in data.items()}
+
+
+def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> Lines:
+    """How many tests remain, followed by `more`, and what the answer is likely to be."""
+    if outlook.state == "too early":
+        return [(name, f"{to_go_words(outlook)}{more}")]
+    return [(name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
+
+
+def to_go_words(outlook: Outlook) -> str:
+    """How many tests remain, as simulated."""
+    if outlook.state == "too early":
+        return TOO_EARLY
+    if math.isinf(outlook.median_tests):
+        return (
+            "no end in sight: arms are almost tied, a mean is almost on its threshold, or the budget is too small; a "
+            "tolerance or a slack settles such questions"
+        )
+    most = "1 in 10: far more" if math.isinf(outlook.p90_tests) else f"9 in 10: at most {about(outlook.p90_tests)}"
+    return f"about {about(outlook.median_tests)} tests to go ({most})"
+
+
+def answers_words(outlook: Outlook) -> str:
+    """What the simulated continuations end with, the most frequent answer first."""
+    often = sorted(outlook.answers.items(), key=lambda item: -item[1])
+    counts = [(f"with {_named(name)}", round(share * outlook.runs)) for name, share in often[:_MOST_ANSWERS]]
+    others = round(sum(share for _, share in often[_MOST_ANSWERS:]) * outlook.runs)
+    missing = outlook.runs - sum(count for _, count in counts) - others
+    counts += [("with other arms", others), ("without an answer", missing)]
+    (first, most), *rest = [(what, count) for what, count in counts if count]
+    more = "".join(f", {count:,} {what}" for what, count in rest)
+    return f"{most:,} of {outlook.runs:,} simulated continuations end{'s' if most == 1 else ''} {first}{more}"
+
+
+_MOST_ANSWERS = 2
+"""How many answers are named that simulated continuations end with."""
+
+
+def _named(answer: str) -> str:
+    return "no feasible arm" if answer == "none" else answer

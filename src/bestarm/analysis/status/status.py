@@ -1,0 +1,327 @@
+"""Where a study stands, at a glance."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any, Literal
+
+from bestarm.analysis.charts.intervals import interval_chart
+from bestarm.analysis.health.notes import Health
+from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.standing.open_questions import OpenQuestion, about, open_words
+from bestarm.analysis.status.outlook import Lines, Outlook, outlook_lines, to_go_words
+from bestarm.analysis.status.waiting import Awaited
+from bestarm.answer import (
+    DECIDED,
+    Guarantee,
+    all_names,
+    good_words,
+    guarantee_of,
+    known_words,
+    leads_words,
+    names_in_words,
+    percent,
+    void_style,
+    void_words,
+)
+from bestarm.texts import in_columns, shown
+
+StudyState = Literal["running", "certified", "no_feasible_arm", "budget_spent", "void"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """Where a study stands.
+
+    `answer` is what the study has come to, None as long as it has not; `guarantee` says whether it is guaranteed.
+    `leader` is the current best arm. `tests` and `cost` are those of all results recorded. Of these, `waiting` do not
+    count until the result of an earlier test is there. `candidates` are the arms that can still be the answer,
+    `feasible` those certified so, as in `Answer`. `confidence` is how sure the evidence so far makes us of the leader;
+    it can fall. Printed, it is some lines of text.
+    """
+
+    study: str
+    state: StudyState
+    answer: str | None
+    leader: str | None
+    confidence: float
+    tests: int
+    cost: float
+    pending: int
+    waiting: int
+    arms: tuple[ArmStanding, ...]
+    tolerance: float = 0.0
+    slack: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    candidates: tuple[str, ...] = ()
+    feasible: tuple[str, ...] = ()
+    regret_at_most: float | None = None
+    """As in `Answer`, of the leader."""
+    known: str = ""
+    """What is certain, in a sentence: which arms can be the answer, which are feasible, how good the leader is."""
+    open: tuple[OpenQuestion, ...] = ()
+    """What the likeliest answer still lacks."""
+    progress: float = 0.0
+    """How much there is of all the evidence that the likeliest answer needs, from 0 to 1."""
+    answered: tuple[str, ...] = ()
+    """The arms that the policy has stopped with: `answer`, or the set that it leads. As `arms` of `Answer`."""
+    claim: str = ""
+    """What it claims of them, in words; empty if it is that `answer` is feasible and best."""
+    awaited: Awaited | None = None
+    """The test whose result counts next, who holds it, and how to free it."""
+    health: Health = dataclasses.field(default_factory=Health)
+    """Whether the results contradict what the guarantee rests on."""
+    seed: int | None = None
+    """The seed of the study's random choices."""
+    items_seed: int | None = None
+    """The seed of the random order of its items; None without items. Stated for a new study, both seeds repeat this
+    one."""
+    basis: str = dataclasses.field(default="", compare=False, repr=False)
+    """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
+    void_because: tuple[str, ...] = dataclasses.field(init=False)
+    """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+    guarantee: Guarantee = dataclasses.field(init=False)
+    """As in `Answer`; void in any state, if the results contradict what the guarantee rests on."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "void_because", self.health.void_because)
+        object.__setattr__(self, "guarantee", guarantee_of(self.state, self.void_because))
+
+    def __str__(self) -> str:
+        return f"{shown(self.study)}: {shown(self.headline)}\n{in_columns(status_lines(self))}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return status_html(self)
+
+    @property
+    def headline(self) -> str:
+        """The state in a few words."""
+        match self.state:
+            case "certified":
+                if len(self.answered) > 1:
+                    return f"{all_names(self.answered)}: {self.claim}"
+                return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
+            case "no_feasible_arm":
+                return "no arm is feasible"
+            case "void":
+                return f"{leads_words(self.leader)}; {void_words(self.void_because)}"
+            case "budget_spent":
+                spent = "the budget is spent and no answer is certified"
+                return f"{spent}; {leads_words(self.leader)}; {known_words(self.known, self.void_because)}"
+        if self.tests <= self.waiting:
+            return "running: no results yet" + (f" (not counting {self.results_that_wait})" if self.tests else "")
+        if self.leader is None:
+            said = "running: no arm looks feasible so far"
+        else:
+            said = f"running: {self.leader} leads"
+        said += f" (not counting {self.results_that_wait})" if self.waiting else ""
+        return f"{said}; {void_words(self.void_because)}" if self.void_because else said
+
+    @property
+    def results_that_wait(self) -> str:
+        """How many results wait, in words."""
+        return "1 result that waits" if self.waiting == 1 else f"{self.waiting:,} results that wait"
+
+    @property
+    def seed_words(self) -> str:
+        """The seeds that repeat the study, by name."""
+        items = "" if self.items_seed is None else f", items_seed {self.items_seed}"
+        return f"seed {self.seed}{items}"
+
+    @property
+    def seed_options(self) -> str:
+        """The seeds that repeat the study, as `bestarm new` takes them."""
+        items = "" if self.items_seed is None else f" --items-seed {self.items_seed}"
+        return f"--seed {self.seed}{items}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `bestarm status --json` prints it. What is unknown or infinite is None."""
+        data: dict[str, Any] = plain(self)
+        data["health"]["notes"] = [note.through("file").to_dict() for note in self.health.notes]
+        if data["awaited"] is not None and data["awaited"]["item"] is None:
+            # As it is in every study without items.
+            del data["awaited"]["item"]
+        return data
+
+
+def basis_of(revision: int, state: StudyState, candidates: Sequence[str]) -> str:
+    """What a forecast must have in common with a status to be shown beside it."""
+    return f"{revision}.{state}.{zlib.crc32(json.dumps(candidates).encode()):08x}"
+
+
+def plain(data: Any) -> Any:
+    """Data classes as dictionaries of what JSON knows; what is unknown or infinite is None."""
+    # A large study has millions of entries, which `dataclasses.asdict` would copy one by one.
+    kind: Any = type(data)
+    if kind is float:
+        return data if math.isfinite(data) else None
+    if kind is tuple:
+        return [plain(item) for item in data]
+    if kind is dict:
+        return {name: plain(item) for name, item in data.items()}
+    names = _fields(kind)
+    return {name: plain(getattr(data, name)) for name in names} if names else data
+
+
+@functools.cache
+def _fields(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
+# --------------------------------------------------------------------------------------------- in lines of text
+
+WIDTH = 24
+"""The width of the bar, in characters."""
+FULL, EMPTY = "█", "░"
+
+
+def progress_lines(status: Status, outlook: Outlook | None = None) -> Lines:
+    """What is known, what is open and how far that is; with an `outlook`, also what remains, as simulated.
+
+    Nothing if there is an answer, and nothing on what is known if the budget is spent: the headline says that.
+    """
+    if status.state in DECIDED:
+        return []
+    lines = [("known", status.known)] if status.known and status.state == "running" else []
+    if status.open:
+        lines += [("open", open_words(status.open)), ("evidence", f"{bar(status.progress)} {evidence_words(status)}")]
+    if not status.tests:
+        return lines
+    name, more = ("forecast", "") if status.state == "running" else ("lacking", ", once the budget is raised")
+    if outlook is not None and is_about(outlook, status):
+        return [*lines, *outlook_lines(outlook, name, more + age_words(outlook, status))]
+    return [*lines, (name, f"about {tests} tests to go{more}")] if (tests := _estimate(status)) else lines
+
+
+def compact_line(status: Status, outlook: Outlook | None = None) -> str:
+    """The same in one line, for where there is no room for more."""
+    if not status.tests:
+        return "no results yet"
+    made = f"{status.tests:,} test{'' if status.tests == 1 else 's'}"
+    if status.state in DECIDED:
+        return made
+    parts = [made, _left(status)]
+    if status.open:
+        parts[0] += f", {evidence_words(status)}"
+        parts.append(f"open: {open_words(status.open, most=2)}")
+    if outlook is not None and is_about(outlook, status):
+        to_go = to_go_words(outlook) + age_words(outlook, status)
+    else:
+        to_go = f"about {tests} to go" if (tests := _estimate(status)) else ""
+    return "; ".join(part for part in (*parts, to_go) if part)
+
+
+def bar(share: float, width: int = WIDTH) -> str:
+    """A share as a bar. It is full only if nothing is missing.
+
+    >>> bar(0.5, 8), bar(0.999, 8), bar(1.0, 8)
+    ('████░░░░', '███████░', '████████')
+    """
+    full = math.floor(width * min(max(share, 0.0), 1.0))
+    return FULL * full + EMPTY * (width - full)
+
+
+def evidence_words(status: Status) -> str:
+    """How much of the evidence is there that the open questions need."""
+    return f"{math.floor(100 * status.progress)} % of the evidence needed"
+
+
+def confidence_words(status: Status) -> str:
+    """The anytime confidence, with what it means."""
+    sure = (
+        "how sure the evidence so far makes us of the leader; it can fall, and is often 0 until shortly before the end"
+    )
+    return f"{percent(status.confidence)}: {sure}"
+
+
+ABOUT_FORECASTS = (
+    "Continuations are simulated from here on, in worlds that the results leave possible. How many tests they take is "
+    "read so that in simulated studies half, and nine in ten, ended within what was foretold."
+)
+
+
+def is_about(outlook: Outlook, status: Status) -> bool:
+    """Whether the study is still of the kind that was simulated: the same plan and past, and the same arms left."""
+    return outlook.basis in ("", status.basis)
+
+
+def age_words(outlook: Outlook, status: Status) -> str:
+    """How many results have been counted that the forecast does not know; empty if there are none."""
+    newer = status.tests - status.waiting - outlook.after if outlook.basis else 0
+    return f" (forecast of {newer:,} result{'' if newer == 1 else 's'} ago)" if newer > 0 else ""
+
+
+def _left(status: Status) -> str:
+    if len(status.candidates) == len(status.arms):
+        return f"all {len(status.arms):,} arms left"
+    return f"left: {names_in_words(status.candidates)}"
+
+
+def _estimate(status: Status) -> str:
+    """How many tests remain, by what is open alone: nothing is simulated. Empty if it is too early to tell."""
+    tests = sum(question.tests for question in status.open)
+    return about(tests) if status.open and tests <= _FORESIGHT * status.tests else ""
+
+
+_FORESIGHT = 20
+"""An estimate above this multiple of the tests made so far says nothing: means are still about equal."""
+
+
+_MOST = 60
+
+
+def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
+    """What is known and open, what was done, what everything waits for, the seeds, and whether the data is healthy."""
+    made = f"{status.tests:,} recorded, cost {status.cost:,.6g}; {status.pending:,} pending"
+    lines = [*progress_lines(status, outlook), ("tests", made)]
+    awaited = status.awaited
+    if awaited is not None and (status.waiting or awaited.needs_somebody):
+        lines.append(("waiting", f"for {awaited}"))
+    if status.seed is not None:
+        lines.append(("seeds", status.seed_words))
+    if status.tests:
+        found = [str(note) for note in status.health.notes] or [str(status.health)]
+        lines += [("health" if k == 0 else "", sentence) for k, sentence in enumerate(found)]
+    return lines
+
+
+def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = None) -> str:
+    """For a notebook: the lines, and every arm's intervals."""
+    rows = status.arms[:_MOST]
+    chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+    more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
+    style = void_style(status.guarantee)
+    head = f"<p{style}><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"
+    where = f"<p{style}>{escape(status.headline)}</p>" if asks else ""
+    lines = lines_html(status_lines(status, outlook))
+    return f'<div style="overflow-wrap:anywhere">{head}{where}{lines}{chart}{more}</div>'
+
+
+def lines_html(lines: Lines) -> str:
+    """Lines as a table in which long texts wrap, for notebooks and reports."""
+    body = "".join(
+        f'<tr><td style="text-align:left;vertical-align:top;white-space:nowrap"><strong>{escape(name)}</strong></td>'
+        f'<td style="text-align:left">{_drawn(text)}</td></tr>\n'
+        for name, text in lines
+    )
+    return f"<table><tbody>{body}</tbody></table>\n"
+
+
+def _drawn(text: str) -> str:
+    """A line's text, in which a bar of characters becomes one that is drawn."""
+    rest = text.lstrip(FULL + EMPTY)
+    drawn = len(text) - len(rest)
+    if not drawn:
+        return escape(text)
+    width = f"{100 * text[:drawn].count(FULL) / drawn:.0f}%"
+    # A border shows it on paper, too, where backgrounds may not be printed.
+    return (
+        '<span style="display:inline-block;width:12em;height:.8em;border:1px solid #0072b2">'
+        f'<span style="display:block;height:0;width:{width};border-top:.8em solid #0072b2"></span></span>{escape(rest)}'
+    )

@@ -1,0 +1,332 @@
+"""A problem, and a plan: a problem and how it is to be decided. One file format for live studies and simulation."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StrictBool
+
+from bestarm.parsing import read_json, read_toml
+from bestarm.problem.arms import Arm
+from bestarm.problem.checks import check_question
+from bestarm.problem.goals import Goal, GoalField, Top
+from bestarm.problem.items import ItemList
+from bestarm.problem.measurements import Measurement, written
+from bestarm.problem.parts import Constraint, Objective
+from bestarm.problem.question import Question
+from bestarm.texts import quoted
+from bestarm.validation import (
+    MOST_TESTS,
+    InvalidInput,
+    Name,
+    NonNegative,
+    Positive,
+    Probability,
+    Share,
+    dump,
+    parse,
+    value,
+)
+
+DEFAULT_POLICY = "certify"
+DEFAULT_BOUND = "paper"
+
+Order = Literal["issue", "arrival"]
+
+
+@value
+class Budget:
+    """What a study may use up: a number of tests, a total cost, or both."""
+
+    tests: Positive | None = None
+    cost: Positive | None = None
+
+    def __post_init__(self) -> None:
+        if self.tests is None and self.cost is None:
+            raise ValueError("a budget needs tests or cost")
+        if self.tests is not None and self.tests != int(self.tests):
+            raise InvalidInput("tests", self.tests, "must be a whole number")
+        if self.tests is not None and self.tests > MOST_TESTS:
+            raise InvalidInput("tests", self.tests, f"must be at most {MOST_TESTS:,}")
+
+
+def _read_budget(budget: float | Budget | None) -> Budget | None:
+    if budget is None or isinstance(budget, Budget):
+        return budget
+    try:
+        return Budget(tests=budget)
+    except InvalidInput as error:
+        raise InvalidInput("budget", budget, error.complaints[0].reason, shown=quoted(budget)) from None
+
+
+def _read_arm(data: object) -> object:
+    return {"name": data} if isinstance(data, str) else data
+
+
+@value
+class Problem(Question):
+    """Which of these arms is best on the objective among those that satisfy every constraint?
+
+    >>> from bestarm import Bernoulli, Gaussian, Problem, at_most, minimize
+    >>> problem = Problem(
+    ...     arms=["small cache", "large cache"],
+    ...     objective=minimize("latency", noise=Gaussian(2.0)),
+    ...     constraints=[at_most("crash rate", 0.01, noise=Bernoulli(), cost=5.0)],
+    ... )
+    >>> problem.metrics
+    ('latency', 'crash rate')
+
+    Each metric is measured on its own, unless `measurements` says that one test yields several. The same metric may
+    have several limits, or be the objective and have limits: its one value then counts for all of them.
+
+    With `items`, how many there are or their names, each measurement of an arm is made on an item, and all arms meet
+    the items in the same random order. The question is then about the means over these items. With `repeats`, an item
+    can be measured again and gives a fresh value; items are then drawn at random, again and again, and the question is
+    about the mean over all items and over the scatter of each. `item_spreads` says by metric how much items differ
+    (their standard deviation), for simulation.
+
+    `goal` and `top` say what to find. "best" is the best feasible arm or, with `top` = m > 1, a short list of at most m
+    arms that holds it; "top" are the m best feasible arms; "any feasible" is any arm that satisfies every constraint.
+
+    `baseline` names the arm that constraints may be relative to. It meets such constraints by definition.
+    """
+
+    arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
+    objective: Objective
+    constraints: tuple[Constraint, ...] = ()
+    measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
+    items: ItemList | None = Field(default=None, kw_only=True)
+    repeats: StrictBool = Field(default=False, kw_only=True)
+    item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
+    goal: GoalField = Field(default="best", kw_only=True)
+    top: Top = Field(default=1, kw_only=True)
+    baseline: Name | None = Field(default=None, kw_only=True)
+
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            *,
+            measurements: Iterable[Measurement] = (),
+            items: int | Iterable[str] | None = None,
+            repeats: bool = False,
+            item_spreads: Mapping[str, float] | None = None,
+            goal: Goal = "best",
+            top: int = 1,
+            baseline: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        check_question(self)
+
+    def with_spreads(self, spreads: Mapping[str, Mapping[str, float | Mapping[str, float]]]) -> Problem:
+        """The same problem with true spreads (arm → metric → standard deviation, or shape with one), for simulation."""
+        self._check_arms("spreads", spreads)
+        given: Mapping[str, Any] = spreads
+        arms: Any = tuple(
+            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **given.get(arm.name, {})}) for arm in self.arms
+        )
+        return dataclasses.replace(self, arms=arms)
+
+    def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
+        """The same problem with true means (arm → metric → mean), for simulation."""
+        self._check_arms("means", means)
+        arms: Any = tuple(
+            dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
+        )
+        return dataclasses.replace(self, arms=arms)
+
+    def _check_arms(self, field: str, given: Iterable[str]) -> None:
+        known = set(self.arm_names)
+        if unknown := [name for name in given if name not in known]:
+            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
+            sentence = f"{field} of {unknown[0]!r}: {reason}"
+            raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
+
+    def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
+        """The same problem as a plan with a budget: a number of tests, a total cost, or both.
+
+        >>> from bestarm import Gaussian, Problem, maximize
+        >>> problem = Problem(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)))
+        >>> problem.with_budget(5000).budget
+        Budget(tests=5000.0, cost=None)
+        """
+        return Plan.of(self, budget=Budget(tests, cost))
+
+
+@value
+class Plan(Problem):
+    """A problem with a name, the probability of error `delta`, a policy, a confidence bound and perhaps a budget.
+
+    >>> from bestarm import Gaussian, Plan, maximize
+    >>> plan = Plan(arms=["a", "b"], objective=maximize("yield", noise=Gaussian(1)), name="trial", delta=0.1)
+    >>> Plan.from_toml(plan.to_toml()) == plan
+    True
+    """
+
+    name: Name = "study"
+    delta: Probability = 0.05
+    policy: Name = DEFAULT_POLICY
+    bound: Name = DEFAULT_BOUND
+    budget: Budget | None = None
+    order: Order = "issue"
+    """Results count in the order in which their tests were issued, or, if how long a test takes has nothing to do with
+    its result, in the order in which they arrive."""
+    reserve: Share = Field(default=0.0, kw_only=True)
+    """The share of delta that is kept for arms that come later or are retired. Without any, arms stay as they are."""
+
+    if TYPE_CHECKING:
+        # What validation makes of it is narrower than what it takes.
+        def __init__(
+            self,
+            arms: Iterable[Arm | str],
+            objective: Objective,
+            constraints: Iterable[Constraint] = (),
+            name: str = "study",
+            delta: float = 0.05,
+            policy: str = DEFAULT_POLICY,
+            bound: str = DEFAULT_BOUND,
+            budget: Budget | None = None,
+            order: Order = "issue",
+            *,
+            reserve: float = 0.0,
+            measurements: Iterable[Measurement] = (),
+            items: int | Iterable[str] | None = None,
+            repeats: bool = False,
+            item_spreads: Mapping[str, float] | None = None,
+            goal: Goal = "best",
+            top: int = 1,
+            baseline: str | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_changes()
+
+    def _check_changes(self) -> None:
+        """Whether arms that came later, or are retired, are as the plan allows."""
+        if self.reserve and self.items is not None:
+            reason = "cannot be stated with items: an arm that comes later could be made to fit the items seen so far"
+            raise InvalidInput("reserve", self.reserve, reason)
+        if self.reserve and any(part.relative_to_baseline for part in self.constraints):
+            reason = (
+                "cannot be stated with constraints relative to the baseline: an arm that comes later could be made to"
+            )
+            raise InvalidInput("reserve", self.reserve, f"{reason} suit how the baseline has turned out so far")
+        came = 0
+        for index, arm in enumerate(self.arms):
+            field = f"arms[{index}].{'retired' if arm.retired else 'added'}"
+            if (arm.added or arm.retired) and not self.reserve:
+                given = arm.retired or arm.added
+                raise InvalidInput(field, given, "needs a reserve: the share of delta kept for arms that come or go")
+            if (arm.added or came) and arm.added != came + 1:
+                raise InvalidInput(
+                    f"arms[{index}].added",
+                    arm.added,
+                    f"arms that came later count from 1, in order, after the others; this would be {came + 1}",
+                )
+            came = arm.added
+        if all(arm.retired for arm in self.arms):
+            raise InvalidInput("arms[0].retired", True, "not every arm can be retired")
+
+    @property
+    def max_tests(self) -> int:
+        """How many tests the budget allows (10^12 without one)."""
+        return MOST_TESTS if self.budget is None or self.budget.tests is None else int(self.budget.tests)
+
+    @property
+    def max_cost(self) -> float:
+        """How much the budget allows the tests to cost."""
+        return math.inf if self.budget is None or self.budget.cost is None else self.budget.cost
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        *,
+        delta: float | None = None,
+        bound: str | None = None,
+        name: str | None = None,
+        policy: str | None = None,
+        budget: float | Budget | None = None,
+    ) -> Plan:
+        """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
+
+        A `budget` that is a number is one of tests.
+        """
+        if isinstance(problem, Plan):
+            plan = problem
+        else:
+            fields = (field.name for field in dataclasses.fields(Problem))
+            plan = cls(**{name: getattr(problem, name) for name in fields})
+        changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
+        changes["budget"] = _read_budget(budget)
+        given = {name: choice for name, choice in changes.items() if choice is not None}
+        return dataclasses.replace(plan, **given) if given else plan
+
+    @classmethod
+    def from_data(cls, data: Any) -> Plan:
+        if not isinstance(data, dict):
+            raise InvalidInput(f"a study is described by a table of fields, not by {type(data).__name__}")
+        plan: Plan = parse(cls, data)
+        return plan
+
+    @classmethod
+    def from_toml(cls, text: str) -> Plan:
+        return cls.from_data(read_toml(text))
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        return cls.from_data(read_json(text))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Plan:
+        """Read a study file, TOML or (by its ending) JSON."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise InvalidInput(f"{path}: no such file") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path}: cannot be read: {error}") from None
+        try:
+            return cls.from_json(text) if path.suffix == ".json" else cls.from_toml(text)
+        except InvalidInput as error:
+            raise error.about(str(path)) from None
+
+    def to_data(self) -> dict[str, Any]:
+        data = dump(self)
+        if self.order == "issue":
+            # The default, also of studies from before there was a choice.
+            del data["order"]
+        # Left out where they have no effect, so that files from before they existed stay the same.
+        data["measurements"] = written(self.measurements)
+        for field in ("measurements", "repeats", "reserve"):
+            if not data[field]:
+                del data[field]
+        for field, usual in (("goal", "best"), ("top", 1)):
+            if data[field] == usual:
+                del data[field]
+        for arm in data["arms"]:
+            for field in ("added", "retired"):
+                if not arm[field]:
+                    del arm[field]
+        how = ("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top")
+        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms")
+        return {key: data[key] for key in (*how, *what) if key in data}
+
+    def to_toml(self) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_data())
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_data(), indent=2, ensure_ascii=False)

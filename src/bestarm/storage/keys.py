@@ -1,0 +1,22 @@
+"""Keys under which a thing is done once, as callers make them up."""
+
+from __future__ import annotations
+
+import uuid
+
+from bestarm.validation import InvalidInput
+
+LONGEST_KEY = 200
+
+
+def new_key() -> str:
+    """A unique key."""
+    return uuid.uuid4().hex
+
+
+def check_key(key: object, field: str = "key") -> str:
+    """A key as a user gives it."""
+    if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
+        shown = repr(key) if len(repr(key)) <= 80 else f"{repr(key)[:80]}…"
+        raise InvalidInput(field, key, f"must be text of 1 to {LONGEST_KEY} printable characters", shown=shown)
+    return key

@@ -1,0 +1,59 @@
+"""Named tokens in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.schema import tokens
+from bestarm.storage.tokens import DAY, Token, check_days, check_role, check_token_name, new_token, token_digest
+from bestarm.validation import InvalidInput
+
+_KNOWN = sa.select(*(tokens.c[name] for name in Token._fields))
+
+
+class SQLTokens:
+    """The tokens of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def make(self, name: str, role: str, days: float | None) -> tuple[str, Token]:
+        check_token_name(name)
+        known, days = check_role(role), check_days(days)
+        token = new_token()
+        with self._database.transaction() as connection:
+            there = self._named(connection, name)
+            if there is not None:
+                reason = "there is a token of this name" if there.revoked is None else "a revoked token had this name"
+                raise InvalidInput("name", name, f"{reason}; choose another, so that logs stay clear")
+            now = self._database.time(connection)
+            made = Token(name, known, token_digest(token), now, None if days is None else now + DAY * days)
+            connection.execute(sa.insert(tokens).values(made._asdict()))
+        return token, made
+
+    def all(self) -> list[Token]:
+        with self._database.connect() as connection:
+            rows = connection.execute(_KNOWN.order_by(tokens.c.created, tokens.c.name))
+            return [Token._make(row) for row in rows]
+
+    def find(self, digest: str) -> tuple[Token, float] | None:
+        with self._database.connect() as connection:
+            row = connection.execute(_KNOWN.where(tokens.c.digest == digest)).first()
+            return None if row is None else (Token._make(row), self._database.time(connection))
+
+    def revoke(self, name: str) -> Token:
+        with self._database.transaction() as connection:
+            found = self._named(connection, name)
+            if found is None:
+                reason = f"no such token in {self._database.url!r}; `bestarm token list` lists them"
+                raise InvalidInput("name", name, reason)
+            if found.revoked is None:
+                found = found._replace(revoked=self._database.time(connection))
+                connection.execute(sa.update(tokens).where(tokens.c.name == name).values(revoked=found.revoked))
+        return found
+
+    @staticmethod
+    def _named(connection: sa.Connection, name: str) -> Token | None:
+        row = connection.execute(_KNOWN.where(tokens.c.name == name)).first()
+        return None if row is None else Token._make(row)

@@ -1,0 +1,173 @@
+"""The results in a CSV file of tests that were asked for, such as a sheet that was filled in."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bestarm.storage.base import Issued, Outcome
+from bestarm.study.files.blank_sheets import NOT_YIELDED
+from bestarm.study.intake.csv_file import STUDY, BadLines, CsvFile
+from bestarm.study.intake.names import read_test
+from bestarm.study.intake.rows import meant, wide_tests, wide_values
+from bestarm.study.intake.telling import values_of
+from bestarm.study.intake.values import Result, check_metric, in_words, values_in_words
+from bestarm.study.study import Study, Test
+from bestarm.texts import from_cell
+from bestarm.validation import InvalidInput, exact
+
+_LOOKED_UP = 500
+"""How many tests are looked up at a time."""
+
+
+class ToldResults(NamedTuple):
+    """The new results of a sheet, how many of its results the study has already, and its tests without a value."""
+
+    results: list[tuple[Test | int, Result]]
+    known: int
+    skipped: int
+
+
+def read_told(study: Study, file: CsvFile) -> ToldResults:
+    """The results of a file with the columns test and value, or test and a column for each metric.
+
+    Arm, metric, item and study, if they are there, are checked against the test. A test without a value has not been
+    measured yet.
+    """
+    file.need("test", *([] if file.metrics else ["value"]))
+    reader = _Told(study, file, BadLines(file.name))
+    lines = file.lines(reader.bad_lines)
+    while some := list(itertools.islice(lines, _LOOKED_UP)):
+        reader.read(some)
+    file.decimals.check(reader.bad_lines.add)
+    return reader.results()
+
+
+class _Told:
+    """Reads results of tests that were asked for."""
+
+    def __init__(self, study: Study, file: CsvFile, bad_lines: BadLines) -> None:
+        self._study, self._file, self.bad_lines = study, file, bad_lines
+        self._seen: dict[tuple[int, str], int] = {}
+        self._blank: set[tuple[int, str]] = set()
+        self._found: dict[int, dict[str, float]] = {}
+        self._known: set[int] = set()
+        self._tests: dict[int, tuple[Test, int]] = {}
+        """By number: the tests, and the line on which each begins."""
+        self._columns = wide_tests(study.plan, file) if file.metrics else {}
+
+    def read(self, lines: Sequence[tuple[int, list[str]]]) -> None:
+        """Take in some lines."""
+        rows: list[tuple[int, int, list[str]]] = []
+        for number, fields in lines:
+            try:
+                rows.append((number, read_test(self._file.named(fields)["test"]), fields))
+            except InvalidInput as error:
+                self.bad_lines.add(number, error)
+        found = self._study.storage.find_tests(self._study.record.key, [test for _, test, _ in rows])
+        for number, test, fields in rows:
+            try:
+                self._take(number, test, found.get(test), fields)
+            except InvalidInput as error:
+                self.bad_lines.add(number, error)
+
+    def _take(self, line: int, number: int, found: tuple[Issued, Outcome | None] | None, fields: list[str]) -> None:
+        named = self._file.named(fields)
+        test = None if found is None else self._study._test(found[0])
+        several = test is not None and len(test.metrics) > 1 and not self._file.metrics
+        metric = "" if test is None or not several else meant(named.get("metric", ""), test.metrics)
+        if (number, metric) in self._seen:
+            shown = number if not metric else f"{number} ({metric!r})"
+            raise InvalidInput("test", number, f"is on line {self._seen[number, metric]} too", shown=str(shown))
+        self._seen[number, metric] = line
+        self._check_study(named)
+        if test is None or found is None:
+            raise InvalidInput("test", number, f"no such test in study {self._study.name!r}")
+        self._check_meant(test, named, several)
+        if self._file.metrics:
+            values = self._wide(test, found[0].metric, fields, line)
+        elif named["value"]:
+            which = metric or test.metrics[0]
+            values = {which: check_metric(self._study.plan, which, self._file.decimals.read(named["value"], line))}
+        else:
+            values = {}
+        if not values:
+            self._blank.add((number, metric))
+        elif found[1] is not None:
+            self._check_same(test, found[1], values)
+            self._known.add(number)
+        self._tests.setdefault(number, (test, line))
+        self._found.setdefault(number, {}).update(values)
+
+    def _check_study(self, named: dict[str, str]) -> None:
+        """Complain of a sheet that is of another study, whose tests have the same numbers."""
+        given = named.get(STUDY, "") if self._file.has(STUDY) else ""
+        if given and self._study.name not in (given, from_cell(given)):
+            raise InvalidInput(STUDY, given, f"this is study {self._study.name!r}")
+
+    def _check_meant(self, test: Test, named: dict[str, str], several: bool) -> None:
+        """Complain if a line is of another test than its number says."""
+        given = {name: {named[name], from_cell(named[name])} for name in ("arm", "metric", "item") if name in named}
+        if self._file.metrics:
+            given.pop("metric", None)
+        metrics = {*test.metrics, test.metric} if several else {test.metrics[0]}
+        is_meant = test.arm in given.get("arm", {test.arm}) and bool(metrics & given.get("metric", metrics))
+        if not is_meant or (test.item or "") not in given.get("item", {test.item or ""}):
+            raise InvalidInput("test", test.id, f"is {test.words}")
+        if several and not given.get("metric", set()) & set(test.metrics):
+            advice = "name the metric of each value in a column metric, or give each metric a column"
+            raise InvalidInput("test", test.id, f"is {test.words}; {advice}")
+
+    def _wide(self, test: Test, lead: int, fields: list[str], line: int) -> dict[str, float]:
+        for metric, place in self._file.metrics.items():
+            if metric not in test.metrics and fields[place].strip().casefold() == NOT_YIELDED:
+                fields[place] = ""
+        found = wide_values(self._study.plan, self._file, self._columns, fields, line)
+        for other in found:
+            if other != lead:
+                raise InvalidInput(
+                    "test", test.id, f"is {test.words}, and yields no {self._study.plan.test_names[other]!r}"
+                )
+        return dict(zip(test.metrics, found[lead], strict=True)) if found else {}
+
+    def _check_same(self, test: Test, outcome: Outcome, values: dict[str, float]) -> None:
+        """Complain of other values than the test has."""
+        told = values_of(outcome)
+        known = dict(zip(test.metrics, told, strict=True)) if told else {}
+        differing = {metric: value for metric, value in values.items() if known.get(metric) != value}
+        if differing:
+            has = "was abandoned"
+            if told:
+                has = f"has the result {values_in_words(test.metrics, told)} already; {self._advice(test, differing)}"
+            raise InvalidInput("test", test.id, has, shown=f"{test.id} ({test.words})")
+
+    def _advice(self, test: Test, values: dict[str, float]) -> str:
+        """How to replace what a test has."""
+        if len(test.metrics) == 1:
+            [said] = (exact(value) for value in values.values())
+        else:
+            said = " ".join(shlex.quote(f"{metric}={exact(value)}") for metric, value in values.items())
+        name = shlex.quote(self._study.name)
+        return f"if that is wrong, `bestarm tell {name} {test.id} {said} --correct` replaces it"
+
+    def results(self) -> ToldResults:
+        """All of them, unless something is wrong with a line."""
+        told: list[tuple[Test | int, Result]] = []
+        skipped = 0
+        for number, values in self._found.items():
+            test, line = self._tests[number]
+            if not values:
+                skipped += 1
+                continue
+            if missing := [m for m in test.metrics if m not in values and not self._is_complained_of(number, m)]:
+                reason = f"lacks {in_words(missing)}; a test of {test.metric} is told all its values at once"
+                self.bad_lines.add(line, InvalidInput("test", number, reason))
+            elif number not in self._known:
+                told.append((number, values if len(test.metrics) > 1 else values[test.metrics[0]]))
+        self.bad_lines.check()
+        return ToldResults(told, len(self._known), skipped)
+
+    def _is_complained_of(self, number: int, metric: str) -> bool:
+        return (number, metric) in self._seen and (number, metric) not in self._blank

@@ -1,0 +1,1 @@
+"""Simulates what remains of a study, in worlds that its results leave possible."""

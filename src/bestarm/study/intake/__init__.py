@@ -1,0 +1,1 @@
+"""Reads what people, files and programs say of results, and checks it against the plan."""

@@ -1,0 +1,1 @@
+"""Charts of studies with matplotlib: `ba.plot`."""

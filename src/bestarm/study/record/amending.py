@@ -1,0 +1,198 @@
+"""Changing the plan of a study on its way: a larger budget, arms that come later, arms that are retired.
+
+Where a study stands follows from its record and its present plan alone. So a change of plan needs no bookkeeping:
+every follower of the study reads its record again, from the start, as if the plan had always been this one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bestarm.policies import policy_for
+from bestarm.problem import Arm, Budget, Plan
+from bestarm.storage.base import Amendment, StudyRecord
+from bestarm.storage.errors import OutcomeUnknown
+from bestarm.study.intake.names import Numbering
+from bestarm.study.record.checks import read_plan
+from bestarm.study.record.follower import Follower
+from bestarm.texts import quoted
+from bestarm.validation import InvalidInput, exact, finite_number
+
+NO_RESERVE = (
+    "the study keeps no share of delta for {these}; that must be said before the first result, for instance with "
+    "`reserve = 0.2` in the study file. Start a new study"
+)
+
+
+class Amendable(Follower):
+    """The part of `Study` that changes its plan."""
+
+    @property
+    def holder(self) -> str:
+        raise NotImplementedError
+
+    def _new_request(self) -> str:
+        raise NotImplementedError
+
+    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
+        """Raise the budget by this many tests, or by this cost. Returns what is allowed now.
+
+        This costs nothing: certificates hold at all times at once, however long one looks.
+        """
+        more = {"tests": tests, "cost": cost}
+        self._amend("extend", more, lambda plan: _Change(extended(plan, tests, cost)))
+        assert self.plan.budget is not None
+        return self.plan.budget
+
+    def _extend_to(self, budget: Budget) -> None:
+        """Allow what `budget` allows, if that is more than before."""
+        if raised(self.plan, budget) != self.plan:
+            self._amend("extend to", repr(budget), lambda plan: _Change(raised(plan, budget)))
+
+    def add_arms(self, arms: Iterable[str]) -> None:
+        """Let further arms take part. What they may add to the probability of error is what the plan's `reserve` keeps
+        for arms that come later."""
+        new = [arms] if isinstance(arms, str) else list(arms)
+        self._amend("add arms", new, lambda plan: _Change(with_arms(plan, new)))
+
+    def retire(self, arm: str, reason: str = "") -> None:
+        """Take an arm out: it is no longer measured, and the question is about the others. Tests of it whose results
+        are out are given up.
+
+        Needs a `reserve` in the plan, since the next best arm becomes the one that must not be missed.
+        """
+
+        def change(plan: Plan) -> _Change:
+            number = Numbering(plan).arm(arm)
+            return _Change(without_arm(plan, number), (number,), reason)
+
+        self._amend("retire", [arm, reason], change)
+
+    def _amend(self, what: str, asked: Any, change: Callable[[Plan], _Change]) -> None:
+        """Have the storage change the plan under its lock."""
+
+        def amendment(record: StudyRecord) -> Amendment:
+            plan = read_plan(record)
+            made = change(plan)
+            policy_for(made.plan, made.plan.policy)
+            because = f" ({made.reason})" if made.reason else ""
+            detail = f"{changed_words(plan, made.plan)}{because}"
+            # A larger budget makes nothing wrong that is planned.
+            withdraws = made.plan.arms != plan.arms
+            return Amendment(made.plan.to_json(), detail, made.retired, f"its arm is retired{because}", withdraws)
+
+        request = self._new_request()
+        try:
+            asked = json.dumps([what, asked], default=quoted)
+            self._storage.amend(self._record.key, asked, amendment, self.holder, request=request)
+        except OutcomeUnknown as error:
+            raise error.advised("`bestarm log` says whether it was done") from error
+        with self._lock:
+            self._look()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Change:
+    """Another plan, and which arms it retires."""
+
+    plan: Plan
+    retired: tuple[int, ...] = ()
+    reason: str = ""
+
+
+def extended(plan: Plan, tests: float | None = None, cost: float | None = None) -> Plan:
+    """The plan with a larger budget."""
+    more = {"tests": tests, "cost": cost}
+    given = {name: _more(name, number) for name, number in more.items() if number is not None}
+    if not given:
+        raise InvalidInput("tests, cost: say by how much to extend the budget")
+    if plan.budget is None:
+        name, number = next(iter(given.items()))
+        raise InvalidInput(name, number, "the study has no budget to extend: it goes on until it has its answer")
+    for name, number in given.items():
+        if getattr(plan.budget, name) is None:
+            other = "cost" if name == "tests" else "tests"
+            raise InvalidInput(name, number, f"the study's budget is one of {other}; extend that")
+    total = {name: getattr(plan.budget, name) + number for name, number in given.items()}
+    return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
+
+
+def raised(plan: Plan, budget: Budget) -> Plan:
+    """The plan with a budget that is at least so large; it is one of the same things."""
+    present = {name: (getattr(plan.budget, name), getattr(budget, name)) for name in ("tests", "cost")}
+    total = {name: max(two) for name, two in present.items() if None not in two}
+    if plan.budget is None or all(total[name] == getattr(plan.budget, name) for name in total):
+        return plan
+    return dataclasses.replace(plan, budget=dataclasses.replace(plan.budget, **total))
+
+
+def _more(name: str, given: float) -> float:
+    try:
+        number = finite_number(given)
+    except ValueError as error:
+        raise InvalidInput(name, given, str(error), shown=quoted(given)) from None
+    if not number > 0.0:
+        raise InvalidInput(name, given, "must be a positive number: a budget can only be extended")
+    if name == "tests" and number != int(number):
+        raise InvalidInput(name, given, "must be a whole number")
+    return number
+
+
+def with_arms(plan: Plan, new: Sequence[str]) -> Plan:
+    """The plan with arms that come later."""
+    if not new:
+        raise InvalidInput("arms", [], "name one arm at least")
+    if not plan.reserve:
+        raise InvalidInput("arms", new[0], NO_RESERVE.format(these="arms that come later"))
+    came = plan.arms[-1].added
+    later = [Arm(name, added=came + k) for k, name in enumerate(new, start=1)]
+    return dataclasses.replace(plan, arms=(*plan.arms, *later))
+
+
+def without_arm(plan: Plan, arm: int) -> Plan:
+    """The plan with an arm retired."""
+    name = plan.arm_names[arm]
+    if not plan.reserve:
+        raise InvalidInput("arm", name, NO_RESERVE.format(these="arms that are retired"))
+    if plan.arms[arm].retired:
+        raise InvalidInput("arm", name, "is retired already")
+    if sum(not other.retired for other in plan.arms) == 1:
+        raise InvalidInput("arm", name, "is the last one left; archive the study instead")
+    arms = tuple(dataclasses.replace(one, retired=one.retired or k == arm) for k, one in enumerate(plan.arms))
+    return dataclasses.replace(plan, arms=arms)
+
+
+def changed_words(before: Plan, after: Plan) -> str:
+    """What an amendment changes, for the log."""
+    said = []
+    if before.budget is not None and after.budget is not None:
+        for name in ("tests", "cost"):
+            old, new = getattr(before.budget, name), getattr(after.budget, name)
+            if old != new:
+                said.append(f"budget: {_figure(new)} {name} instead of {_figure(old)}")
+    new_arms = after.arm_names[len(before.arms) :]
+    said += [f"arm added: {name}" for name in new_arms]
+    said += [f"arm retired: {two.name}" for one, two in zip(before.arms, after.arms, strict=False) if one != two]
+    return "; ".join(said)
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else exact(number)
+
+
+def is_amended(plan: Plan, start: Plan) -> bool:
+    """Whether `plan` may have become what it is, by amendments, from `start` or from another stage of it.
+
+    Arms that came later, retired arms and the size of the budget do not count: they say how far a study is, not what it
+    is about.
+    """
+    return _unamended(plan) == _unamended(start)
+
+
+def _unamended(plan: Plan) -> Plan:
+    arms = tuple(dataclasses.replace(arm, retired=False) for arm in plan.arms if not arm.added)
+    budget = plan.budget and Budget(**{name: 1 for name in ("tests", "cost") if getattr(plan.budget, name) is not None})
+    return dataclasses.replace(plan, arms=arms, budget=budget)

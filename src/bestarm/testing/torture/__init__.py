@@ -1,4 +1,0 @@
-"""Faults of every kind, many times each, and whether anything was lost or counted twice.
-
-Run `make torture` or `python -m bestarm.testing.torture`. docs/reliability.md says what it does and what it found.
-"""
