@@ -23,7 +23,7 @@ LONGEST_NUMBER = 1000
 """In characters."""
 
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-# Not numbers to compute with: whoever takes them complains in better words.
+# Accepted here so that the caller can refuse them with a better message.
 _WORD = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _PERCENT = re.compile(r"[+-]?[0-9.,]+\s*[%‰]")

@@ -31,7 +31,7 @@ def already_told(test: Test, outcome: Outcome) -> AlreadyTold:
 
 
 def handed_on(test: Test, error: HandedOn) -> AlreadyTold:
-    """What to raise of a test that was handed to somebody else."""
+    """What to raise for a test that has been handed on."""
     reason = f"was handed to {error.holder} in the meantime, whose result counts"
     return AlreadyTold("test", test.id, reason, shown=f"{test.id} ({test.words})")
 
