@@ -265,7 +265,8 @@ class Study(Tables, Amendable):
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
         """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
-        Look for mistakes by a rule that does not depend on values: correcting only surprising values voids the guarantee.
+        Look for mistakes by a rule that does not depend on values. Correcting only surprising values voids the
+        guarantee.
         """
         issued = self._issued(test)
         found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None
