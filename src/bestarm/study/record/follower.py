@@ -89,7 +89,7 @@ class Follower:
 
     @property
     def confidence(self) -> float:
-        """How sure the results make us of the current best answer, from 0 to 1."""
+        """The confidence in the current best answer, from 0 to 1."""
         with self._lock:
             self._sync()
             return self._decider.policy.present_answer(self._decider.stop).confidence
@@ -272,7 +272,7 @@ class Follower:
             plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
             policy = copy.deepcopy(self._decider.policy)
             after, basis = self._timeline.total[0], self._forecast_basis()
-        # The simulation must not keep those who ask and tell waiting.
+        # Asking and telling must not wait for the simulation.
         outlook = simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
         return dataclasses.replace(outlook, after=after, basis=basis)
 
