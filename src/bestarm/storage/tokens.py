@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 def allows(role: Role, needed: Role) -> bool:
-    """Whether who has a role may do what needs another.
+    """Whether one role allows what needs another.
 
     >>> allows("work", "read"), allows("work", "manage")
     (True, False)
