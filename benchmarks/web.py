@@ -8,7 +8,7 @@ loop of `study.tell` on the same kind of database.
 
 With `--rounds` nothing is timed: every client asks and tells so often, and only what is lost on the way is counted.
 
-With `--disturbed`, what an unrelated ask or tell takes while somebody else has the service do something large, as a
+With `--disturbed`, what an unrelated ask or tell takes while the service does something large for another client, as a
 ratio to the undisturbed service.
 """
 

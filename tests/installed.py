@@ -1,4 +1,4 @@
-"""A package of somebody else's, as pip would leave it in a folder."""
+"""A third-party package, as pip would leave it in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plug-ins of installed packages: those that work are found, those that are broken are in nobody's way."""
+"""Plug-ins of installed packages: those that work are found, those that are broken do no harm."""
 
 from __future__ import annotations
 

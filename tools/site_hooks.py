@@ -1,7 +1,7 @@
 """What the documentation site has beside the files in docs/: generated pages, and pages for links that leave docs/.
 
 Documents link to each other, to the examples and to source files by relative paths, as a code host shows them. Here the
-examples become pages, and so does a source file that somebody links to.
+examples become pages, and so does a source file that a page links to.
 """
 
 from __future__ import annotations

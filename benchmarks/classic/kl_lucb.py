@@ -52,7 +52,7 @@ def exploration_rate(setting: Setting, arms: int, tests: int) -> float:
 
 @kernel
 def usual_rate(setting: Setting, arms: int, tests: int) -> float:
-    """log((1 + log t) / δ), where t counts the tests. Nobody has proven that it is enough."""
+    """log((1 + log t) / δ), where t counts the tests. It has no proof."""
     return math.log((1.0 + math.log(tests)) / setting.delta)
 
 

@@ -47,7 +47,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
 
 @kernel
 def threshold(setting: Setting, tests: int, of_leader: int, of_rival: int) -> float:
-    """What the log likelihood ratio of a pair has to exceed: log((1 + log t) / δ). Nobody has proven that it is enough.
+    """What the log likelihood ratio of a pair has to exceed: log((1 + log t) / δ). It has no proof.
     It depends on all tests, not on those of the pair."""
     return math.log((1.0 + math.log(tests)) / setting.delta)
 

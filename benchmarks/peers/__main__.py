@@ -38,7 +38,7 @@ DRAWN = ("exp1-a", "drug-bernoulli", "cache", "models")
 HAND = "equal samples, the best-looking"
 METHODS = (HAND, *(name for tuner in TUNERS.values() for name in tuner.names))
 STYLES = {HAND: 0, SINGLE: 1, AVERAGED_POOLED: 2, AX_MODEL: 3, AX_BANDIT: 4}
-"""What the picture shows, and how; with all of them nobody could read it."""
+"""What the picture shows, and how; with all of them it would be unreadable."""
 
 
 @dataclasses.dataclass(frozen=True)

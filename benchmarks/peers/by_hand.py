@@ -63,7 +63,7 @@ def conclude(plan: Plan, means: Floats, n: int) -> Ints:
 def planned(plan: Plan, runs: int, seed: int, power: float = 0.95) -> tuple[int, float]:
     """Tests of a study of fixed size that decides rightly with probability `power`, and its share of wrong answers.
 
-    The size is the least that does, found with the true means: nobody who plans a study knows them.
+    The size is the least that does, found with the true means, which are unknown in a real study.
     """
     n = 2
     while True:

@@ -66,7 +66,7 @@ APART = {"quality": 82.0, "violation": 12.0, "cents per call": 2.0}
 def verdict(assistant: str, question: str) -> dict[str, float]:
     """One question to the assistant, one verdict on its reply. Replace this by calls of your own judges."""
     truth = ASSISTANTS[assistant]
-    # Some questions are hard for everybody, provoke everybody, and are long for everybody.
+    # Some questions are hard, provoking or long for all assistants.
     common, own = random.Random(question), random.Random(f"{assistant}: {question}")
     score = truth.quality + common.gauss(0, HARDNESS) + own.gauss(0, RESIDUE)
     provoked = 0.7 * common.random() + 0.3 * own.random()

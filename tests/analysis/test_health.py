@@ -141,7 +141,7 @@ def test_drifts_of_rates() -> None:
 
 
 def test_one_who_measures_differently() -> None:
-    """Whoever restarts is the same worker. A drift that all share is not laid at anybody's door."""
+    """A restarted worker is the same worker. A shared drift is not attributed to one worker."""
     rng = np.random.default_rng(8)
     arms, time = in_turn(3, 300)
     is_bob = rng.random(900) < 0.4

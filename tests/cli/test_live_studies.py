@@ -203,7 +203,7 @@ def test_failed_tests_come_back_and_abandoned_ones_do_not(bestarm: Program) -> N
     [first, second] = json.loads(works(bestarm, "ask", "dose", "-n", "2", "--json"))
     assert works(bestarm, "fail", "dose", "1", "--reason", "no power") == "Noted. Test 1 will be handed out again.\n"
     assert json.loads(works(bestarm, "ask", "dose", "--worker", "bob", "--json")) == [first]
-    # Who lost it cannot take it from bob; anybody else can say that he will not come back.
+    # Its former holder cannot take it from bob; others can say that he will not come back.
     assert "Test 1 is with bob by now, and stays there" in works(bestarm, "fail", "dose", "1")
     assert works(bestarm, "release", "dose", "1", "--worker", "carl") == (
         "Test 1, which bob held, will be handed out again.\n"

@@ -37,7 +37,7 @@ HANG = """
 import select
 reader = select.poll()
 reader.register(1, 0)
-reader.poll()  # until nobody is left to read what it would print
+reader.poll()  # until its reader is gone
 """
 
 

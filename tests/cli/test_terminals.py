@@ -35,7 +35,7 @@ HOSTILE = "a\x1b]0;owned\x07\x1b[31m\n\u202e[/red]"
 
 
 def test_foreign_names_do_not_control_the_terminal(tmp_path: Path) -> None:
-    """Such names are refused when a study is made. A database that somebody else filled may hold them all the same."""
+    """Such names are refused when a study is made. Another user's database may hold them all the same."""
     url = tmp_path / "s.db"
     study = ba.Study.create(
         dataclasses.replace(PLAN, arms=(ba.Arm("HOSTILE"), ba.Arm("b"))), storage=str(url), holder="HOSTILE"

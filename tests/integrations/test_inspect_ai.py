@@ -190,7 +190,7 @@ class TestEvaluation:
         where: dict[str, Any] = {"name": "prompts", "storage": tmp_path / "evals.db"}
         with pytest.raises(KeyboardInterrupt):
             identify_with_inspect(problem_of(made), made, model=model, display="none", **where)
-        # Nothing counts as failed, and anybody can be handed the tests at once.
+        # Nothing counts as failed, and the tests can be handed out again at once.
         study = ba.Study.open("prompts", storage=tmp_path / "evals.db")
         assert study.status().tests == 0
         assert {(row.aside, row.expires) for _, row in study.pending()} == {(None, 0.0)}

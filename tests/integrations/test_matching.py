@@ -52,7 +52,7 @@ def test_a_test_waits_until_its_sample_comes() -> None:
     assert not future.done()
     matching.finish("a", "0", {"score": 1.0})
     assert future.result(0) == {"score": 1.0}
-    matching.finish("a", "0", {"score": 2.0})  # nobody waits for a second one
+    matching.finish("a", "0", {"score": 2.0})  # a second one is ignored
 
 
 def test_a_failure_is_passed_on() -> None:

@@ -1,5 +1,5 @@
-"""A noise as somebody else would write it, in one file outside the package: values in a range, whose evidence adapts to
-how much they really scatter (an empirical Bernstein process; Fan et al. 2015, Howard et al. 2021).
+"""A noise as a plug-in author would write it, in one file outside the package: values in a range, whose evidence adapts
+to how much they really scatter (an empirical Bernstein process; Fan et al. 2015, Howard et al. 2021).
 
 Before each result take m = (1/2 + the sum so far) / (n + 1), with values taken to [0, 1]. With y = (x - m) / m >= -1
 and psi(k) = -log(1 - k) - k, exp(k y - psi(k) y²) is at most 1 + k y. So a stream keeps the sums of x / m, 1 / m and

@@ -1,4 +1,4 @@
-"""Somebody else's noise, installed as a package would install it."""
+"""A third-party noise, installed as a package would install it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A noise of somebody else's: one file outside the package and an entry point, and everything works with it.
+"""A third-party noise: one file outside the package and an entry point, and everything works with it.
 
 Each test is a program of its own: once used, a noise is known to the kernels of a process for good.
 """

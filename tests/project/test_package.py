@@ -1,4 +1,4 @@
-"""The package as somebody gets it: built, installed into an environment of its own, and tried there."""
+"""The package as a user gets it: built, installed into an environment of its own, and tried there."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def resolve(*wanted: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_extras_resolve_together_and_so_does_each_alone(
     left_out: str, built: tuple[Path, Path], tmp_path: Path, missing: Callable[[str, str], None]
 ) -> None:
-    """Versions that suit all of them suit each of them. Two releases of CUDA at once suit nobody."""
+    """Versions that suit all of them suit each of them. Two releases of CUDA do not fit together."""
     if resolve("--ignore-installed", "--no-deps", "tomli-w", cwd=tmp_path).returncode != 0:
         missing("index", "a package index that pip can reach")
     _, wheel = built

@@ -1,4 +1,4 @@
-"""The comparison with peers judges rightly, and everybody is given a fair chance."""
+"""The comparison with peers judges rightly, and is fair to every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names, what they take and what they have, stay as they are unless somebody means to change them.
+"""The public names, what they take and what they have, stay as they are unless a change is intended.
 
 They are listed in `public_names.txt`. After a change that is meant, `python tests/project/test_public_names.py` writes
 the list anew, and the difference is there to be read.
@@ -19,7 +19,7 @@ import bestarm.client
 import bestarm.integrations
 
 FURTHER = (bestarm.integrations, bestarm.client)
-"""Modules with public names of their own: they load what not everybody needs."""
+"""Modules with public names of their own: they load what not every user needs."""
 LIST = Path(__file__).with_name("public_names.txt")
 
 

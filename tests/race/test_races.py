@@ -177,7 +177,7 @@ def test_failures_end_a_race_unless_something_is_said_of_them(tmp_path: Path) ->
     db = str(tmp_path / "races.db")
     with pytest.raises(MeasurementFailed, match=r"'fast' ended with status 1\. Say how many runs may fail"):
         race(draw, ["fast", "slow"], db=db)
-    # It is not forgotten: going on meets the same failure, until somebody says what it counts.
+    # It is not forgotten: going on meets the same failure, until it is said what it counts as.
     with pytest.raises(MeasurementFailed, match="'fast' ended with status 1"):
         race(FAST_AND_SLOW, ["fast", "slow"], db=db)
     ignoring = Conditions(timeout=10.0, ignores_failures=True)

@@ -33,7 +33,7 @@ def small(runs: int = 12, seed: int = 0) -> Campaign:
 
 
 def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The program in a process of its own, as whoever runs a cluster has it."""
+    """The program in a process of its own, as on a cluster."""
     command = [sys.executable, "-m", "bestarm", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 

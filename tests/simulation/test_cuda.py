@@ -164,7 +164,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 @pytest.mark.parts("numba_cuda")
 def test_ctrl_c_keeps_finished_runs(tmp_path: Path, until_written: Callable[..., None]) -> None:
-    """A campaign interrupted on a card continues on the CPU, and nobody can tell."""
+    """A campaign interrupted on a card continues on the CPU without a trace."""
     program = (
         _PRELUDE
         + """

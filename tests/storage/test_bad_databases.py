@@ -26,7 +26,8 @@ import bestarm as ba
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql.read_only import StandingFile
-from bestarm.storage.sql.storage import SQLStorage, schema
+from bestarm.storage.sql import schema
+from bestarm.storage.sql.storage import SQLStorage
 
 
 def new_study(path: Path | str, tests: int = 0) -> ba.Study:

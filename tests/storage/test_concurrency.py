@@ -50,7 +50,7 @@ def work(url: str, worker: int, folder: str) -> None:
             kept = lease > 1 or rng.random() < 0.8
             handed.append([test.id, before, after, lease])
             if kept:
-                # On a busy machine it may be somebody else's by now.
+                # On a busy machine it may have another holder by now.
                 with contextlib.suppress(ba.AlreadyTold):
                     study.tell(test, measure(test))
                     told.append(test.id)

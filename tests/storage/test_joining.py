@@ -1,4 +1,4 @@
-"""Whoever starts the same study joins it, and whoever tells while it is archived waits."""
+"""Starting the same study joins it, and telling while it is archived waits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Connections that are cut, or fall silent: what is repeated counts once, nobody waits forever, and nobody is told
-that something was recorded, or was not, who cannot know it."""
+"""Connections that are cut, or fall silent: a repeat counts once, no call waits forever, and an unknown
+outcome is reported as unknown."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from bestarm.storage.opening import open_storage
 WORDS = ("s3cr3t", "hushhush")
 """What must not be seen."""
 
-# Nobody listens there, so each attempt ends at once.
+# Nothing listens there, so each attempt ends at once.
 NOWHERE = "127.0.0.1:9"
 
 PLACES = [

@@ -1,4 +1,4 @@
-"""Servers that fall silent without hanging up: nobody waits forever, and what takes long may take long.
+"""Servers that fall silent without hanging up: no call waits forever, and long work may take long.
 
 Limits are given short in the URL; that they are kept is asserted with ceilings so high that only what hangs exceeds
 them."""
@@ -116,7 +116,7 @@ def test_all_falls_silent_at_the_deed(study: ba.Study, proxy: Proxy, address: st
 
 
 def test_who_takes_long_is_waited_for(study: ba.Study, address: str) -> None:
-    """A server that is at work, or lets us wait for somebody else, is not silent."""
+    """A server that is at work, or makes us wait for another client, is not silent."""
     storage = study.storage
     assert isinstance(storage, SQLStorage)
     with storage._database.connect() as connection:

@@ -1,4 +1,4 @@
-"""One study that cannot be read: it is listed as such, can be put away, and is in nobody's way."""
+"""One study that cannot be read: it is listed as such, can be put away, and does not affect others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_command_line(damaged: str) -> None:
     assert "5e-324" in rows["delta"]["error"]
     assert "magic" in rows["nobody's policy"]["error"]
     assert bestarm("list", "--db", damaged).count("cannot be read") >= len(DAMAGES)
-    # Whoever works with it is told in one line, and with another is not disturbed.
+    # Work with it fails with one line. Work with another study is not affected.
     said = bestarm("status", "cut", "--db", damaged, ends=2)
     assert said.startswith("error: study = 'cut': its plan cannot be read: not valid JSON")
     assert bestarm("tell", "last", "--arm", "b", "--metric", "gain", "1", "--db", damaged)

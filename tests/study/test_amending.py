@@ -121,8 +121,8 @@ def test_what_cannot_be_extended_is_said(tmp_path: Path) -> None:
 
 
 def test_an_extended_study_decides_as_one_that_had_the_budget_from_the_start() -> None:
-    """The old budget ends between two rounds, so that it cuts none short. Whoever has the same record and the same plan
-    decides the same anyway: the next test checks that."""
+    """The old budget ends between two rounds, so that it cuts none short. The same record and the same plan
+    lead to the same decisions: the next test checks that."""
     records = []
     for pieces in ((6, 200), (206,)):
         rng = random.Random(3)
@@ -180,7 +180,7 @@ def test_the_same_study_is_found_again_by_its_plan(tmp_path: Path) -> None:
         return ba.identify(problem, measure, storage=storage)
 
     assert identify(plan(budget=20)).tests == 20
-    # A larger budget is taken over. A smaller one takes nothing away that somebody has allowed.
+    # A larger budget is taken over. A smaller one takes nothing away.
     assert identify(plan(budget=30)).tests == 30
     assert identify(plan(budget=20)).tests == 30
     study = ba.Study.open("study", storage=storage)
@@ -246,7 +246,7 @@ def test_tests_of_a_retired_arm_are_given_up() -> None:
     rng = random.Random(5)
     for test, _ in study.pending():
         study.tell(test, measured(test, rng))
-    # It never had a result, and nobody waits for one.
+    # It never had a result, and none is expected.
     work(study, rng)
     assert answer_of(study).arm == "a"
 

@@ -170,7 +170,7 @@ def test_a_command_that_hangs_is_ended_with_all_its_children(tmp_path: Path) -> 
 
 
 def _alive(process: int) -> bool:
-    """Running, and not a zombie that nobody has waited for."""
+    """Running, and not a zombie."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
     return bool(state.stdout.strip()) and not state.stdout.strip().startswith("Z")
 

@@ -34,7 +34,7 @@ def test_who_holds_a_test(tmp_path: Path) -> None:
     yours.tell(first[0], 2.0)
     mine.release(first[1:3])
     assert yours.ask(4) == first[1:3]
-    # Who has lost a test can no longer free it; anybody else can.
+    # A former holder can no longer free the test; others can.
     mine.release(first[1:3])
     mine.fail(first[1], "not mine any more")
     assert mine.ask(4) == []

@@ -46,7 +46,7 @@ def blank(study: ba.Study, tests: list[ba.Test], delimiter: str = ",") -> str:
 
 
 def filled(sheet: str, study: ba.Study, values: dict[tuple[int, str], float], delimiter: str, comma: bool) -> str:
-    """What a spreadsheet saves once somebody has put the values, by test and metric, into the empty cells."""
+    """What a spreadsheet saves once the values, by test and metric, are in the empty cells."""
     rows = list(csv.reader(io.StringIO(sheet.removeprefix("\ufeff"), newline=""), delimiter=delimiter))
     header, body = rows[0], rows[1:]
     names = {metric: metric for metric in study.plan.measured} | {

@@ -47,7 +47,7 @@ class Entry:
         return bool(self.outcomes)
 
     def is_lost_to(self, holder: str) -> bool:
-        """Whether somebody else has it now, so that `holder` can no longer tell it."""
+        """Whether it has another holder now, so that `holder` can no longer tell it."""
         return not self.is_settled and holder in self.former
 
     def let_go(self) -> None:
@@ -90,7 +90,7 @@ class StudyMachine(RuleBasedStateMachine):
         return number + 1, self.model[number]
 
     def _free(self) -> list[int]:
-        """The tests to hand out again: what nobody holds, and what is of holders who are gone."""
+        """The tests to hand out again: free ones, and those of holders who are gone."""
         free = []
         for k, test in enumerate(self.model):
             if test.is_settled or test.expires > self.now:
@@ -142,7 +142,7 @@ class StudyMachine(RuleBasedStateMachine):
             return
         free = self._free()[:count]
         tests = study.ask(count, **terms)
-        # What nobody holds goes first; then come new tests, numbered in order.
+        # Free tests go first; then come new ones, numbered in order.
         assert len(tests) <= count
         assert [test.id for test in tests[: len(free)]] == free
         new = tests[len(free) :]
@@ -288,7 +288,7 @@ class StudyMachine(RuleBasedStateMachine):
 
     @rule()
     def evidence_is_what_is_complete(self) -> None:
-        """The results before the first that is out, in order, as last corrected; the same for everybody."""
+        """The results before the first that is out, in order, as last corrected; the same for all readers."""
         known = [test for test in self.model if test.is_settled]
         first_gap = next((k for k, test in enumerate(self.model) if not test.is_settled), len(self.model))
         counts = np.zeros((2, 2), int)

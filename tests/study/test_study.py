@@ -173,7 +173,7 @@ def test_results_measured_without_asking() -> None:
     study.ask(1)
     ids = study.add([("a", "gain", 1.0), ("a", "gain", 2.0), ("b", "harm", 1)], source="past.csv 123")
     assert ids == [2, 3, 4]
-    # They wait for the test that is out, and not for those that nobody has been asked to make.
+    # They wait for the test that is out, and not for those that have not been handed out.
     assert study.status().waiting == 3
     study.tell(1, 0.0)
     status = study.status()
@@ -236,7 +236,7 @@ def test_results_that_wait_are_not_counted_and_said_to_wait(tmp_path: Path) -> N
 
 
 def test_results_by_arrival(tmp_path: Path) -> None:
-    """Where durations have nothing to do with results, nobody waits for a test that takes long."""
+    """Where durations have nothing to do with results, slow tests hold up nothing."""
     plan = two_arms(order="arrival", delta=0.01)
     study = ba.Study.create(plan, storage=tmp_path / "s.db")
     assert '"order": "arrival"' in plan.to_json()

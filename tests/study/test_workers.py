@@ -149,7 +149,7 @@ def test_a_failure_stops_the_work_and_not_the_study(tmp_path: Path) -> None:
     assert "failed_as=VALUE to record that value; or retries=N, if failures have nothing to do with results" in said
     study = ba.Study.open("study", storage=tmp_path / "s.db")
     assert [(row.id, row.aside) for _, row in study.pending()] == [(1, "failed")]
-    # Nobody else makes it again, and who starts without a word on it hears the same.
+    # It is not handed out again, and a new start without a declaration fails in the same way.
     assert study.ask(1)[0].id == 2
     study.release(2)
     with pytest.raises(ba.MeasurementFailed, match=r"test 1 .* failed: ValueError.* Declare what it counts"):
@@ -320,13 +320,13 @@ def test_waiting_for_somebody_who_forgot_is_said(
 @pytest.mark.usefixtures("importable")
 @pytest.mark.parametrize("count", lengths(1, 2))
 def test_a_worker_process_that_dies(count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a failed attempt: of the one test that was under way, or of nobody knows which."""
+    """It is a failed attempt: of the one test that was under way, or of an unknown one."""
     monkeypatch.setenv("BESTARM_TEST_MARK", str(tmp_path / "mark"))
     storage = tmp_path / "s.db"
     words = "failed: BrokenProcessPool" if count == 1 else "it is unknown whose measurement ended this one"
     with pytest.raises(ba.MeasurementFailed, match=words):
         ba.identify(plan(), killed_once, executor="processes", workers=count, storage=storage)
-    # Whoever goes on with it needs no processes.
+    # Going on needs no processes.
     answer = ba.identify(plan(), killed_once, workers=count, storage=storage, retries=1)
     assert answer.arm == "high"
     (tmp_path / "mark").unlink()

@@ -1,4 +1,4 @@
-"""Theory where nobody states how results scatter, or where they do not: by scipy, in closed form, or not at all."""
+"""Theory without a stated scatter, or without any scatter: by scipy, in closed form, or not at all."""
 
 from __future__ import annotations
 

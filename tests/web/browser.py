@@ -1,4 +1,4 @@
-"""A service for a browser to look at, and somebody who looks."""
+"""A service for a browser to look at, and a visitor who looks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Server:
 
 
 class Visitor:
-    """Somebody with a browser, of which everything that goes wrong or leaves the host is noted."""
+    """A visitor with a browser. Every error, and every request that leaves the host, is noted."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         self.url = url
@@ -81,7 +81,7 @@ class Visitor:
         self.waiting.remove(f"{request.method} {request.url}")
 
     def account(self) -> str:
-        """What the page shows and waits for, for whoever asks why a test failed."""
+        """What the page shows and waits for, to explain why a test failed."""
         return "\n".join(
             [f"at {self.page.url}, waiting for {self.waiting}, errors {self.errors}", self.page.inner_text("body")]
         )

@@ -178,7 +178,7 @@ def test_the_awaited_test_is_named_and_can_be_freed(visit: Visit, server: Server
     visitor.check()
     note.get_by_role("button", name="Free test 1").click()
     page.locator(".flight li", has_text="free: last held by").wait_for()
-    # An attempt that failed, of which nobody has said what it counts.
+    # A failed attempt, before it is known what it counts as.
     page.get_by_label("Your name").fill("bench")
     study.set_aside(2, "exit status 3")
     page.locator(".flight li", has_text="failed").first.wait_for()

@@ -30,7 +30,7 @@ def test_only_what_a_role_allows_is_offered(visit: Visit, tmp_path: Path, role: 
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Go on").click()
         page.get_by_role("heading", level=1, name="dose").wait_for()
-        # Everybody sees the results, the test that is out, and what can be downloaded.
+        # Every role sees the results, the test that is out, and what can be downloaded.
         page.locator(".log tbody tr").first.wait_for()
         page.locator(".flight li").first.wait_for()
         assert page.get_by_role("button", name="CSV", exact=True).is_visible()

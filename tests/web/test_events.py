@@ -146,7 +146,7 @@ def test_one_poller_serves_all_streams_and_events_are_few(tmp_path: Path, monkey
             time.sleep(3 * events.EVERY)
             if not looks:
                 break
-            assert time.monotonic() < give_up, "nobody watches, and still it is looked at"
+            assert time.monotonic() < give_up, "it is still polled without a watcher"
 
 
 def test_nothing_is_looked_at_while_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

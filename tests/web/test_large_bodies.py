@@ -1,4 +1,4 @@
-"""Large, slow and unread: nobody can keep the service from the others."""
+"""Large, slow and unread: no client can block the others."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_bodies_that_are_too_large(service: httpx.Client, study: str) -> None:
 def refused_while_sending(
     service: httpx.Client, path: str, headers: dict[str, str], pieces: Iterator[bytes], reason: str
 ) -> None:
-    """Send a body in chunks of which nobody said how many there will be, and see that it is cut short."""
+    """Send a body in chunks without a stated length, and see that it is cut short."""
     with connected(service.base_url.netloc.decode()) as (sock, answer):
         head = [f"POST {path} HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked"]
         sock.sendall("\r\n".join([*head, *(f"{k}: {v}" for k, v in headers.items()), "", ""]).encode())
@@ -148,7 +148,7 @@ def test_clients_that_do_not_read_do_not_block_others(tmp_path: Path) -> None:
             deaf.connect((urlsplit(url).hostname, urlsplit(url).port))
             what = ("export", "events", "report")[k % 3]
             deaf.sendall(f"GET /api/studies/1/{what} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        # Whoever had to wait for the deaf would wait forever.
+        # Waiting for a client that does not read would take forever.
         for _ in range(20):
             assert client.post(f"{study}/ask", json={}).status_code == 200
         assert len(client.get(f"{study}/export").text.splitlines()) == count + 22

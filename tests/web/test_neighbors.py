@@ -1,4 +1,4 @@
-"""Nobody waits for somebody else: whatever one study has the service or the database do, others go on meanwhile."""
+"""No client waits for another: while the service or the database works for one study, others go on."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def stuck(gate: Gate, *deeds: Callable[[], object]) -> Iterator[None]:
 
 
 def go_on(study: Any) -> None:
-    """Everything that somebody at work does."""
+    """Everything that a worker does."""
     for _ in range(10):
         [test] = study.ask(1)
         study.tell(test, 0.0)
@@ -105,7 +105,7 @@ def test_deciding_does_not_block_the_database(storage: Storage, monkeypatch: pyt
 
 @pytest.mark.parametrize("rounds", lengths(4, 15))
 def test_decisions_of_many_end_in_one_order(storage: Storage, rounds: int) -> None:
-    """Each decides outside the lock; nobody's tests are lost, or issued twice."""
+    """Each decides outside the lock; no tests are lost, or issued twice."""
     Study.create(PROBLEM, name="x", storage=storage)
     told: list[int] = []
     lock = threading.Lock()
@@ -363,7 +363,7 @@ def test_more_workers_than_tests_can_be_out(storage: Storage) -> None:
 
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, database_url: str, storage: Storage) -> Iterator[Callable[[str], Any]]:
-    """Opens a study in somebody's name."""
+    """Opens a study under a holder's name."""
     Study.create(PROBLEM, name="x", storage=storage)
     if request.param == "here":
         yield lambda holder: Study.open("x", storage=storage, holder=holder)

@@ -116,7 +116,7 @@ def _check_means(problem: Question) -> None:
 
 
 def _check_ratio_mean(problem: Question, field: str, metric: str, mean: object, least: float) -> None:
-    """Of a metric that counts only as part of a ratio."""
+    """Check a mean of a metric that counts only as part of a ratio."""
     if metric not in problem.measured:
         raise _unknown(field, mean, "metric", tuple(dict.fromkeys((*problem.metrics, *problem.measured))))
     if metric in problem.denominators and not least > 0.0:

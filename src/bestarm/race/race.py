@@ -149,7 +149,7 @@ class Race:
             found = self._storage.find_study(self._name)
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
-                before.heeds_remarks = False
+                before._heeds_remarks = False
                 self._question = as_kept(self._question, before.plan)
             self._measure_memory_floor()
             largest = {} if self._is_decided(before) else self._first_runs()
@@ -168,7 +168,7 @@ class Race:
                 reason = f"was begun with other options ({difference(before.plan, plan)}); --fresh starts anew"
                 raise InvalidInput("study", self._name, reason)
             study = create_or_open(plan, self._storage, self._conditions.seed)
-            study.heeds_remarks = False
+            study._heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},
                 "shell": self._conditions.shell,

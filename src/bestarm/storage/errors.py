@@ -175,7 +175,7 @@ def busy(url: str) -> StorageError:
 
 @contextlib.contextmanager
 def making_sense(url: str) -> Iterator[None]:
-    """For who makes something of what a database holds: if it makes no sense, the database is damaged."""
+    """For code that interprets a database's content: if it makes no sense, the database is damaged."""
     try:
         yield
     except InvalidInput:

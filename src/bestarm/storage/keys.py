@@ -1,4 +1,4 @@
-"""Keys under which a thing is done once, as callers make them up."""
+"""Keys that callers make up, so that an action is carried out once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named tokens, by which the service knows who asks. A storage keeps their digests, never the tokens themselves.
+"""Named tokens, which identify the service's callers. A storage keeps their digests, never the tokens themselves.
 
 A token is 256 random bits. It cannot be guessed, so a plain digest hides it.
 """
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 def allows(role: Role, needed: Role) -> bool:
-    """Whether who has a role may do what needs another.
+    """Whether one role allows what needs another.
 
     >>> allows("work", "read"), allows("work", "manage")
     (True, False)
@@ -103,5 +103,5 @@ class TokenKeeper:
         return None
 
     def revoke_token(self, name: str) -> Token:
-        """Have a token refused from now on. To do it again changes nothing."""
+        """Have a token refused from now on. Repeating it changes nothing."""
         raise InvalidInput("name", name, f"no such token in {self.url!r}")

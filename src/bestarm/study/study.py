@@ -108,7 +108,7 @@ class Study(Tables, Amendable):
 
     @property
     def holder(self) -> str:
-        """In whose name tests are held: this object's, in this process."""
+        """The name under which this object, in this process, holds tests."""
         with self._lock:
             return self._held_as.now()
 
@@ -140,7 +140,7 @@ class Study(Tables, Amendable):
             self._check_open()
             if self._is_done:
                 return []
-            # No other process can take over what only this one can reach.
+            # Only this process can reach the study, so no other can take over.
             beats = days is None and lease is None and not self._storage.is_private
             request = asked or self._unanswered or self._new_request()
             try:
@@ -173,7 +173,7 @@ class Study(Tables, Amendable):
         self._unanswered = request
 
     def _new_request(self) -> str:
-        """The key of what is done next. Under one key a thing is done once."""
+        """The key of the next action. Under one key an action is carried out once."""
         return new_key()
 
     def tell(self, test: Test | int, value: Result) -> None:
@@ -265,7 +265,8 @@ class Study(Tables, Amendable):
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
         """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
-        Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee.
+        Look for mistakes by a rule that does not depend on values. Correcting only surprising values voids the
+        guarantee.
         """
         issued = self._issued(test)
         found = self._storage.test(self._record.key, issued.id) if isinstance(value, Mapping) else None

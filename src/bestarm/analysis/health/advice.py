@@ -1,4 +1,4 @@
-"""What to do about a finding, in the words of the door through which the reader came: each has its own options."""
+"""What to do about a finding, in the words of the reader's interface (the door): each has its own options."""
 
 from __future__ import annotations
 

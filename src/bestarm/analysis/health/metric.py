@@ -169,7 +169,7 @@ class MetricChecks:
 
     def _weigh(self, kind: str, is_broken: bool, won: Floats) -> None:
         """Note what bets have won, [bet, sign, column, arm], if it is more than ever."""
-        # What is beyond all numbers says nothing.
+        # An infinite value says nothing.
         won = np.where(np.isnan(won), -math.inf, won)
         # Ranks are independent in the history of their own arm, and no more is known of them.
         if self._has_items or not is_broken:

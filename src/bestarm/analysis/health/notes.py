@@ -51,7 +51,7 @@ class HealthNote:
         return " ".join(filter(None, (f"{self.where}: {self.seen}.", self.effect, advice(self.kind, self.door))))
 
     def through(self, door: Door) -> HealthNote:
-        """The same note for another door."""
+        """The same note in the words of another interface."""
         return dataclasses.replace(self, door=door)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Health:
 
     @property
     def void_because(self) -> tuple[str, ...]:
-        """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+        """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
         return tuple(note.reason for note in self.notes if note.severity == "broken")
 
     def with_remark(self, remark: str) -> Health:
@@ -103,7 +103,7 @@ class Health:
         return Health(self.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))
 
     def through(self, door: Door) -> Health:
-        """The same for another door."""
+        """The same in the words of another interface."""
         return Health(self.checks, tuple(note.through(door) for note in self.notes))
 
     @property

@@ -49,10 +49,10 @@ class RawValues:
         self._values: dict[tuple[int, int], Floats] = {}
         self._sizes: dict[tuple[int, int], int] = {}
         self.found: dict[tuple[int, int], tuple[int, Quantile]] = {}
-        """By stream: of how many results a quantile was computed last, and what came out."""
+        """The last quantile of each stream, and the number of results it was computed from."""
 
     def extend(self, arms: Ints, metrics: Ints, values: Floats) -> None:
-        """Take in further results. Those without a value do not count."""
+        """Add results. Those without a value do not count."""
         for metric in self._metrics:
             counted = (metrics == metric) & ~np.isnan(values)
             if not counted.any():

@@ -29,7 +29,7 @@ class Timeline:
         self._last = (0.0, 0, 0.0)
 
     def extend(self, told: Floats, metrics: Ints, values: Floats) -> None:
-        """Take in further results. Those without a value do not count."""
+        """Add results. Those without a value do not count."""
         counted = ~np.isnan(values)
         if not counted.any():
             return

@@ -16,7 +16,7 @@ AwaitedState = Literal["measuring", "held", "overdue", "free", "failed", "timed 
 until it is known what that counts as."""
 
 SHOWN_AFTER = 3.0
-"""Seconds after which a test is said to keep others waiting. A quick one is over before that."""
+"""Seconds after which a test is reported as holding up others. A quick one is over before that."""
 
 
 @dataclasses.dataclass(frozen=True)

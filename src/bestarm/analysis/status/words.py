@@ -141,7 +141,7 @@ def _or_as_good(plan: Plan) -> str:
 
 
 def _regret(plan: Plan, limit: float) -> str:
-    """How good an arm is that can be below the best feasible arm by so much."""
+    """How good an arm is that can be this far below the best feasible arm."""
     if limit == 0.0:
         return "as good as the best"
     return f"at most {rounded_up(limit)} {'below' if plan.objective.goal == 'maximize' else 'above'} the best"
@@ -191,7 +191,7 @@ def known(
     if leader in feasible and (plan.constraints or regret is not None):
         words = [feasible_words(plan.slacks)] if plan.constraints else []
         words += [] if regret is None else [_regret(plan, regret)]
-        # What a policy cannot promise together with the rest it promises by itself.
+        # A claim that the policy cannot make together with the others, it makes alone.
         is_apart = regret is not None and facts and policy_for(plan, plan.policy).regret_is_apart(plan)
         both = f", and {promised(2 * plan.delta)} together with the rest" if plan.delta < 0.5 else ""
         own = f" (this has {promised(plan.delta)} confidence of its own{both})" if is_apart else ""
@@ -216,14 +216,14 @@ def noise_in_words(part: Objective | Constraint, plan: Plan) -> str:
 
 
 def _over_set(noise: NoiseModel, plan: Plan) -> NoiseModel:
-    """The noise of an item's values. Of a set, a range is all that is asked, and without one that they look normal."""
+    """The noise of an item's values. For a set, a range is enough; without one, the values must look normal."""
     low, high = noise.range
     is_asked = plan.items is not None and not plan.repeats and not math.isfinite(high - low)
     return noise.of_set(count_of(plan.items)) if plan.items is not None and is_asked else noise
 
 
 def _differences(plan: Plan) -> Iterator[str]:
-    """What is assumed of differences on the same item, where that does not follow from what is stated of values."""
+    """What is assumed about differences on the same item, where that does not follow from the noise of the values."""
     if plan.items is None:
         return
     relative = [part for part in plan.constraints if part.relative_to_baseline]

@@ -29,7 +29,7 @@ from bestarm.validation import InvalidInput
 _PAGE = 5_000
 """Rows read, or written, at a time."""
 
-# What refers to something follows it.
+# A table comes after the tables that it refers to.
 _TABLES = {
     table.name.removeprefix("bestarm_"): table
     for table in (studies, tests, outcomes, events, rounds, sources, requests, queue, former)

@@ -57,7 +57,7 @@ class Wish:
 
 
 class HandingOut:
-    """Fulfills one wish. `handed` is what has been handed out so far."""
+    """Fulfills one request. `handed` is what has been handed out so far."""
 
     def __init__(self, database: Database, plans: Plans, wish: Wish, plan_rounds: PlanRounds) -> None:
         self._database, self._plans = database, plans

@@ -1,4 +1,4 @@
-"""Locking a study: while one changes it, the others wait."""
+"""Locking a study: while one process changes it, the others wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, stud
     studies.c.study == sa.bindparam("key")
 )
 LOCK = _LOOK.with_for_update(key_share=True)
-# Also makes those wait who tell results.
+# Also blocks telling results.
 LOCK_OUT = _LOOK.with_for_update()
 
 

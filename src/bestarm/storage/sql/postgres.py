@@ -25,7 +25,7 @@ ANSWER_SECONDS = 15.0
 """Seconds of silence after which a server is asked whether it is still there."""
 
 _PATIENCE = 10
-"""So many times as long an answer is waited for, if the server is there and cannot say what it is doing for us."""
+"""The factor by which to wait longer if the server is there and cannot say what it is doing for us."""
 
 _LIMITS: dict[str, int] = {
     "connect_timeout": 10,

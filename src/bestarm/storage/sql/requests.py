@@ -18,7 +18,7 @@ from bestarm.validation import InvalidInput
 
 
 class Done(NamedTuple):
-    """What was done under a key: what kind of thing, on which tests, and a digest of what was given."""
+    """What was done under a key: the kind of action, its tests, and a digest of its arguments."""
 
     what: str
     first: int
@@ -75,7 +75,7 @@ def digest_of(results: Columns, ends: Collection[int]) -> str:
     for column in (results.arms, results.metrics, results.values):
         whole.update(column)
     whole.update(",".join(map(str, sorted(ends))).encode())
-    # What has neither keeps the digest that it had before there were any.
+    # Without either, the digest is the same as before there were any.
     for name, columns in (("more", (results.bounds, results.further)), ("items", (results.items,))):
         if columns[0]:
             whole.update(name.encode())

@@ -123,7 +123,7 @@ class SQLStorage(SQLReader):
         return lock_study(self._database, connection, key)
 
     def _safely(self, act: Callable[[], T]) -> T:
-        """Do it, and once more if the connection was lost. `act` recognizes it if it was done after all."""
+        """Call `act`, and once more if the connection was lost. `act` recognizes a repeat."""
         try:
             return act()
         except ConnectionLost as lost:

@@ -29,7 +29,7 @@ _NUMBER = "number"
 
 
 class Backup(NamedTuple):
-    """What a file holds: a study's name, how many rows, and the digest by which the file can be told from others."""
+    """What a file holds: a study's name, how many rows, and the digest that identifies the file."""
 
     name: str
     rows: int
@@ -61,7 +61,7 @@ def write_backup(storage: Storage, record: StudyRecord, out: TextIO) -> Backup:
 
 
 def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str | None = None) -> Backup:
-    """Make the study anew that a file holds, under another `name` if that is given; all of it, or nothing.
+    """Restore the study in a file, under another `name` if that is given; all of it, or nothing.
 
     `file` is read twice: it is checked as a whole before anything is written.
     """
@@ -79,7 +79,7 @@ def restore_backup(storage: Storage, file: BinaryIO, called: str, *, name: str |
 
 
 def _check_whole(file: BinaryIO, called: str) -> Backup:
-    """Whether the file is a backup, and has come whole."""
+    """Check that the file is a backup, and complete."""
     whole = hashlib.sha256()
     count, last, name = 0, b"", ""
     for line in iter(lambda: file.readline(_LONGEST_LINE), b""):
@@ -117,7 +117,7 @@ def _read_head(line: bytes, called: str) -> str:
 
 
 def _parts(file: BinaryIO) -> Iterator[Part]:
-    """What a file holds, that is known to be whole."""
+    """The content of a complete file."""
     table: str | None = None
     columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = []

@@ -32,8 +32,8 @@ from bestarm.validation import InvalidInput
 
 @dataclasses.dataclass(frozen=True)
 class Recorded:
-    """What a file brought: how many results, the ids of the first and last new test, tests without a result that were
-    passed over, and results that the study had already."""
+    """What was read from a file: how many results, the ids of the first and last new test, tests without a result that
+    were passed over, and results that the study had already."""
 
     results: int
     first: int | None = None

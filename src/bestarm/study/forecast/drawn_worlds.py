@@ -36,7 +36,7 @@ draws of many streams make near ties more frequent than they are. With 0.5, answ
 
 
 def estimated_scatters(setting: Setting, streams: Streams, metric: int) -> Floats:
-    """By arm: the standard deviation of single results, as far as it is known."""
+    """The standard deviation of single results, by arm, if known."""
     means, counts = streams.means[:, metric].tolist(), streams.counts[:, metric].tolist()
     known = [scatter(setting, streams, arm, metric, means[arm]) if n else 1.0 for arm, n in enumerate(counts)]
     return np.array(known)
@@ -78,7 +78,7 @@ def drawn_world(plan: Plan, policy: Policy, scatters: list[Floats], random: np.r
 
 
 def _centers(plan: Plan, policy: Policy) -> Floats:
-    """[arm, metric], in normal form: around what a mean is looked for before there are results."""
+    """[arm, metric], in normal form: where a mean is expected before there are results."""
     streams, setting = policy.streams, policy.setting
     centers: Floats = np.zeros(streams.counts.shape)
     centers[:, 1:] = setting.threshold[1:]
@@ -96,7 +96,7 @@ def _centers(plan: Plan, policy: Policy) -> Floats:
 def _prior_weight(
     noise: NoiseModel, law: Law, counts: Any, distance: Floats, scatters: Floats, *, is_objective: bool
 ) -> Floats:
-    """By arm: as how many results the prior counts."""
+    """How many results the prior counts as, by arm."""
     if noise.is_exact:
         return np.zeros(len(counts))
     if math.isfinite(law.high - law.low) and not noise.learns_scatter:

@@ -1,4 +1,4 @@
-"""Forecasts made beside the work on a study, by a thread, for those who watch it."""
+"""Forecasts made by a thread while work on a study goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOOK_EVERY = 0.5
 
 
 class Foreseeable(Protocol):
-    """A study, here or on a server, of which the rest can be simulated."""
+    """A study, here or on a server, whose rest can be simulated."""
 
     def _forecast(self, runs: int, seed: int, is_wanted: Callable[[], bool]) -> Outlook | None: ...
 

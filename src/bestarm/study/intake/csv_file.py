@@ -23,7 +23,7 @@ COLUMNS = ("test", "arm", "metric", "value", "reason", "who", "issued", "told", 
 place of metric and value, there may be a column for each metric."""
 
 ITEM = "item"
-"""A further column, the last of an export, of studies with items."""
+"""An additional column, the last of an export, in studies with items."""
 
 DUE, STUDY = "due", "study"
 """Columns that only a sheet to fill in has: when its results are wanted, and of which study."""
@@ -35,7 +35,7 @@ _DELIMITERS = ",;\t"
 _SEPARATOR = re.compile(r'"?sep=([,;\t])"?', re.IGNORECASE)
 """What some spreadsheets write, and want to read, before the header."""
 _WHICH = ("test", "arm", ITEM)
-"""What a line is of. Metrics with these names can only be given a line for each value."""
+"""Columns that say what a line is about. Metrics with these names can only be given a line for each value."""
 _PIECE = 1 << 16
 
 
@@ -204,7 +204,7 @@ class CsvFile:
         return column in self.columns and column not in self.metrics
 
     def complain(self, reason: str) -> InvalidInput:
-        """What to raise of the header."""
+        """What to raise about the header."""
         return InvalidInput(f"{self.name}: line {self._first}: {reason}")
 
     def need(self, *columns: str) -> None:
@@ -233,7 +233,7 @@ class CsvFile:
                             continue
                     yield number, fields
             except csv.Error as error:
-                # What follows a broken quote cannot be told apart from it.
+                # The text after a broken quote cannot be separated from it.
                 bad_lines.add(following, f"cannot be read ({error})")
 
     def _has_too_many(self, fields: list[str]) -> bool:

@@ -134,7 +134,7 @@ _serial = itertools.count(1)
 
 
 class HolderName:
-    """In whose name tests are held: as it was given, and made anew in a process that inherits it."""
+    """The name under which tests are held: as given, or a new one in a process that inherits it."""
 
     def __init__(self, given: str | None, user: str = "") -> None:
         self._name = given

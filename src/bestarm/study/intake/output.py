@@ -1,4 +1,4 @@
-"""What a command prints as the result of a test: a number, a JSON object, or a line `name value` for each metric."""
+"""Reads the result that a command prints: a number, a JSON object, or a line `name value` for each metric."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Sheet:
         return check_metric(self._plan, metric, self._file.decimals.read(text, line))
 
     def _finished(self, group: _Group | None) -> Iterator[SheetRow]:
-        """The test of lines that belong together, unless something is wrong with them."""
+        """The test that consecutive lines describe, unless something is wrong with them."""
         if group is None or group.is_bad:
             return
         test, arm, lead, item = group.key

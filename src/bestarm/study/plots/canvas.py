@@ -33,7 +33,7 @@ def new_figure(width: float, height: float, across: int = 1) -> tuple[Any, Any]:
 
 
 def tidy(axes: Any, *, grid: str = "both") -> None:
-    """Without what carries no information."""
+    """Remove what carries no information."""
     axes.grid(axis=grid, color="#dddddd", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -14,7 +14,7 @@ from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below
 from bestarm.study.study import Study
 
 _MOST_NAMED = 6
-"""So many certificates have a color and a name. The others are gray."""
+"""The most certificates with a color and a name. The others are gray."""
 _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)))
 
 

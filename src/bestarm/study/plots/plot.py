@@ -37,7 +37,7 @@ def _height(rows: Sequence[ArmStanding]) -> float:
 
 
 def _name_rows(axes: Any, rows: Sequence[ArmStanding]) -> None:
-    """The arms from top to bottom, whether any of them has results or not."""
+    """The arms from top to bottom, with or without results."""
     axes.set_yticks(range(len(rows)), [plain(name) for name in short_names([row.name for row in rows])])
     axes.set_ylim(len(rows) - 0.4, -0.6)
 

@@ -80,7 +80,7 @@ class Amendable(Follower):
             policy_for(made.plan, made.plan.policy)
             because = f" ({made.reason})" if made.reason else ""
             detail = f"{changed_words(plan, made.plan)}{because}"
-            # A larger budget makes nothing wrong that is planned.
+            # A larger budget does not invalidate planned tests.
             withdraws = made.plan.arms != plan.arms
             return Amendment(made.plan.to_json(), detail, made.retired, f"its arm is retired{because}", withdraws)
 
@@ -121,7 +121,7 @@ def extended(plan: Plan, tests: float | None = None, cost: float | None = None) 
 
 
 def raised(plan: Plan, budget: Budget) -> Plan:
-    """The plan with a budget that is at least so large; it is one of the same things."""
+    """The plan with a budget at least this large, in the same units."""
     present = {name: (getattr(plan.budget, name), getattr(budget, name)) for name in ("tests", "cost")}
     total = {name: max(two) for name, two in present.items() if None not in two}
     if plan.budget is None or all(total[name] == getattr(plan.budget, name) for name in total):

@@ -98,7 +98,7 @@ def check_ask(n: object, days: object, lease: object) -> None:
 
 
 def most_held(plan: Plan) -> int:
-    """How many tests without a result one holder can have. No policy plans sensibly further ahead."""
+    """How many tests without a result one holder can have. No policy benefits from planning further ahead."""
     return MOST_HELD + HELD_PER_STREAM * len(plan.arms) * len(plan.metrics)
 
 
@@ -115,7 +115,7 @@ def holds_enough(n: int, plan: Plan, holder: str, held: int) -> InvalidInput:
 
 
 def check_aside(kind: object) -> None:
-    """Complain of a way in which no attempt ends."""
+    """Raise `InvalidInput` for an unknown way to end an attempt."""
     if kind not in ASIDES:
         raise InvalidInput("kind", kind, f"must be one of {', '.join(map(repr, ASIDES))}", ASIDES)
 

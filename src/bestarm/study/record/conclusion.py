@@ -79,7 +79,7 @@ def answered_by(plan: Plan, stop: Stop | None) -> tuple[str, ...]:
 
 
 def claim_of(plan: Plan, found: Findings, answered: tuple[str, ...]) -> str:
-    """What is certified of the arms that were answered; nothing if it is that the one arm is feasible and best."""
+    """What is certified of the arms that were answered; empty if it is that the one arm is feasible and best."""
     if plan.asks == "best" or not answered:
         return ""
     is_sure = not plan.constraints or bool(found.feasible.any())

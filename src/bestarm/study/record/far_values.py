@@ -25,7 +25,7 @@ MOST_CHECKED = 10_000
 """More results at once were not typed by a person, and are not asked about."""
 
 _LAST = 4096
-"""This many of the results that are read at once are looked at, the last."""
+"""The most results checked at once: the last ones read."""
 
 _LISTED = 20
 
@@ -107,7 +107,7 @@ class FarValues(Follower):
         self._refuse_far(typed)
 
     def _check_far_columns(self, rows: Columns) -> None:
-        """The same of results by number."""
+        """The same for results by number."""
         if len(rows) > MOST_CHECKED:
             return
         columns = zip(rows.arms, rows.metrics, rows.values, map(rows.more, range(len(rows))), strict=True)

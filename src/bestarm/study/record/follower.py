@@ -35,7 +35,7 @@ from bestarm.validation import InvalidInput
 class Follower:
     """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
-    heeds_remarks = True
+    _heeds_remarks = True
     """Whether a remark on the answer counts in its health. A race, which makes them, judges anew."""
 
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
@@ -89,7 +89,7 @@ class Follower:
 
     @property
     def confidence(self) -> float:
-        """How sure the results make us of the current best answer, from 0 to 1."""
+        """The confidence in the current best answer, from 0 to 1."""
         with self._lock:
             self._sync()
             return self._decider.policy.present_answer(self._decider.stop).confidence
@@ -272,7 +272,7 @@ class Follower:
             plan = dataclasses.replace(self.plan, budget=None) if self._is_done else self.plan
             policy = copy.deepcopy(self._decider.policy)
             after, basis = self._timeline.total[0], self._forecast_basis()
-        # The simulation must not keep those who ask and tell waiting.
+        # Asking and telling must not wait for the simulation.
         outlook = simulate_continuations(plan, policy, runs=runs, seed=seed, is_wanted=is_wanted)
         return dataclasses.replace(outlook, after=after, basis=basis)
 
@@ -293,7 +293,7 @@ class Follower:
     def _health(self) -> Health:
         """What the results say and, of an answer, what was remarked on it."""
         health = self._watch.health()
-        has_remark = self.heeds_remarks and self._decider.stop is not None
+        has_remark = self._heeds_remarks and self._decider.stop is not None
         remark = self._storage.last_remark(self._record.key) if has_remark else ""
         return health.with_remark(remark)
 

@@ -92,7 +92,7 @@ class Declared:
         """What can be declared about such a failure."""
         if kind == "refused":
             return (
-                "A value that cannot be is never measured again: the noise that the study states for "
+                "An impossible value is never measured again: the noise that the study states for "
                 f"{test.metric!r} is wrong, or what measures it is. Start a study that states what is true of its "
                 "values"
             )

@@ -1,4 +1,4 @@
-"""Running other people's programs: read their output, up to a limit, and end them when they take too long."""
+"""Runs other programs: read their output, up to a limit, and end them when they take too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows how work on a study gets on: redrawn on a terminal or in a notebook, and as lines elsewhere."""
+"""Shows the progress of work on a study: redrawn on a terminal or in a notebook, and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Screen(Protocol):
 
 
 class Terminal:
-    """Lines that are redrawn, and gone at the end."""
+    """Lines that are redrawn, and removed at the end."""
 
     every, is_redrawn = _EVERY, True
 
@@ -175,7 +175,7 @@ class Display:
         self._screen.show(status, self._work(status, running, outlook), outlook)
 
     def _work(self, status: Status, running: int, outlook: Outlook | None) -> Lines:
-        """How fast it goes, and what keeps it from going."""
+        """How fast it goes, and what holds it up."""
         rate = self._rate()
         pace = f"{status.cost:,.6g}, {rate:.1f} tests a second, {running} under way"
         is_current = outlook is not None and is_about(outlook, status)

@@ -176,7 +176,7 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # not all that can be called say how
+        return  # not every callable has a signature
     try:
         signature.bind("arm", "metric", "item")
     except TypeError:
@@ -343,7 +343,7 @@ def _failed(
 
 
 class Notice:
-    """Says which of other people's tests everything waits for, once for each."""
+    """Logs, once each, which tests of others everything waits for."""
 
     def __init__(self) -> None:
         self._looked = time.monotonic()

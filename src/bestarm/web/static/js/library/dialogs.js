@@ -49,7 +49,7 @@ export function askReason(title, explanation) {
 
 /**
  * Have `send()` done. If the service finds that values lie far outside the others, show what it says, and call
- * `confirmed()` once the visitor has said that they are as measured. Null if the visitor thought better of it.
+ * `confirmed()` once the visitor has said that they are as measured. Null if the visitor canceled.
  */
 export async function unlessFar(send, confirmed) {
   try {
@@ -87,7 +87,7 @@ export function askHowMany(title, explanation, label, suggested, save) {
 export function askCorrection(what, values, save) {
   const reason = h("input", { id: newId("reason"), maxlength: 500, autocomplete: "off", class: "wide" });
   return open("Correct a result",
-    [h("p", {}, what, " The old result stays in the log. Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee."),
+    [h("p", {}, what, " The old result stays in the log. Look for mistakes by a rule that does not depend on values: correcting only surprising values voids the guarantee."),
       values.element,
       h("div", { class: "field" }, h("label", { for: reason.id }, "Reason (optional)"), reason)],
     "Correct", async () => {
