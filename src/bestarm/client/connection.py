@@ -136,8 +136,8 @@ class Connection:
             base_url=self.url,
             headers=self._headers,
             timeout=self._timeout,
-            # The system's certificates. Loading them takes a while, and plain HTTP uses none.
-            verify=ssl.create_default_context() if self.url.startswith("https:") else False,
+            # The system's certificates, not those that come with httpx.
+            verify=ssl.create_default_context(),
             limits=httpx.Limits(max_keepalive_connections=_MOST_IDLE, keepalive_expiry=None),
             # The address and the token are those that were given, whatever proxies or passwords the environment names.
             trust_env=False,
