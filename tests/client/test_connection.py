@@ -330,7 +330,7 @@ def test_a_service_without_tls_at_an_https_address(connect: Connect, pauses: lis
 def test_certificates_are_checked(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> None:
     found: list[ssl.SSLContext] = []
     monkeypatch.setattr(httpx, "Client", lambda **options: found.append(options["verify"]))
-    for url in ("https://host", "HTTPS://host", "http://host"):
+    for url in ("https://host", "HTTPS://host", "HttpS://host:8443/lab"):
         connect(url)._new_client()
     assert [(context.verify_mode, context.check_hostname) for context in found] == 3 * [(ssl.CERT_REQUIRED, True)]
 
