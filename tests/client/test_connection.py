@@ -328,14 +328,11 @@ def test_a_service_without_tls_at_an_https_address(connect: Connect, pauses: lis
 
 
 def test_certificates_are_checked(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> None:
-    found: list[object] = []
+    found: list[ssl.SSLContext] = []
     monkeypatch.setattr(httpx, "Client", lambda **options: found.append(options["verify"]))
-    for url in ("https://host", "http://host"):
+    for url in ("https://host", "HTTPS://host", "HttpS://host:8443/lab"):
         connect(url)._new_client()
-    context, plain = found
-    assert isinstance(context, ssl.SSLContext)
-    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert plain is False
+    assert [(context.verify_mode, context.check_hostname) for context in found] == 3 * [(ssl.CERT_REQUIRED, True)]
 
 
 # ------------------------------------------------------------------------------------- threads, processes and closing

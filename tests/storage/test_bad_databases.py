@@ -25,8 +25,8 @@ from tests.tools.postgres import PostgresServer
 import bestarm as ba
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql.read_only import StandingFile
 from bestarm.storage.sql import schema
+from bestarm.storage.sql.read_only import StandingFile
 from bestarm.storage.sql.storage import SQLStorage
 
 

@@ -210,19 +210,23 @@ def fork_from_memory() -> None:
 def create_at_once(url: str) -> None:
     """Eight processes make the same database, each a study in it."""
     import_drivers(url)
-    start = time.time() + 0.3
+    start, ready = os.pipe()
     children = []
     for k in range(WORKERS):
         child = os.fork()
         if not child:
             try:
-                time.sleep(max(0.0, start - time.time()))
+                os.close(ready)
+                # Ends when the parent has forked all of them.
+                os.read(start, 1)
                 SQLStorage(url, create=True).create_study(f"study {k}", "{}", 0)
                 os._exit(0)
             except BaseException as error:
                 print(repr(error), file=sys.stderr)
                 os._exit(99)
         children.append(child)
+    os.close(start)
+    os.close(ready)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * WORKERS
 
 

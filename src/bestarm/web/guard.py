@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bestarm.web.access import Access, known_caller, set_caller
 from bestarm.web.errors import Refusal, error_response, unexpected_error
 from bestarm.web.limits import Limits
+from bestarm.web.protocol import answering
 from bestarm.web.roles import ANYBODY, is_data, likely_needed
 
 _POLICY = (
@@ -78,6 +79,10 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        with answering(scope) as has_room:
+            await self._answer(scope, receive, send, has_room=has_room)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, *, has_room: bool) -> None:
         started = has_rest = False
 
         async def send_guarded(message: Message) -> None:
@@ -104,6 +109,8 @@ class Guard:
 
         try:
             headers = Headers(scope=scope)
+            if not has_room:
+                raise Refusal(503, "too many connections are open; try again later", None, Retry_After="5")
             self._check_rate(scope)
             self._check_origin(scope, headers)
             await self._check_caller(scope, headers)

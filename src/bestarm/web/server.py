@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import socket
 import sys
@@ -18,7 +17,7 @@ from bestarm.validation import UNSTATED, InvalidInput
 from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
 from bestarm.web.limits import Limits
-from bestarm.web.protocol import ACCEPTED_AT_ONCE, ClientConnection, Room
+from bestarm.web.protocol import ACCEPTED_AT_ONCE, Connections
 from bestarm.web.quiet import quieten
 
 _SHORTEST_TOKEN = 16
@@ -95,10 +94,9 @@ class Server(uvicorn.Server):
 def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
     """A server for the application. Only `proxies` are trusted to name the client's address."""
     limits: Limits = app.state.limits
-    connection = functools.partial(ClientConnection, room=Room(limits.connections), limits=limits)
     config = uvicorn.Config(
         app,
-        http=connection,  # type: ignore[arg-type] # it is only called
+        http=Connections(limits),  # type: ignore[arg-type] # it is only called
         backlog=ACCEPTED_AT_ONCE,
         log_level="warning",
         access_log=False,
