@@ -33,7 +33,7 @@ def _quantile(plan: Plan) -> float:
 
 def _variance(plan: Plan, metric: int, means: Floats) -> Floats | float:
     noise = plan.noises[metric]
-    return means * (1.0 - means) if isinstance(noise, Bernoulli) else noise.scale**2
+    return means * (1.0 - means) if isinstance(noise, Bernoulli) else noise.unit**2
 
 
 def conclude(plan: Plan, means: Floats, n: int) -> Ints:

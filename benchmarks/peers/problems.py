@@ -79,7 +79,7 @@ def measure(plan: Plan, n: int, runs: int, rng: np.random.Generator) -> Floats:
         if isinstance(noise, Bernoulli):
             found[:, :, metric] = rng.binomial(n, mean, shape) / n
         else:
-            found[:, :, metric] = rng.normal(mean, noise.scale / math.sqrt(n), shape)
+            found[:, :, metric] = rng.normal(mean, noise.unit / math.sqrt(n), shape)
     return found
 
 

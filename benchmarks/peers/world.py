@@ -26,7 +26,7 @@ def standard_errors(plan: Plan, means: Floats, n: int) -> list[float]:
     """Of the means of `n` measurements, by metric; that of a rate is estimated from it, never as nought."""
     rates = (means * n + 1.0) / (n + 2.0)
     return [
-        math.sqrt(rate * (1.0 - rate) / n) if isinstance(noise, Bernoulli) else noise.scale / math.sqrt(n)
+        math.sqrt(rate * (1.0 - rate) / n) if isinstance(noise, Bernoulli) else noise.unit / math.sqrt(n)
         for noise, rate in zip(plan.noises, rates, strict=True)
     ]
 

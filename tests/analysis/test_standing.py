@@ -36,7 +36,7 @@ from bestarm.policies.confidence import (
 from bestarm.policies.findings import Findings
 from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noises import summed_stream
+from bestarm.testing.noise_streams import summed_stream
 
 SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]

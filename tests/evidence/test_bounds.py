@@ -95,7 +95,7 @@ def test_a_bound_is_ever_crossed_with_probability_at_most_alpha(name: str, noise
     center = mean if isinstance(noise, Gaussian) else 0.0
     nature = nature._replace(mean=nature.mean - center, shift=nature.shift - (mean - center))
     crossed = np.zeros(paths, np.int64)
-    radius = noise.scale * tabulate(lambda n: find_bound(name)(n, alpha))
+    radius = noise.unit * tabulate(lambda n: find_bound(name)(n, alpha))
     compiled(crossings)(nature, np.zeros(4, np.uint64), radius, 1, 10_000, crossed)
     assert crossed.sum() <= binom.isf(1e-6, paths, alpha)
     if name == "mixture" and isinstance(noise, Gaussian):

@@ -25,7 +25,7 @@ from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_
 from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noises import summed_stream
+from bestarm.testing.noise_streams import summed_stream
 
 NOISES: list[ba.Noise] = [ba.Gaussian(0.3), ba.Bernoulli(), ba.Bounded(-1.0, 3.0)]
 

@@ -26,7 +26,7 @@ from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.registry import numbered
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noises import stream_of_values, summed_stream
+from bestarm.testing.noise_streams import stream_of_values, summed_stream
 
 
 def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:

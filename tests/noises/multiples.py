@@ -8,24 +8,25 @@ import numpy as np
 
 from bestarm.evidence.pairs import pair_evidence, product, scaled_pair_ceiling, scaled_pair_evidence, scaled_range
 from bestarm.noises.base import NoiseModel
-from bestarm.testing.noises import drawn, stream_of_values
+from bestarm.testing.noise_streams import drawn, spread_of, stream_of_values
 
 
 def check_comparisons_with_a_multiple(noise: NoiseModel, mean: float) -> None:
     """The evidence that one stream's mean is above so many times another's is at most the product of evidence at every
     c, and not much less than the least of them."""
+    spread = spread_of(noise, mean)
     for n, others in ((12, 30), (200, 150)):
         values = drawn(noise, mean, n + others, seed=n)
         ahead, behind = stream_of_values(noise, values[:n]), stream_of_values(noise, values[n:])
         for factor in (0.6, 1.0, 1.7):
-            for margin in (0.0, (factor - 1.0) * mean + 0.4 * noise.scale, (factor - 1.0) * mean + 2.0 * noise.scale):
+            for margin in (0.0, (factor - 1.0) * mean + 0.4 * spread, (factor - 1.0) * mean + 2.0 * spread):
                 found = scaled_pair_evidence(ahead, behind, margin, factor)
                 first, last = scaled_range(ahead, behind, margin, factor)
                 if not first <= last:
                     continue
                 if factor == 1.0:
                     assert found == pair_evidence(ahead, behind, margin), "once another mean is the other mean"
-                reach = 8.0 * noise.scale
+                reach = 8.0 * spread
                 points = np.linspace(max(first, factor * mean - reach), min(last, factor * mean + margin + reach), 401)
                 products = [product(ahead, behind, c - margin, c / factor)[0] for c in points]
                 least = min(products, default=math.inf)

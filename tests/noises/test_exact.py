@@ -16,7 +16,7 @@ from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import evidence
 from bestarm.noises.exact import CERTAIN
 from bestarm.policies import all_policies
-from bestarm.testing.noises import stream_of_values
+from bestarm.testing.noise_streams import stream_of_values
 
 SIZES = {"small": 3.0, "medium": 4.0, "large": 9.0}
 

@@ -24,7 +24,7 @@ from bestarm.evidence.pairs import (
 )
 from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
-from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
+from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope, tabulated_radius
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
 from bestarm.policies.confidence import by_newton, interval_end
 from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
@@ -107,6 +107,7 @@ FALLBACKS = {
     "end": by_newton,
     "scaled_pair": by_scaled_tangents,
     "product_ceiling": plain_ceiling,
+    "radius": tabulated_radius,
 }
 
 

@@ -24,7 +24,7 @@ from bestarm.noises.mixture import RHO
 from bestarm.noises.registry import all_noises, built_in, kind_of, kinds_in, known_for, numbered
 from bestarm.policies import policy_for
 from bestarm.policies.confidence import interval_end
-from bestarm.testing.noises import stream_of_values
+from bestarm.testing.noise_streams import stream_of_values
 
 SIDES = (ABOVE, BELOW)
 GAUSSIAN, SYMMETRIC, BOUNDED = ba.Gaussian(2.0), ba.Symmetric(), ba.Bounded(-1.0, 5.0)

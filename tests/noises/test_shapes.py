@@ -15,8 +15,8 @@ from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.shapes import within
+from bestarm.simulation.item_worlds import fill_draws
 from bestarm.simulation.nature import new_nature
-from bestarm.testing.noises import _fill
 
 N = 100_000
 SHAPES: dict[str, Any] = {
@@ -33,7 +33,7 @@ def drawn(noise: NoiseModel, mean: float, spread: Any, goal: Any = "maximize") -
     problem = ba.Problem(arms=(arm,), objective=ba.Objective("m", goal, noise))
     values, generator = np.zeros(N), np.zeros(4, np.uint64)
     compiled(seed_generator)(generator, 7, 0, NOISE)
-    compiled(_fill)(new_nature(problem), generator, values)
+    compiled(fill_draws)(new_nature(problem), generator, values.reshape(-1, 1, 1))
     return values if goal == "maximize" else -values
 
 

@@ -15,7 +15,7 @@ from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import evidence
 from bestarm.noises.mixture import RHO
 from bestarm.policies.confidence import interval_end
-from bestarm.testing.noises import stream_of_values
+from bestarm.testing.noise_streams import stream_of_values
 
 SYMMETRIC = ba.Symmetric()
 

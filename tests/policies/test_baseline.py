@@ -17,7 +17,7 @@ from bestarm.policies import policy_for
 from bestarm.policies.setting import references
 from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
-from bestarm.testing.noises import stream_of_values
+from bestarm.testing.noise_streams import stream_of_values
 from bestarm.testing.policies import assert_engines_agree
 
 FACTOR = 1.25

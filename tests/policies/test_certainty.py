@@ -57,7 +57,7 @@ def watched(plan: ba.Plan, kind: type[Policy], seed: int, max_tests: int) -> Ite
         batch = np.array(decision)
         true = means[batch[:, 0], batch[:, 1]]
         noise = plan.noises[0]
-        values = rng.normal(true, noise.scale)
+        values = rng.normal(true, noise.unit)
         if not isinstance(noise, ba.Gaussian):
             low, high = noise.range
             values = low + (high - low) * (rng.random(len(true)) < (true - low) / (high - low))

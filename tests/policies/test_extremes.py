@@ -21,7 +21,7 @@ from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
 from bestarm.policies.confidence import interval_end, present_answer
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noises import summed_stream
+from bestarm.testing.noise_streams import summed_stream
 
 NONSENSE = (math.nan, math.inf, -math.inf)
 

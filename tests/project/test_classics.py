@@ -50,7 +50,7 @@ def proportions(problem: ba.Problem) -> Floats:
     """The optimal proportions at the problem's true means, by the kernel."""
     means, noise = problem.true_means()[:, 0], problem.objective.noise
     is_rate, turned = isinstance(noise, ba.Bernoulli), problem.normal_form().sign[0] < 0
-    means = 1.0 - means if is_rate and turned else means * problem.normal_form().sign[0] / noise.scale ** (not is_rate)
+    means = 1.0 - means if is_rate and turned else means * problem.normal_form().sign[0] / noise.unit ** (not is_rate)
     weights = np.zeros(len(means))
     optimal_proportions(is_rate, means, int(means.argmax()), np.zeros(len(means)), weights)
     return weights

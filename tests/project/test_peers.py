@@ -43,7 +43,7 @@ def test_judging() -> None:
 def test_measurements_have_their_means(name: str) -> None:
     plan = PLANS[name]
     found = measure(plan, 100, 2000, np.random.default_rng(1)).mean(axis=0)
-    scale = np.array([noise.scale for noise in plan.noises]) / np.sqrt(100 * 2000)
+    scale = np.array([noise.unit for noise in plan.noises]) / np.sqrt(100 * 2000)
     # 5 standard errors on at most 24 streams: fails by chance with probability 24 × 5.7e-7 at most.
     assert (np.abs(found - plan.true_means()) <= 5 * scale).all()
 

@@ -6,19 +6,25 @@ the list anew, and the difference is there to be read.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import inspect
+import subprocess
+import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import bestarm as ba
 import bestarm.client
+import bestarm.extend
 import bestarm.integrations
 
-FURTHER = (bestarm.integrations, bestarm.client)
+FURTHER = (bestarm.integrations, bestarm.client, bestarm.extend)
 """Modules with public names of their own: they load what not every user needs."""
 LIST = Path(__file__).with_name("public_names.txt")
 
@@ -87,7 +93,9 @@ def listed() -> str:
     parts = [described({name: getattr(ba, name) for name in ba.__all__})]
     for module in FURTHER:
         values = {name: getattr(module, name) for name in module.__all__}
-        parts.append([f"\nfrom {module.__name__}", *described(values)])
+        again = [name for name in values if values[name] is getattr(ba, name, None)]
+        lines = described({name: value for name, value in values.items() if name not in again})
+        parts.append([f"\nfrom {module.__name__}", *lines, *(f"bestarm.{name}" for name in again)])
     return "\n".join(line for lines in parts for line in lines) + "\n"
 
 
@@ -111,8 +119,10 @@ def described(values: dict[str, Any]) -> list[str]:
             )
             public = sorted((each for each in own if not each.__name__.startswith("_")), key=lambda each: each.__name__)
             lines += [f"    .{each.__name__}{signature(each)}" for each in public]
-        else:
+        elif isinstance(value, types.FunctionType):
             lines.append(f"{name}{signature(value)}")
+        else:
+            lines.append(name)  # a number, or a type that has another name
     return lines
 
 
@@ -128,6 +138,31 @@ def test_every_public_name_can_be_had_and_is_documented() -> None:
     assert dir(ba) == sorted(ba.__all__)
     undocumented = [name for name in ba.__all__ if not inspect.getdoc(getattr(ba, name))]
     assert undocumented == []
+
+
+def test_what_extensions_import_is_there_and_loads_late() -> None:
+    assert dir(bestarm.extend) == bestarm.extend.__all__
+    for name in bestarm.extend.__all__:
+        assert getattr(bestarm.extend, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'kernels'"):
+        _ = bestarm.extend.kernels
+    script = (
+        "import sys\n"
+        "from bestarm.extend import InvalidInput, command, study_command\n"
+        "heavy = {'numpy', 'llvmlite', 'pydantic', 'sqlalchemy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_extensions_import_has_types() -> None:
+    """The names that type checkers see are those that programs can import."""
+    [block] = [node for node in ast.parse(Path(bestarm.extend.__file__).read_text()).body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    assert seen == {name: f"bestarm.{home}" for name, home in bestarm.extend._HOME.items()}
 
 
 def test_the_list_holds_what_calls_depend_on() -> None:

@@ -293,7 +293,7 @@ def test_any_plan_is_refused_by_name_or_can_be_run(data: dict[str, Any], policy:
     while told < 40 and (tests := study.ask(5)):
         for test in tests:
             arm, metric = study.arm_number(test.arm), study.metric_number(test.metric)
-            mean, sigma = job.nature.mean[arm, metric], plan.noises[metric].scale
+            mean, sigma = job.nature.mean[arm, metric], plan.noises[metric].unit
             if isinstance(plan.noises[metric], ba.Gaussian):
                 value = float(to_user(plan, job.setting, metric, mean + sigma * rng.standard_normal()))
                 value = min(max(value, -1e50), 1e50)

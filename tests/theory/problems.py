@@ -42,4 +42,4 @@ def problem_of(
 def kl(noise: Noise, p: Any, q: Any) -> Any:
     if isinstance(noise, ba.Bernoulli):
         return p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
-    return (p - q) ** 2 / (2 * noise.scale**2)
+    return (p - q) ** 2 / (2 * noise.unit**2)

@@ -103,7 +103,7 @@ def _value(part: Objective | Constraint, mean: float, z: float) -> float:
     if noise.needs_spread:
         # Laplace: heavier tails than normal.
         return mean - math.copysign(math.log(2.0 * _NORMAL.cdf(-abs(z))), z)
-    return mean + noise.scale * z
+    return mean + noise.unit * z
 
 
 class World:

@@ -64,7 +64,7 @@ def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> I
         row = tuple(
             (1.0 if constraint.is_upper else -1.0)
             * (observed.get((index, constraint.metric), math.nan) - constraint.limit)
-            / constraint.noise.scale
+            / constraint.noise.unit
             for constraint in constraints
         )
         known = all(map(math.isfinite, row))

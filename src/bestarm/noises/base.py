@@ -144,6 +144,10 @@ def tabulated_radius(setting: Setting, streams: Streams, arm: int, metric: int) 
 class NoiseKernels(NamedTuple):
     """A noise as kernels: functions that every engine runs, interpreted or compiled.
 
+    Three are enough, if the log-evidence is convex in c: `kernels_from(evidence, scatter, draw)` derives the rest.
+    Write `evidence_and_slope` and `ceiling` for speed, `keep` if the evidence needs more than counts and sums, `radius`
+    if the noise has no `scale`, and the others only if you can do better than what is derived.
+
     On the side `ABOVE`, evidence speaks against "the mean is at most c"; on the side `BELOW`, against "the mean is at
     least c". Evidence is given as its logarithm. As a rule it is convex in c, falls with c on the side `ABOVE` and
     rises on the side `BELOW`; the comparison of two arms and the ends of intervals follow from that. A noise whose
@@ -156,7 +160,7 @@ class NoiseKernels(NamedTuple):
     """(s, side, c): the log-evidence and its derivative in c, if it is convex."""
     scatter: Callable[[Setting, Streams, int, int, float], float]
     """(setting, streams, arm, metric, mean): the standard deviation of one observation of a stream whose mean is
-    about `mean`, for planning only."""
+    about `mean`, for planning only: no answer rests on it."""
     draw: Callable[[Nature, Generator, int, int], float]
     """(nature, generator, arm, metric): a measurement in the simulated world."""
     ceiling: Callable[[Stream, int, float], float] | None = None
@@ -184,9 +188,35 @@ class NoiseKernels(NamedTuple):
     scaled_pair: Callable[[Stream, Stream, float, float], float] | None = None
     """(high, low, margin, factor): the same as `pair`, with `factor` times the mean of `low`. Log-convex evidence needs
     none."""
-    radius: Callable[[Setting, Streams, int, int], float] = tabulated_radius
+    radius: Callable[[Setting, Streams, int, int], float] | None = None
     """(setting, streams, arm, metric): the half-width of the confidence interval around the mean on which the paper's
-    algorithms decide, in units of `scale`."""
+    algorithms decide, in units of `scale`, or of 1 if that is None. With None, it is that of sub-Gaussian observations
+    of this scale; a noise without `radius` and without `scale` is refused by policies that decide by intervals."""
+
+
+_SLOPE_STEP = 1e-5
+"""How far apart, in units of a stream's width, the log-evidence is taken to derive its slope. The slope is then right
+to about ten digits, and comparisons of arms to far less than the 0.001 by which they understate."""
+
+
+def kernels_from(
+    evidence: Callable[[Stream, int, float], float],
+    scatter: Callable[[Setting, Streams, int, int, float], float],
+    draw: Callable[[Nature, Generator, int, int], float],
+    **others: Any,
+) -> NoiseKernels:
+    """All kernels of a noise whose log-evidence is convex in c, from three. `others` are kernels of your own."""
+
+    @kernel
+    def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
+        step = _SLOPE_STEP * s.width + 1e-9 * abs(c)
+        # Beyond the ends of the range there may be no evidence.
+        before = max(c - step, s.low) if c >= s.low else c - step
+        after = min(c + step, s.high) if c <= s.high else c + step
+        slope = (evidence(s, side, after) - evidence(s, side, before)) / (after - before)
+        return evidence(s, side, c), slope
+
+    return NoiseKernels(evidence, evidence_and_slope, scatter, draw, **others)
 
 
 class StatedNumber(NamedTuple):
@@ -252,9 +282,20 @@ class NoiseModel(abc.ABC):
     """Whether a simulation may be told how much results scatter."""
 
     @property
-    @abc.abstractmethod
-    def scale(self) -> float:
-        """The sub-Gaussian scale that confidence bounds use."""
+    def scale(self) -> float | None:
+        """The sub-Gaussian scale that confidence bounds use. None if there is none, or if it is not known: then the
+        noise is for policies that decide by evidence, as `certify` does, unless it has a kernel `radius`."""
+        return None
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether policies that decide by confidence intervals can use it."""
+        return self.scale is not None or self.kernels.radius is not None
+
+    @property
+    def unit(self) -> float:
+        """The unit of its confidence intervals, and of values without a range: `scale`, or 1."""
+        return 1.0 if self.scale is None else self.scale
 
     @property
     def stated_scatter(self) -> float | None:
@@ -387,7 +428,7 @@ class NoiseModel(abc.ABC):
     def law(self, sign: float, reference: float) -> Law:
         """The noise in normal form."""
         low, high = self.range if sign > 0 else tuple(-end for end in reversed(self.range))
-        width = high - low if math.isfinite(high - low) else self.scale
+        width = high - low if math.isfinite(high - low) else self.unit
         bottom = low - reference
         return Law(bottom, bottom + width if math.isfinite(high - low) else high - reference, width)
 
@@ -401,14 +442,14 @@ class NoiseModel(abc.ABC):
         low, high = self.range
         if math.isfinite(high - low):
             return (means - low) / (high - low), sign * low - reference, sign * (high - low)
-        return sign * means - reference, 0.0, self.scale
+        return sign * means - reference, 0.0, self.unit
 
     # --------------------------------------------------------------------------------------- theory and planning
 
     def divergence(self, p: Floats, q: Floats) -> Floats:
         """The Kullback-Leibler divergence of a stream with mean p from one with mean q. The default is that of the
         Gaussian with the same sub-Gaussian scale."""
-        normal: Floats = 0.5 * np.square((p - q) / self.scale)
+        normal: Floats = 0.5 * np.square((p - q) / self.unit)
         return normal
 
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:

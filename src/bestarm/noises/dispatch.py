@@ -11,7 +11,7 @@ from typing import Any
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Setting, Streams, blur, count_result
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope
+from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope, tabulated_radius
 from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
 
@@ -59,10 +59,10 @@ def scatter(setting: Setting, streams: Streams, arm: int, metric: int, mean: flo
     return _kernels(setting.kind[metric]).scatter(setting, streams, arm, metric, mean)
 
 
-@one_of("setting.kind[metric]", _every(lambda kernels: kernels.radius))
+@one_of("setting.kind[metric]", _every(lambda kernels: kernels.radius or tabulated_radius))
 def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """The half-width of the confidence interval around a stream's mean, in units of the noise's scale."""
-    return _kernels(setting.kind[metric]).radius(setting, streams, arm, metric)
+    return (_kernels(setting.kind[metric]).radius or tabulated_radius)(setting, streams, arm, metric)
 
 
 @one_of("setting.kind[metric]", _every(lambda kernels: kernels.keep), unknown="")

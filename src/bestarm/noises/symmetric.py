@@ -86,11 +86,6 @@ class Symmetric(NoiseModel):
         return 0.5 * np.log1p(np.square((c - mean) / plain(spread)))
 
     @property
-    def scale(self) -> float:
-        # Nothing is known of it. Kernels take it for the unit of their bounds.
-        return 1.0
-
-    @property
     def range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
 

@@ -26,7 +26,6 @@ from bestarm.kernel.state import (
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import tabulated_radius
 from bestarm.noises.dispatch import half_width, most_kept, record
 from bestarm.noises.registry import known_for, numbered
 from bestarm.policies.advance import UNDECIDED, advance
@@ -38,6 +37,8 @@ from bestarm.policies.open_certificates import by_intervals as by_intervals_open
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import Asked
+from bestarm.texts import quoted
+from bestarm.validation import InvalidInput
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
@@ -141,8 +142,24 @@ class Policy(abc.ABC):
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
-        """The setting in which this policy decides `problem`, with values relative to `reference`."""
+        """The setting in which this policy decides `problem`, with values relative to `reference`.
+
+        Raises `InvalidInput` if the policy decides by confidence intervals, and a noise has none.
+        """
+        for metric, noise in zip(problem.metrics, problem.noises, strict=True):
+            if cls._uses_half_widths() and not noise.has_intervals:
+                raise InvalidInput(
+                    "policy",
+                    cls.name,
+                    f"decides by confidence intervals, and the {noise.name} noise of {quoted(metric)} has none: it "
+                    "states neither a scale nor a kernel `radius`; choose policy certify, which decides by evidence",
+                )
         return new_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def _uses_half_widths(cls) -> bool:
+        """Whether its intervals are the mean plus or minus a half-width."""
+        return cls.bounds is Policy.bounds and cls.lower is Policy.lower and cls.upper is Policy.upper
 
     @classmethod
     def answers_sets(cls) -> bool:
@@ -340,9 +357,8 @@ class Policy(abc.ABC):
         counts = self.streams.counts
         low, high = np.full(counts.shape, -math.inf), np.full(counts.shape, math.inf)
         tested = (counts > 0) & np.isfinite(self.streams.means)
-        kind = type(self)
-        tabulated = all(numbered()[noise].kernels.radius is tabulated_radius for noise in self.setting.kind.tolist())
-        if tabulated and kind.lower is Policy.lower and kind.upper is Policy.upper:
+        tabulated = all(numbered()[noise].kernels.radius is None for noise in self.setting.kind.tolist())
+        if tabulated and type(self)._uses_half_widths():
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
             with _wrapping():
                 # Kernels are plain Python, and work on arrays as well.
@@ -361,8 +377,7 @@ class Policy(abc.ABC):
 
         By default, delta is shared by all streams and both sides, which holds whatever a policy decides by.
         """
-        kind = type(self)
-        if kind.bounds is Policy.bounds and kind.lower is Policy.lower and kind.upper is Policy.upper:
+        if type(self)._uses_half_widths():
             return None
         level = math.log(2.0 * self.streams.counts.size / self.setting.delta)
         return level, level

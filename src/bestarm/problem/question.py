@@ -145,7 +145,7 @@ class Question:
         for constraint in self.constraints:
             signs.append(1.0 if constraint.is_upper else -1.0)
             thresholds.append(constraint.noise.limit(signs[-1] * constraint.limit))
-        scales = [noise.scale for noise in self.noises]
+        scales = [noise.unit for noise in self.noises]
         slacks = [0.0, *(constraint.slack for constraint in self.constraints)]
         return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
 

@@ -4,7 +4,8 @@
 def test_my_noise(check):
     check(MyNoise(3.0), 0.4)
 
-Checks of probabilities are seeded. A noise that only just keeps its promise fails with probability 1e-6 at most.
+A check says on standard error when it begins and how long it took; pytest shows that with `-s`. Checks of
+probabilities are seeded. A noise that only just keeps its promise fails one with probability 1e-6 at most.
 """
 
 from __future__ import annotations
@@ -18,25 +19,24 @@ from typing import Any
 import numpy as np
 
 from bestarm.evidence.pairs import common_range, pair_evidence, product
-from bestarm.kernel.compile import compiled, kernel
-from bestarm.kernel.random import NOISE, Generator, seed_generator
-from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, Stream, stream_of
-from bestarm.noises.dispatch import ceiling, draw, evidence, evidence_and_slope, most_kept, record
+from bestarm.noises.base import ABOVE, NoiseModel, Stream
+from bestarm.noises.dispatch import ceiling, evidence, evidence_and_slope
 from bestarm.policies import find_policy
 from bestarm.policies.confidence import PRECISION, interval_end
 from bestarm.policies.setting import new_setting, references
 from bestarm.problem import Arm, Objective, Plan, Problem, at_most
 from bestarm.simulation.device import why_no_card
 from bestarm.simulation.engine import Job
-from bestarm.simulation.nature import new_nature
 from bestarm.simulation.simulate import simulate
+from bestarm.testing import error_rates
+from bestarm.testing.announcing import announced
+from bestarm.testing.error_rates import SIDES
+from bestarm.testing.noise_streams import drawn, points_around, problem_with, spread_of, stream_of_values
 from bestarm.testing.policies import assert_engines_agree
 from bestarm.testing.replays import assert_replays, record_study
 
 Check = Callable[[NoiseModel, float], None]
 
-SIDES = (ABOVE, BELOW)
 LEVELS = (0.5, 3.0, 20.0)
 
 
@@ -48,7 +48,7 @@ def check_states_itself(noise: NoiseModel, mean: float) -> None:
     assert list(noise.stated) == fields, "`stated` must name its fields, in order"
     assert all([noise.name, noise.label, noise.about.endswith(".")]), "a name, a label and a sentence for forms"
     assert noise.sentence().rstrip(".") == noise.sentence() != "", "words to follow the metric's name, without a period"
-    assert 0.0 < noise.scale < math.inf
+    assert noise.scale is None or 0.0 < noise.scale < math.inf
     low, high = noise.range
     assert low < mean < high, "the checks need a mean inside the range"
     assert [number["name"] for number in noise.choice()["numbers"]] == fields
@@ -93,52 +93,6 @@ def check_items(noise: NoiseModel, mean: float) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- the evidence
-
-
-def problem_with(noise: NoiseModel, mean: float | None = None, goal: Any = "maximize") -> Problem:
-    """One arm with one metric."""
-    arm = Arm("a", None if mean is None else {"m": mean}, spreads={"m": noise.scale} if noise.needs_spread else None)
-    return Problem(arms=(arm,), objective=Objective("m", goal, noise))
-
-
-def drawn(noise: NoiseModel, mean: float, count: int, seed: int = 0) -> Floats:
-    """Measurements in the user's terms, from the simulated world."""
-    values, generator = np.zeros(count), np.zeros(4, np.uint64)
-    compiled(seed_generator)(generator, seed, 0, NOISE)
-    compiled(_fill)(new_nature(problem_with(noise, mean)), generator, values)
-    return values
-
-
-@kernel
-def _fill(nature: Nature, generator: Generator, values: Floats) -> None:
-    for k in range(values.shape[0]):
-        values[k] = draw(nature, generator, 0, 0)
-
-
-def stream_of_values(noise: NoiseModel, values: Floats, sign: float = 1.0) -> Stream:
-    """A stream with these results, each times `sign`."""
-    goal = "maximize" if sign > 0 else "minimize"
-    setting = new_setting(problem_with(noise, None, goal), 0.05, "paper")
-    streams = new_streams(1, 1, most_kept(setting))
-    for value in values.tolist():
-        record(setting, streams, 0, 0, sign * value)
-    return stream_of(setting, streams, 0, 0)
-
-
-def summed_stream(noise: NoiseModel, n: int, total: float) -> Stream:
-    """A stream of n equal results that add up to `total`, for noises whose streams keep only sums."""
-    setting = new_setting(problem_with(noise), 0.05, "paper")
-    counts, sums = np.array([[n]]), np.array([[total]])
-    streams = new_streams(1, 1, most_kept(setting))
-    record(setting, streams, 0, 0, total / n)
-    return stream_of(setting, Streams(counts, sums / counts, sums, n * streams.kept), 0, 0)
-
-
-def points_around(s: Stream, count: int = 41) -> Floats:
-    """Values of c on both sides of a stream's mean, within its range."""
-    mean, reach = s.total / s.n, 6.0 * s.width / math.sqrt(s.n)
-    low, high = max(mean - reach, s.low), min(mean + reach, s.high)
-    return np.linspace(low, high, count + 2)[1:-1]
 
 
 def _streams(noise: NoiseModel, mean: float) -> list[Stream]:
@@ -224,65 +178,22 @@ def check_ends_of_intervals(noise: NoiseModel, mean: float) -> None:
 def check_comparisons(noise: NoiseModel, mean: float) -> None:
     """The evidence that one stream's mean is above another's is at most the product of evidence at every c, and not
     much less than the least of them."""
+    spread = spread_of(noise, mean)
     for n, others in ((3, 5), (12, 30), (300, 200)):
         values = drawn(noise, mean, n + others, seed=n)
         ahead, behind = stream_of_values(noise, values[:n]), stream_of_values(noise, values[n:])
-        for margin in (0.0, 0.3 * noise.scale, 3.0 * noise.scale):
+        for margin in (0.0, 0.3 * spread, 3.0 * spread):
             found = pair_evidence(ahead, behind, margin)
             first, last = common_range(ahead, behind, margin)
             if not first <= last:
                 continue
-            reach = 8.0 * noise.scale
+            reach = 8.0 * spread
             points = np.linspace(max(first, mean - reach), min(last, mean + margin + reach), 401)
             products = [product(ahead, behind, c - margin, c)[0] for c in points.tolist()]
             least = min(products, default=math.inf)
             assert found <= least + 1e-9 * (1.0 + abs(least)), f"after {n} and {others} results, margin {margin}"
             if found > 1.0:
                 assert found >= min(least, 30.0) - 1.0, f"{found} where {least} could be: margin {margin}"
-
-
-@kernel
-def _reaches(
-    setting: Setting,
-    nature: Nature,
-    generator: Generator,
-    streams: Streams,
-    c: float,
-    levels: Floats,
-    side: int,
-    reached: Ints,
-) -> None:
-    """For each path, how many of the rising levels the evidence that the mean lies on this side of c ever reaches."""
-    for path in range(reached.shape[0]):
-        seed_generator(generator, 5, path, NOISE)
-        streams.counts[0, 0] = 0
-        streams.sums[0, 0] = 0.0
-        for k in range(streams.kept.shape[2]):
-            streams.kept[0, 0, k] = 0.0
-        for _ in range(1_000):
-            record(setting, streams, 0, 0, draw(nature, generator, 0, 0))
-            s = stream_of(setting, streams, 0, 0)
-            if ceiling(s, side, c) >= levels[reached[path]]:
-                found = evidence(s, side, c)
-                while reached[path] < levels.shape[0] and found >= levels[reached[path]]:
-                    reached[path] += 1
-                if reached[path] == levels.shape[0]:
-                    break
-
-
-def check_crossing_rates(noise: NoiseModel, mean: float) -> None:
-    """If the mean is c, evidence ever reaches 1 / alpha in at most a share alpha of all paths."""
-    paths, problem = 1_000, problem_with(noise, mean)
-    setting, generator = new_setting(problem, 0.05, "paper"), np.zeros(4, np.uint64)
-    alphas = np.array([0.2, 0.05])
-    for side in SIDES:
-        reached, streams = np.zeros(paths, np.int64), new_streams(1, 1, most_kept(setting))
-        compiled(_reaches)(setting, new_nature(problem), generator, streams, mean, -np.log(alphas), side, reached)
-        for level, alpha in enumerate(alphas.tolist()):
-            ever = int((reached > level).sum())
-            # Five standard deviations of a binomial: exceeded with probability 1e-6 if the share is exactly alpha.
-            most = alpha * paths + 5.0 * math.sqrt(alpha * (1.0 - alpha) * paths)
-            assert ever <= most, f"{ever} of {paths} paths reach 1 / {alpha} on side {side}"
 
 
 # ---------------------------------------------------------------------------------------------- simulation and planning
@@ -300,8 +211,8 @@ def check_draws(noise: NoiseModel, mean: float) -> None:
 
 def check_divergence(noise: NoiseModel, mean: float) -> None:
     """No divergence from itself, and more with distance."""
-    low, high = noise.range
-    for end in (max(low, mean - noise.scale), min(high, mean + noise.scale)):
+    (low, high), spread = noise.range, spread_of(noise, mean)
+    for end in (max(low, mean - spread), min(high, mean + spread)):
         away = mean + (end - mean) * np.linspace(0.0, 0.9, 10)
         found = noise.divergence(np.full(10, mean), away)
         assert found[0] == 0.0
@@ -314,7 +225,7 @@ def check_drawn_means(noise: NoiseModel, mean: float) -> None:
     law, random = noise.law(1.0, 0.0), np.random.default_rng(3)
     spreads = []
     for count in (5, 5_000):
-        scatters = np.full(4_000, noise.scale)
+        scatters = np.full(4_000, spread_of(noise, mean))
         means = noise.drawn_means(law, np.full(4_000, count), np.full(4_000, mean), scatters, 1.0, random)
         assert (means >= setting.low[0]).all()
         assert (means <= setting.high[0]).all()
@@ -327,9 +238,10 @@ def check_drawn_means(noise: NoiseModel, mean: float) -> None:
 
 def study_with(noise: NoiseModel, mean: float) -> Problem:
     """Three arms, told apart by the objective and by a constraint, both with this noise."""
-    low, high = max(noise.range[0], mean - 2.0 * noise.scale), min(noise.range[1], mean + 2.0 * noise.scale)
+    spread = spread_of(noise, mean)
+    low, high = max(noise.range[0], mean - 2.0 * spread), min(noise.range[1], mean + 2.0 * spread)
     worse, better = mean + 0.6 * (low - mean), mean + 0.6 * (high - mean)
-    spreads = {"m": noise.scale, "c": noise.scale} if noise.needs_spread else None
+    spreads = {"m": spread, "c": spread} if noise.needs_spread else None
     return Problem(
         arms=(
             Arm("best", {"m": mean, "c": worse}, spreads=spreads),
@@ -353,8 +265,13 @@ def _job(noise: NoiseModel, mean: float, policy: str, **fields: Any) -> Job:
     return Job(study_with(noise, mean), find_policy(policy), 0.2, "mixture", 3, 300, **fields)
 
 
+def _policies(noise: NoiseModel) -> tuple[str, ...]:
+    """One that decides by evidence, and one that decides by intervals."""
+    return ("certify", "feasible-lucb") if noise.has_intervals else ("certify",)
+
+
 def check_interpreted_and_compiled_agree(noise: NoiseModel, mean: float) -> None:
-    for policy in ("certify", "feasible-lucb"):
+    for policy in _policies(noise):
         assert_engines_agree(_job(noise, mean, policy), 1)
 
 
@@ -370,7 +287,7 @@ def check_card_agrees(noise: NoiseModel, mean: float) -> None:
         raise unittest.SkipTest(reason)
     from bestarm.simulation.cuda.card import CardJob, planned, this_card
 
-    for policy in ("certify", "feasible-lucb"):
+    for policy in _policies(noise):
         job = _job(noise, mean, policy, keep_counts=True)
         wanted = job.simulate(0, 5).outcomes
         chunks = [chunk.outcomes for _, chunk in CardJob(job, planned(job, 5, this_card())).simulate(0, 5)]
@@ -388,4 +305,4 @@ def check_references(noise: NoiseModel, mean: float) -> None:
             assert end + reference == same or abs(end + reference - same) <= 1e-12 * (abs(same) + abs(reference))
 
 
-NOISE_CHECKS: list[Check] = [found for name, found in sorted(globals().items()) if name.startswith("check_")]
+NOISE_CHECKS: list[Check] = [*announced(globals()), *announced(vars(error_rates))]

@@ -3,6 +3,8 @@
 @pytest.mark.parametrize("check", POLICY_CHECKS)
 def test_my_policy(check):
     check(MyPolicy)
+
+A check says on standard error when it begins and how long it took; pytest shows that with `-s`.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from bestarm.problem import Arm, Plan, Problem, at_least, at_most, maximize, min
 from bestarm.problem.measurements import measurement
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
+from bestarm.testing.announcing import announced
 from bestarm.testing.replays import assert_replays, new_policy, record_study
 
 PolicyType = type[Policy]
@@ -316,24 +319,4 @@ def assert_engines_agree(job: Job, run: int) -> None:
     assert compiled.outcomes.cost[0] == interpreted.outcomes.cost[0]
 
 
-POLICY_CHECKS: list[Callable[[PolicyType], None]] = [
-    check_has_a_name,
-    check_prefers_the_best_feasible_arm,
-    check_drops_arms_that_are_worse_or_infeasible,
-    check_finds_that_no_arm_is_feasible,
-    check_works_without_constraints,
-    check_works_with_one_arm,
-    check_works_with_every_noise_direction_and_scale,
-    check_works_with_metrics_measured_together,
-    check_stops_at_the_limit_of_tests,
-    check_proposing_twice_gives_the_same,
-    check_runs_depend_on_seed_and_number_alone,
-    check_interpreted_and_compiled_agree,
-    check_a_record_that_ends_with_an_arm_is_replayed,
-    check_a_record_that_ends_without_a_feasible_arm_is_replayed,
-    check_a_record_that_has_not_ended_is_replayed,
-    check_is_sure_of_its_answer,
-    check_what_it_says_of_itself_is_consistent,
-    check_its_note_on_intervals_is_a_sentence,
-    check_what_is_no_number_decides_nothing,
-]
+POLICY_CHECKS: list[Callable[[PolicyType], None]] = announced(globals())

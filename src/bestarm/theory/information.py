@@ -81,7 +81,7 @@ def truth(problem: Problem, *, sub_gaussian: bool = False) -> Truth:
     noises = problem.noises
     spreads: list[list[Any]] = [[None] * len(means) for _ in noises]
     if sub_gaussian:
-        noises = tuple(Gaussian(noise.scale) for noise in noises)
+        noises = tuple(Gaussian(noise.unit) for noise in noises)
     else:
         spreads = problem.true_spreads()
     # Divergences are taken in the user's terms: a rate below 0 has none, and the direction does not matter to them.

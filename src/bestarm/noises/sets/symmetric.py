@@ -161,11 +161,6 @@ class SymmetricSet(SetNoise):
         return SymmetricSet(self.items, self.ties, odds)
 
     @property
-    def scale(self) -> float:
-        # Nothing is known of it. Kernels take it for the unit of their bounds.
-        return 1.0
-
-    @property
     def range(self) -> tuple[float, float]:
         return (-math.inf, math.inf)
 
