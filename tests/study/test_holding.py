@@ -12,7 +12,7 @@ from tests.study.problems import two_arms
 from tests.tools.patience import wait_until
 
 import bestarm as ba
-from bestarm.storage.sql import SQLStorage
+from bestarm.storage.sql.storage import SQLStorage
 from bestarm.study import heartbeat
 
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from bestarm.study.continuations import simulate_continuations
 from tests.program import bestarm
 
 import bestarm as ba
 from bestarm.extend import KernelPolicy, Kernels, Untranslatable, conclude, every_stream, half_width, kernel
+from bestarm.study.forecast.continuations import simulate_continuations
 
 SAID = rf"{__file__}:\d+: the kernel propose cannot be compiled: the call `sum\(memory.rounds\)` is not supported"
 
