@@ -56,7 +56,7 @@ def test_all_values_are_told_at_once(study: ba.Study) -> None:
     assert [metric.mean for metric in status.arms[0].metrics] == [4.0, 4.0, 3.0, 50.0, 0.0]
     with pytest.raises(
         ba.AlreadyTold,
-        match=rf"test = 1 \('{RUN.replace('+', '.')}' of 'a'\): has the result time 4, memory 50, crash 0 already; a correction",
+        match=rf"test = 1 \('{RUN.replace('+', '.')}' of 'a'\): has the result time 4, memory 50, crash 0 already; a",
     ):
         study.tell(run, GOOD | {"crash": 1})
 
