@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from bestarm.storage.columns import Given as Given
     from bestarm.storage.copies import Copies as Copies
     from bestarm.storage.copies import Part as Part
-    from bestarm.storage.entries import Entries as Entries
     from bestarm.storage.errors import ConnectionLost as ConnectionLost
     from bestarm.storage.errors import HandedOn as HandedOn
     from bestarm.storage.errors import HoldsEnough as HoldsEnough
@@ -95,6 +94,7 @@ if TYPE_CHECKING:
     from bestarm.storage.errors import SourceTaken as SourceTaken
     from bestarm.storage.errors import StorageError as StorageError
     from bestarm.storage.errors import StudyArchived as StudyArchived
+    from bestarm.storage.rows import Entries as Entries
     from bestarm.storage.tokens import Role as Role
     from bestarm.storage.tokens import Token as Token
     from bestarm.storage.tokens import TokenKeeper as TokenKeeper
@@ -130,7 +130,7 @@ _HOMES = {
     ),
     "storage.columns": "Given",
     "storage.copies": "Copies Part",
-    "storage.entries": "Entries",
+    "storage.rows": "Entries",
     "storage.tokens": "Role Token TokenKeeper",
     # Commands.
     "cli.shared.arguments": "Database StudyName",

@@ -64,6 +64,25 @@ _quote.maxstring = _quote.maxother = LONGEST_QUOTE
 quoted = _quote.repr
 
 
+def enumerated(words: Iterable[str]) -> str:
+    """A list in words.
+
+    >>> enumerated(["time", "memory", "cost"])
+    'time, memory and cost'
+    """
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def first_ten(names: Sequence[str]) -> str:
+    """Names, quoted, not too many of them.
+
+    >>> first_ten("abc")
+    "'a', 'b', 'c'"
+    """
+    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
 def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str:
     """Rows of texts as lines whose columns are aligned, those numbered in `right` at their right end.
 

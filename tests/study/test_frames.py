@@ -206,7 +206,7 @@ def test_bad_rows_of_tests_of_several_metrics() -> None:
     ]
     with pytest.raises(ba.InvalidInput, match="row 0: column 'crash': is missing; one test yields it together with"):
         study.add_frame({"arm": ["a"], "time": [1.0], "memory": [2.0], "crash": [None]})
-    with pytest.raises(ba.InvalidInput, match="the column 'memory' must be there beside 'time': one test yields both"):
+    with pytest.raises(ba.InvalidInput, match="the column memory, crash must be there beside 'time': one test yields"):
         study.add_frame({"arm": ["a"], "time": [1.0]})
     assert study.add_frame({"arm": ["a"], "time": [1.0], "memory": [2.0], "crash": [True], "size": [3.0]}) == [1, 2]
     assert study.frame(wide=True).arm.tolist() == ["a", "a"]

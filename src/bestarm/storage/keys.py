@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
 LONGEST_KEY = 200
@@ -17,6 +18,5 @@ def new_key() -> str:
 def check_key(key: object, field: str = "key") -> str:
     """A key as a user gives it."""
     if not isinstance(key, str) or not key or len(key) > LONGEST_KEY or not key.isprintable():
-        shown = repr(key) if len(repr(key)) <= 80 else f"{repr(key)[:80]}…"
-        raise InvalidInput(field, key, f"must be text of 1 to {LONGEST_KEY} printable characters", shown=shown)
+        raise InvalidInput(field, key, f"must be text of 1 to {LONGEST_KEY} printable characters", shown=quoted(key))
     return key

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from bestarm.problem import Problem
 from bestarm.problem.items import count_of
+from bestarm.texts import enumerated
 
 
 def yields_several(problem: Problem) -> bool:
@@ -28,11 +27,11 @@ def about_tests(problem: Problem) -> list[str]:
 def _measurements(problem: Problem) -> list[str]:
     if not yields_several(problem):
         return []
-    together = [_listed(metrics) for metrics in problem.yields.values() if len(metrics) > 1]
+    together = [enumerated(metrics) for metrics in problem.yields.values() if len(metrics) > 1]
     alone = [metrics[0] for metrics in problem.yields.values() if len(metrics) == 1]
     sentences = [f"One test yields {metrics} together, all or none." for metrics in together]
     if alone:
-        sentences.append(f"Measured alone: {_listed(alone)}.")
+        sentences.append(f"Measured alone: {enumerated(alone)}.")
     return sentences
 
 
@@ -49,13 +48,3 @@ def _items(problem: Problem) -> list[str]:
         f"Each arm is measured on the same {count}, in the same random order; the question is about the mean over "
         "these items."
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names as a list in words.
-
-    >>> _listed(["time", "memory", "cost"])
-    'time, memory and cost'
-    """
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

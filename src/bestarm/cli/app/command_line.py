@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from typer.core import TyperCommand
 
 from bestarm.cli.shared.command import PAIR
+from bestarm.texts import enumerated, quoted
 
 
 def number_kind(option: Any) -> str:
@@ -77,14 +78,13 @@ class OnceCommand(TyperCommand):
             if not option.is_flag:
                 # An address may hold a password.
                 is_secret = option.hide_input or any("://" in str(value) or "@" in str(value) for value in values)
-                shown = "" if is_secret else f": {_listed(map(repr, values))}"
+                shown = "" if is_secret else f": {enumerated(map(repr, values))}"
                 ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
             elif {value in option.opts for value in values} == {True, False}:
-                ctx.fail(f"{_listed(dict.fromkeys(values))} are given together. Choose one.")
+                ctx.fail(f"{enumerated(dict.fromkeys(values))} are given together. Choose one.")
 
     def _check_numbers(self, ctx: Any, name: str, kind: str, values: Sequence[Any]) -> None:
         from bestarm.parsing import read_decimal, read_whole
-        from bestarm.texts import quoted
 
         for value in values:
             try:
@@ -96,11 +96,6 @@ class OnceCommand(TyperCommand):
 
 def _times(number: int) -> str:
     return "twice" if number == 2 else f"{number} times"
-
-
-def _listed(words: Iterable[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 class DashCommand(OnceCommand):

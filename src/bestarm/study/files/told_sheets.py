@@ -1,4 +1,4 @@
-"""The results in a CSV file of tests that were asked for, such as a sheet that was filled in."""
+"""The results in a CSV file of tests that were asked for, such as a sheet that somebody has filled in."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bestarm.storage.base import Issued, Outcome
 from bestarm.study.files.blank_sheets import NOT_YIELDED
 from bestarm.study.intake.csv_file import STUDY, BadLines, CsvFile
 from bestarm.study.intake.names import read_test
-from bestarm.study.intake.rows import meant, wide_tests, wide_values
+from bestarm.study.intake.rows import FileTable, meant, wide_tests, wide_values
 from bestarm.study.intake.telling import values_of
-from bestarm.study.intake.values import Result, check_metric, in_words, values_in_words
+from bestarm.study.intake.values import Result, in_words, values_in_words
 from bestarm.study.study import Study, Test
 from bestarm.texts import from_cell
 from bestarm.validation import InvalidInput, exact
@@ -38,7 +38,7 @@ def read_told(study: Study, file: CsvFile) -> ToldResults:
     """
     file.need("test", *([] if file.metrics else ["value"]))
     reader = _Told(study, file, BadLines(file.name))
-    lines = file.lines(reader.bad_lines)
+    lines = reader.table.rows()
     while some := list(itertools.islice(lines, _LOOKED_UP)):
         reader.read(some)
     file.decimals.check(reader.bad_lines.add)
@@ -55,26 +55,26 @@ class _Told:
         self._found: dict[int, dict[str, float]] = {}
         self._known: set[int] = set()
         self._tests: dict[int, tuple[Test, int]] = {}
-        """The tests by number, and the line on which each begins."""
-        self._columns = wide_tests(study.plan, file) if file.metrics else {}
+        """By number: the tests, and the line on which each begins."""
+        self.table = FileTable(study.plan, file, bad_lines)
+        self._columns = wide_tests(study.plan, self.table) if file.metrics else {}
 
-    def read(self, lines: Sequence[tuple[int, list[str]]]) -> None:
+    def read(self, lines: Sequence[tuple[int, dict[str, str]]]) -> None:
         """Take in some lines."""
-        rows: list[tuple[int, int, list[str]]] = []
-        for number, fields in lines:
+        rows: list[tuple[int, int, dict[str, str]]] = []
+        for number, named in lines:
             try:
-                rows.append((number, read_test(self._file.named(fields)["test"]), fields))
+                rows.append((number, read_test(named["test"]), named))
             except InvalidInput as error:
                 self.bad_lines.add(number, error)
         found = self._study.storage.find_tests(self._study.record.key, [test for _, test, _ in rows])
-        for number, test, fields in rows:
+        for number, test, named in rows:
             try:
-                self._take(number, test, found.get(test), fields)
+                self._take(number, test, found.get(test), named)
             except InvalidInput as error:
                 self.bad_lines.add(number, error)
 
-    def _take(self, line: int, number: int, found: tuple[Issued, Outcome | None] | None, fields: list[str]) -> None:
-        named = self._file.named(fields)
+    def _take(self, line: int, number: int, found: tuple[Issued, Outcome | None] | None, named: dict[str, str]) -> None:
         test = None if found is None else self._study._test(found[0])
         several = test is not None and len(test.metrics) > 1 and not self._file.metrics
         metric = "" if test is None or not several else meant(named.get("metric", ""), test.metrics)
@@ -87,10 +87,10 @@ class _Told:
             raise InvalidInput("test", number, f"no such test in study {self._study.name!r}")
         self._check_meant(test, named, several)
         if self._file.metrics:
-            values = self._wide(test, found[0].metric, fields, line)
+            values = self._wide(test, found[0].metric, named, line)
         elif named["value"]:
             which = metric or test.metrics[0]
-            values = {which: check_metric(self._study.plan, which, self._file.decimals.read(named["value"], line))}
+            values = {which: self.table.value(named, which, line)}
         else:
             values = {}
         if not values:
@@ -102,13 +102,13 @@ class _Told:
         self._found.setdefault(number, {}).update(values)
 
     def _check_study(self, named: dict[str, str]) -> None:
-        """Complain of a sheet of another study, whose tests have the same numbers."""
+        """Complain of a sheet that is of another study, whose tests have the same numbers."""
         given = named.get(STUDY, "") if self._file.has(STUDY) else ""
         if given and self._study.name not in (given, from_cell(given)):
             raise InvalidInput(STUDY, given, f"this is study {self._study.name!r}")
 
     def _check_meant(self, test: Test, named: dict[str, str], several: bool) -> None:
-        """Complain if a line does not match the test with its number."""
+        """Complain if a line is of another test than its number says."""
         given = {name: {named[name], from_cell(named[name])} for name in ("arm", "metric", "item") if name in named}
         if self._file.metrics:
             given.pop("metric", None)
@@ -120,11 +120,11 @@ class _Told:
             advice = "name the metric of each value in a column metric, or give each metric a column"
             raise InvalidInput("test", test.id, f"is {test.words}; {advice}")
 
-    def _wide(self, test: Test, lead: int, fields: list[str], line: int) -> dict[str, float]:
-        for metric, place in self._file.metrics.items():
-            if metric not in test.metrics and fields[place].strip().casefold() == NOT_YIELDED:
-                fields[place] = ""
-        found = wide_values(self._study.plan, self._file, self._columns, fields, line)
+    def _wide(self, test: Test, lead: int, named: dict[str, str], line: int) -> dict[str, float]:
+        not_yielded = {
+            m: "" for m in self._file.metrics if m not in test.metrics and named[m].casefold() == NOT_YIELDED
+        }
+        found = wide_values(self._study.plan, self.table, self._columns, named | not_yielded, line)
         for other in found:
             if other != lead:
                 raise InvalidInput(
@@ -133,7 +133,7 @@ class _Told:
         return dict(zip(test.metrics, found[lead], strict=True)) if found else {}
 
     def _check_same(self, test: Test, outcome: Outcome, values: dict[str, float]) -> None:
-        """Complain of values that differ from the test's."""
+        """Complain of other values than the test has."""
         told = values_of(outcome)
         known = dict(zip(test.metrics, told, strict=True)) if told else {}
         differing = {metric: value for metric, value in values.items() if known.get(metric) != value}

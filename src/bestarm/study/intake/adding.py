@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
+from bestarm.study.intake.csv_file import BadLines
 from bestarm.study.intake.names import Numbering
 from bestarm.study.intake.placing import Placing, check_item, item_name, items_of
 from bestarm.study.intake.values import Result, Values, check_result
@@ -28,12 +30,14 @@ _FORMS = (
 
 
 class Row(NamedTuple):
-    """A result by number, and the name of its item."""
+    """A result by number, and the name of its item. In a table: where it begins, and its round."""
 
     arm: int
     lead: int
     values: Values
     item: str | None
+    at: int = 0
+    round: str = ""
 
 
 def read_rows(plan: Plan, numbering: Numbering, results: Iterable[GivenResult]) -> list[Row]:
@@ -78,11 +82,22 @@ def columns_of(plan: Plan, rows: Sequence[Row]) -> Columns:
     return columns
 
 
-def places_of(rows: Sequence[Row], placing: Placing) -> list[int]:
-    """Where in the order of items the results belong."""
+def places_of(
+    rows: Sequence[Row],
+    placing: Placing,
+    bad_rows: BadLines | None = None,
+    skipped: Counter[tuple[int, int]] | None = None,
+) -> list[int]:
+    """Where in the order of items the results belong. In a table, every bad row is named."""
     places = []
-    for place in placing.assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows]):
-        if isinstance(place, InvalidInput):
+    found = placing.assign([(row.arm, row.lead) for row in rows], [row.item or "" for row in rows], skipped)
+    for row, place in zip(rows, found, strict=True):
+        if not isinstance(place, InvalidInput):
+            places.append(place)
+        elif bad_rows is None:
             raise place
-        places.append(place)
+        else:
+            bad_rows.add(row.at, place)
+    if bad_rows is not None:
+        bad_rows.check()
     return places

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from bestarm.problem import Plan
 from bestarm.study.intake.values import in_words
-from bestarm.texts import quoted
+from bestarm.texts import first_ten, quoted
 from bestarm.validation import InvalidInput
 
 
@@ -121,13 +121,8 @@ def measured_together(metric: str, metrics: Sequence[str]) -> InvalidInput:
 
 def _place(what: str, name: str, known: dict[str, int]) -> int:
     if not isinstance(name, str) or name not in known:
-        raise InvalidInput(what, name, f"no such {what}; {_listed([*known])}", known)
+        raise InvalidInput(what, name, f"no such {what}; there are {first_ten([*known])}", known)
     return known[name]
-
-
-def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(map(repr, names[:10]))
-    return f"there are {listed}{f' and {len(names) - 10} more' if len(names) > 10 else ''}"
 
 
 _serial = itertools.count(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -9,9 +10,10 @@ from typing import NamedTuple, TypeVar
 from bestarm.parsing import LONGEST_NUMBER
 from bestarm.problem import Plan
 from bestarm.storage.columns import Columns
-from bestarm.study.intake.csv_file import BadLines, CsvFile
-from bestarm.study.intake.placing import Placing, items_of
-from bestarm.study.intake.rows import Names, Sheet, SheetRow
+from bestarm.study.intake.adding import columns_of, places_of
+from bestarm.study.intake.csv_file import ITEM, BadLines, CsvFile
+from bestarm.study.intake.placing import Placing
+from bestarm.study.intake.rows import FileTable, Names, Reader
 from bestarm.study.intake.values import check_metric
 from bestarm.texts import cell
 from bestarm.validation import MOST, InvalidInput
@@ -38,31 +40,20 @@ def read_new_results(plan: Plan, file: CsvFile) -> NewResults:
 
 def _read_tests(plan: Plan, file: CsvFile) -> NewResults:
     """The results of a file of any form."""
-    bad_lines, results, ends = BadLines(file.name), Columns(), array("q")
-    sheet = Sheet(plan, file, bad_lines)
-    rows = list(sheet.rows())
+    file.need("arm", *([] if file.metrics else ["metric", "value"]), *([] if plan.items is None else [ITEM]))
+    bad_lines, ends = BadLines(file.name), array("q")
+    reader = Reader(plan, FileTable(plan, file, bad_lines), bad_lines)
+    rows = reader.read()
+    file.decimals.check(bad_lines.add)
     bad_lines.check()
-    items, last_round = items_of(plan), ""
-    for row in rows:
-        if row.round != last_round and results:
-            ends.append(len(results) - 1)
-        last_round = row.round
-        item = None if items is None else items.number(row.item)
-        results.append(row.arm, row.lead, row.values[0], row.values[1:], item)
-    return NewResults(results, ends, sheet.skipped.total(), lambda placing: _placed(file, rows, sheet, placing))
+    for place, (before, row) in enumerate(itertools.pairwise(rows)):
+        if row.round != before.round:
+            ends.append(place)
 
+    def places(placing: Placing) -> list[int]:
+        return places_of(rows, placing, BadLines(file.name), reader.skipped)
 
-def _placed(file: CsvFile, rows: Sequence[SheetRow], sheet: Sheet, placing: Placing) -> list[int]:
-    """The place of each result in the order of items."""
-    bad_lines, places = BadLines(file.name), []
-    found = placing.assign([(row.arm, row.lead) for row in rows], [row.item for row in rows], sheet.skipped)
-    for row, place in zip(rows, found, strict=True):
-        if isinstance(place, InvalidInput):
-            bad_lines.add(row.line, place)
-        else:
-            places.append(place)
-    bad_lines.check()
-    return places
+    return NewResults(columns_of(plan, rows), ends, reader.skipped.total(), places)
 
 
 def _read_lines(plan: Plan, file: CsvFile) -> NewResults:

@@ -1,16 +1,19 @@
-"""New results in CSV files of every form: a line for each value, or a line for each test with a column for each metric.
+"""New results in rows, of a file or of a data frame: a row for each value, or for each test, a column for each metric.
 
-Values of one test stand on lines that follow each other and have the same number in the column `test`, as in an export,
-or on one line.
+Values of one test stand on rows that follow each other and have the same number in the column `test`, as in an export,
+or on one row.
 """
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from bestarm.problem import Plan
+from bestarm.study.intake.adding import Row
 from bestarm.study.intake.csv_file import ITEM, BadLines, CsvFile
 from bestarm.study.intake.names import Numbering, measured_together
 from bestarm.study.intake.placing import items_of
@@ -21,27 +24,178 @@ from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
 _NOBODY = (-1, -1)
 
 
-@dataclasses.dataclass(frozen=True)
-class SheetRow:
-    """A test with its result. `line` is where it begins."""
+class Table(abc.ABC):
+    """A file or a frame: its rows, and what their cells mean in a study. What cannot be read is `InvalidInput`."""
 
-    line: int
-    arm: int
-    lead: int
-    values: Values
-    item: str
-    round: str
+    noun: str
+    """What a row is called."""
+    metrics: Collection[str] = ()
+    """Those that have a column. None if each row has one value."""
+
+    @abc.abstractmethod
+    def rows(self) -> Iterator[tuple[int, Any]]:
+        """Each row, with its number."""
+
+    @abc.abstractmethod
+    def arm_and_item(self, row: Any) -> tuple[int, str | None]:
+        """The arm by number and the item, if there are any."""
+
+    @abc.abstractmethod
+    def metric(self, row: Any) -> tuple[str, int]:
+        """The metric of a row's one value, and the number of the test that yields it."""
+
+    @abc.abstractmethod
+    def test(self, row: Any) -> object:
+        """What the rows of one test have in common; None if nothing is said."""
+
+    @abc.abstractmethod
+    def is_blank(self, row: Any, metric: str) -> bool:
+        """Whether the cell in a metric's column is empty."""
+
+    @abc.abstractmethod
+    def value(self, row: Any, metric: str, number: int) -> float:
+        """The value of a metric, which it can take. `number` is the row's."""
+
+    @abc.abstractmethod
+    def refuse(self, reason: str) -> InvalidInput:
+        """What to raise of the whole table."""
+
+    def column(self, metric: str) -> str:
+        """How a complaint names the column of a metric."""
+        return metric
+
+    def round(self, row: Any) -> str:
+        """What the tests of one round have in common."""
+        return ""
+
+    def passes_over(self, row: Any) -> bool:
+        """Whether a row may have no value, and has none."""
+        return False
 
 
 @dataclasses.dataclass
 class _Group:
-    """The lines of one test, as far as they have been read. A value is None where its cell is empty."""
+    """The rows of one test, as far as they have been read. A value is None where its cell is empty."""
 
-    key: tuple[str, int, int, str]
+    key: tuple[object, int, int, str | None]
     line: int
     round: str
     values: dict[str, float | None]
     is_bad: bool = False
+
+
+class Reader:
+    """The tests of a table, one after the other. `skipped` counts those of an export that have no result."""
+
+    def __init__(self, plan: Plan, table: Table, bad_rows: BadLines) -> None:
+        self._plan = plan
+        self._table = table
+        self._bad_rows = bad_rows
+        self._broken: set[object] = set()
+        """Tests with a row whose names cannot be read: what they lack was complained of."""
+        self.skipped: Counter[tuple[int, int]] = Counter()
+
+    def read(self) -> list[Row]:
+        """All tests, unless something is wrong with a row."""
+        return list(self._wide() if self._table.metrics else self._long())
+
+    def _long(self) -> Iterator[Row]:
+        table, group = self._table, None
+        for line, row in table.rows():
+            test = table.test(row)
+            try:
+                arm, item = table.arm_and_item(row)
+                metric, lead = table.metric(row)
+                together = self._plan.yields[lead]
+                if len(together) > 1 and test is None:
+                    raise needs_test(metric, together)
+            except InvalidInput as error:
+                if table.passes_over(row):
+                    self.skipped[_NOBODY] += 1
+                else:
+                    self._bad_rows.add(line, error)
+                    self._broken.add(test)
+                continue
+            key = (test if len(together) > 1 else None, arm, lead, item)
+            if group is None or len(together) == 1 or group.key != key or metric in group.values:
+                yield from self._finished(group)
+                group = _Group(key, line, table.round(row), {})
+            try:
+                group.values[metric] = None if table.passes_over(row) else table.value(row, metric, line)
+            except InvalidInput as error:
+                self._bad_rows.add(line, error)
+                group.values[metric], group.is_bad = None, True
+        yield from self._finished(group)
+
+    def _finished(self, group: _Group | None) -> Iterator[Row]:
+        """The test of rows that belong together, unless something is wrong with them."""
+        if group is None or group.is_bad:
+            return
+        test, arm, lead, item = group.key
+        if not any(value is not None for value in group.values.values()):
+            self.skipped[arm, lead] += 1
+            return
+        metrics = self._plan.yields[lead]
+        values = tuple(value for metric in metrics if (value := group.values.get(metric)) is not None)
+        try:
+            if len(values) < len(metrics):
+                if test in self._broken:
+                    return
+                missing = in_words([metric for metric in metrics if group.values.get(metric) is None])
+                reason = f"lacks {missing}; the values of one test stand on {self._table.noun}s that follow each other"
+                raise InvalidInput("test", test, reason, shown=quoted(test))
+            yield Row(arm, lead, check_ratios(self._plan, lead, values), item, group.line, group.round)
+        except InvalidInput as error:
+            self._bad_rows.add(group.line, error)
+
+    def _wide(self) -> Iterator[Row]:
+        table = self._table
+        tests = wide_tests(self._plan, table)
+        for line, row in table.rows():
+            try:
+                arm, item = table.arm_and_item(row)
+                found = wide_values(self._plan, table, tests, row, line)
+                if not found:
+                    nothing = f"is missing; there is none of {in_words(list(table.metrics))}"
+                    raise InvalidInput("value", UNSTATED, nothing)
+            except InvalidInput as error:
+                self._bad_rows.add(line, error)
+                continue
+            for lead, values in found.items():
+                yield Row(arm, lead, values, item, line, table.round(row))
+
+
+def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
+    """What to raise of a lone value whose test nobody can tell."""
+    advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
+    error = measured_together(metric, together)
+    return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")
+
+
+def wide_tests(plan: Plan, table: Table) -> dict[int, tuple[str, ...]]:
+    """The tests whose metrics have columns: the number of each, and what it yields."""
+    found = {lead: metrics for lead, metrics in plan.yields.items() if any(m in table.metrics for m in metrics)}
+    for metrics in found.values():
+        if missing := [metric for metric in metrics if metric not in table.metrics]:
+            there = in_words([metric for metric in metrics if metric in table.metrics])
+            raise table.refuse(f"the column {', '.join(missing)} must be there beside {there}: one test yields them")
+    return found
+
+
+def wide_values(plan: Plan, table: Table, tests: Mapping[int, Sequence[str]], row: Any, line: int) -> dict[int, Values]:
+    """The values on a row, by test. Of a test it has all or none."""
+    found: dict[int, Values] = {}
+    for lead, metrics in tests.items():
+        blank = [metric for metric in metrics if table.is_blank(row, metric)]
+        if len(blank) == len(metrics):
+            continue
+        if blank:
+            there = in_words([metric for metric in metrics if metric not in blank])
+            reason = f"is missing; one test yields it together with {there}"
+            raise InvalidInput(table.column(blank[0]), UNSTATED, reason)
+        read = tuple(table.value(row, metric, line) for metric in metrics)
+        found[lead] = check_ratios(plan, lead, read)
+    return found
 
 
 class Names:
@@ -64,11 +218,11 @@ class Names:
         name = meant(text, self.plan.measured)
         return name, self._listing_once(lambda: self._numbering.lead(name))
 
-    def item(self, text: str | None) -> str:
+    def item(self, text: str | None) -> str | None:
         """An item's name; nothing if there are none."""
         items = self._items
         if items is None:
-            return ""
+            return None
         name = text or ""
         _check_name(ITEM, name)
         if from_cell(name) in self._item_names:
@@ -100,132 +254,48 @@ def _check_name(field: str, name: str) -> None:
         raise InvalidInput(field, name, f"no such {field}", shown=quoted(name))
 
 
-class Sheet:
-    """The tests of a file, one after the other. `skipped` counts those of an export that have no result."""
+class FileTable(Table):
+    """A CSV file. A row is its fields by column."""
+
+    noun = "line"
 
     def __init__(self, plan: Plan, file: CsvFile, bad_lines: BadLines) -> None:
-        self._plan = plan
-        self._file = file
-        self._bad_lines = bad_lines
+        self._plan, self._file, self._bad_lines = plan, file, bad_lines
+        self.metrics = file.metrics
         self._names = Names(plan)
+        self._had_listed = False
         self._is_export = file.has("test") and file.has("told")
-        self.skipped: Counter[tuple[int, int]] = Counter()
-        file.need("arm", *([] if file.metrics else ["metric", "value"]), *([] if plan.items is None else [ITEM]))
 
-    def rows(self) -> Iterator[SheetRow]:
-        yield from self._wide() if self._file.metrics else self._long()
-        self._file.decimals.check(self._bad_lines.add)
-
-    # ------------------------------------------------------------------------------------ a line for each value
-
-    def _long(self) -> Iterator[SheetRow]:
-        group: _Group | None = None
+    def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         for line, fields in self._file.lines(self._bad_lines):
-            named, has_listed = self._file.named(fields), self._names.has_listed
-            try:
-                arm = self._names.arm(named["arm"])
-                metric, lead = self._names.metric(named["metric"])
-                item = self._names.item(named.get(ITEM))
-                together = self._plan.yields[lead]
-                if len(together) > 1 and not named.get("test"):
-                    raise needs_test(metric, together)
-            except InvalidInput as error:
-                if self._is_export and not named["value"]:
-                    # This complaint is not shown, so the next one still has to list the choices.
-                    self._names.has_listed = has_listed
-                    self.skipped[_NOBODY] += 1
-                else:
-                    self._bad_lines.add(line, error)
-                continue
-            key = (named["test"] if len(together) > 1 else "", arm, lead, item)
-            if group is None or len(together) == 1 or group.key != key or metric in group.values:
-                yield from self._finished(group)
-                group = _Group(key, line, named.get("round", ""), {})
-            try:
-                group.values[metric] = self._value(metric, named["value"], line)
-            except InvalidInput as error:
-                self._bad_lines.add(line, error)
-                group.values[metric], group.is_bad = None, True
-        yield from self._finished(group)
+            self._had_listed = self._names.has_listed
+            yield line, self._file.named(fields)
 
-    def _value(self, metric: str, text: str, line: int) -> float | None:
-        if self._is_export and not text:
-            return None
-        return check_metric(self._plan, metric, self._file.decimals.read(text, line))
+    def arm_and_item(self, row: dict[str, str]) -> tuple[int, str | None]:
+        return self._names.arm(row["arm"]), self._names.item(row.get(ITEM))
 
-    def _finished(self, group: _Group | None) -> Iterator[SheetRow]:
-        """The test that consecutive lines describe, unless something is wrong with them."""
-        if group is None or group.is_bad:
-            return
-        test, arm, lead, item = group.key
-        if not any(value is not None for value in group.values.values()):
-            self.skipped[arm, lead] += 1
-            return
-        metrics = self._plan.yields[lead]
-        values = [group.values.get(metric) for metric in metrics]
-        if missing := [metric for metric, value in zip(metrics, values, strict=True) if value is None]:
-            reason = f"lacks {in_words(missing)}; the values of one test stand on lines that follow each other"
-            self._bad_lines.add(group.line, InvalidInput("test", test, reason, shown=quoted(test)))
-            return
-        try:
-            checked = check_ratios(self._plan, lead, tuple(value for value in values if value is not None))
-        except InvalidInput as error:
-            self._bad_lines.add(group.line, error)
-            return
-        yield SheetRow(group.line, arm, lead, checked, item, group.round)
+    def metric(self, row: dict[str, str]) -> tuple[str, int]:
+        return self._names.metric(row["metric"])
 
-    # ------------------------------------------------------------------------------------- a line for each test
+    def test(self, row: dict[str, str]) -> object:
+        return row.get("test") or None
 
-    def _wide(self) -> Iterator[SheetRow]:
-        tests = wide_tests(self._plan, self._file)
-        for line, fields in self._file.lines(self._bad_lines):
-            named = self._file.named(fields)
-            try:
-                arm, item = self._names.arm(named["arm"]), self._names.item(named.get(ITEM))
-                found = wide_values(self._plan, self._file, tests, fields, line)
-                if not found:
-                    nothing = f"is missing; there is none of {in_words(list(self._file.metrics))}"
-                    raise InvalidInput("value", UNSTATED, nothing)
-            except InvalidInput as error:
-                self._bad_lines.add(line, error)
-                continue
-            this_round = named.get("round", "") if self._file.has("round") else ""
-            for lead, values in found.items():
-                yield SheetRow(line, arm, lead, values, item, this_round)
+    def is_blank(self, row: dict[str, str], metric: str) -> bool:
+        return not row[metric]
 
+    def value(self, row: dict[str, str], metric: str, number: int) -> float:
+        column, where = (metric, f"value of {metric!r}") if self.metrics else ("value", "value")
+        return check_metric(self._plan, metric, self._file.decimals.read(row[column], number, where))
 
-def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
-    """What to raise for a lone value whose test is unknown."""
-    advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
-    error = measured_together(metric, together)
-    return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")
+    def refuse(self, reason: str) -> InvalidInput:
+        return self._file.complain(reason)
 
+    def round(self, row: dict[str, str]) -> str:
+        return row.get("round", "") if self._file.has("round") else ""
 
-def wide_tests(plan: Plan, file: CsvFile) -> dict[int, tuple[str, ...]]:
-    """The tests whose metrics have columns: the number of each, and what it yields."""
-    found = {lead: metrics for lead, metrics in plan.yields.items() if any(m in file.metrics for m in metrics)}
-    for metrics in found.values():
-        if missing := [metric for metric in metrics if metric not in file.metrics]:
-            there = in_words([metric for metric in metrics if metric in file.metrics])
-            raise file.complain(f"the column {', '.join(missing)} must be there beside {there}: one test yields them")
-    return found
-
-
-def wide_values(
-    plan: Plan, file: CsvFile, tests: Mapping[int, Sequence[str]], fields: list[str], line: int
-) -> dict[int, Values]:
-    """The values on a line, by test. It has all values of a test, or none."""
-    found: dict[int, Values] = {}
-    for lead, metrics in tests.items():
-        cells = {metric: fields[file.metrics[metric]].strip() for metric in metrics}
-        if not any(cells.values()):
-            continue
-        if missing := [metric for metric, text in cells.items() if not text]:
-            there = in_words([metric for metric, text in cells.items() if text])
-            raise InvalidInput(missing[0], UNSTATED, f"is missing; one test yields it together with {there}")
-        read = [
-            check_metric(plan, metric, file.decimals.read(text, line, f"value of {metric!r}"))
-            for metric, text in cells.items()
-        ]
-        found[lead] = check_ratios(plan, lead, tuple(read))
-    return found
+    def passes_over(self, row: dict[str, str]) -> bool:
+        is_empty = self._is_export and not self.metrics and not row["value"]
+        if is_empty:
+            # Nobody sees a complaint about this line, so the next one still has to list the choices.
+            self._names.has_listed = self._had_listed
+        return is_empty

@@ -12,7 +12,7 @@ from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Storage, StudyRecord
 from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.record.seeds import Seeds
-from bestarm.texts import quoted
+from bestarm.texts import first_ten, quoted
 from bestarm.validation import InvalidInput, NotFound
 
 LONGEST_LEASE = 1e9
@@ -57,9 +57,10 @@ def find_record(storage: Storage, name: str) -> StudyRecord:
     record = storage.find_study(name)
     if record is None:
         there = [other.name for other in storage.studies()]
-        listed = ", ".join(map(repr, there[:10])) + (f" and {len(there) - 10} more" if len(there) > 10 else "")
         raise NotFound(
-            "study", name, f"no such study in {storage.url!r}; there {'are ' + listed if there else 'is none'}"
+            "study",
+            name,
+            f"no such study in {storage.url!r}; there {'are ' + first_ten(there) if there else 'is none'}",
         )
     return record
 
