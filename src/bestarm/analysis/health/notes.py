@@ -88,20 +88,6 @@ class Health:
         """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
         return tuple(note.reason for note in self.notes if note.severity == "broken")
 
-    def with_remark(self, remark: str) -> Health:
-        """The same with a remark on the answer, as `remark_words` writes it. One that cannot be read voids nothing.
-
-        >>> Health(12).with_remark("broken: time: one command pauses").void_because
-        ('one command pauses (time)',)
-        """
-        said, metric, seen = [*remark.split(": ", 2), "", ""][:3]
-        severities: tuple[Severity, ...] = get_args(Severity)
-        severity = next((one for one in severities if one == said), None)
-        if severity is None:
-            return self
-        notes = (*self.notes, HealthNote("remark", severity, metric, None, seen, ""))
-        return Health(self.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))
-
     def through(self, door: Door) -> Health:
         """The same in the words of another interface."""
         return Health(self.checks, tuple(note.through(door) for note in self.notes))
@@ -113,3 +99,18 @@ class Health:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.notes)) or f"no sign of trouble: {self.checks:,} checks"
+
+
+def with_remark(health: Health, remark: str) -> Health:
+    """Add a remark on the answer, as `remark_words` writes it. A remark that cannot be read changes nothing.
+
+    >>> with_remark(Health(12), "broken: time: one command pauses").void_because
+    ('one command pauses (time)',)
+    """
+    said, metric, seen = [*remark.split(": ", 2), "", ""][:3]
+    severities: tuple[Severity, ...] = get_args(Severity)
+    severity = next((one for one in severities if one == said), None)
+    if severity is None:
+        return health
+    notes = (*health.notes, HealthNote("remark", severity, metric, None, seen, ""))
+    return Health(health.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))

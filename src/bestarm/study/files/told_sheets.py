@@ -1,4 +1,4 @@
-"""The results in a CSV file of tests that were asked for, such as a sheet that somebody has filled in."""
+"""The results in a CSV file of tests that were asked for, such as a sheet that was filled in."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Told:
         self._found: dict[int, dict[str, float]] = {}
         self._known: set[int] = set()
         self._tests: dict[int, tuple[Test, int]] = {}
-        """By number: the tests, and the line on which each begins."""
+        """The tests by number, and the line on which each begins."""
         self.table = FileTable(study.plan, file, bad_lines)
         self._columns = wide_tests(study.plan, self.table) if file.metrics else {}
 
@@ -102,13 +102,13 @@ class _Told:
         self._found.setdefault(number, {}).update(values)
 
     def _check_study(self, named: dict[str, str]) -> None:
-        """Complain of a sheet that is of another study, whose tests have the same numbers."""
+        """Complain of a sheet of another study, whose tests have the same numbers."""
         given = named.get(STUDY, "") if self._file.has(STUDY) else ""
         if given and self._study.name not in (given, from_cell(given)):
             raise InvalidInput(STUDY, given, f"this is study {self._study.name!r}")
 
     def _check_meant(self, test: Test, named: dict[str, str], several: bool) -> None:
-        """Complain if a line is of another test than its number says."""
+        """Complain if a line does not match the test with its number."""
         given = {name: {named[name], from_cell(named[name])} for name in ("arm", "metric", "item") if name in named}
         if self._file.metrics:
             given.pop("metric", None)
@@ -133,7 +133,7 @@ class _Told:
         return dict(zip(test.metrics, found[lead], strict=True)) if found else {}
 
     def _check_same(self, test: Test, outcome: Outcome, values: dict[str, float]) -> None:
-        """Complain of other values than the test has."""
+        """Complain of values that differ from the test's."""
         told = values_of(outcome)
         known = dict(zip(test.metrics, told, strict=True)) if told else {}
         differing = {metric: value for metric, value in values.items() if known.get(metric) != value}

@@ -134,7 +134,7 @@ class _FrameTable(Table):
             raise self.refuse(f"{reason}; it has {_listed(self._table)}")
         beside = {self._arm, self._item, *_BESIDE}
         if unknown := [name for name in self._table if name not in columns and name not in beside]:
-            reason = f"is no metric of this study, which has {', '.join(measured)}; leave it out"
+            reason = f"is not a metric of this study, which has {', '.join(measured)}; leave it out"
             raise self.refuse(f"the column {quoted(unknown[0])} {reason}")
         return columns
 

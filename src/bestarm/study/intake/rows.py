@@ -166,7 +166,7 @@ class Reader:
 
 
 def needs_test(metric: str, together: Sequence[str]) -> InvalidInput:
-    """What to raise of a lone value whose test nobody can tell."""
+    """What to raise for a lone value whose test is unknown."""
     advice = "give the lines of one test the same number in a column test, or give each metric a column of its own"
     error = measured_together(metric, together)
     return InvalidInput("metric", metric, f"{error.reason.partition(';')[0]}; {advice}")
@@ -296,6 +296,6 @@ class FileTable(Table):
     def passes_over(self, row: dict[str, str]) -> bool:
         is_empty = self._is_export and not self.metrics and not row["value"]
         if is_empty:
-            # Nobody sees a complaint about this line, so the next one still has to list the choices.
+            # A complaint about this line is not shown, so the next one still has to list the choices.
             self._names.has_listed = self._had_listed
         return is_empty

@@ -7,7 +7,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from bestarm.analysis.health.notes import Health
+from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
 from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings, standings_of
 from bestarm.analysis.standing.knowledge import certificates_of, differences_of, open_questions_of, regret_at_most
@@ -295,7 +295,7 @@ class Follower:
         health = self._watch.health()
         has_remark = self._heeds_remarks and self._decider.stop is not None
         remark = self._storage.last_remark(self._record.key) if has_remark else ""
-        return health.with_remark(remark)
+        return with_remark(health, remark)
 
     def _look(self) -> None:
         """Read the study's entry, and start over if something in its past, or its plan, has changed."""
