@@ -262,6 +262,7 @@ class FileTable(Table):
     def __init__(self, plan: Plan, file: CsvFile, bad_lines: BadLines) -> None:
         self._plan, self._file, self._bad_lines = plan, file, bad_lines
         self.metrics = file.metrics
+        self._labels = {metric: f"value of {metric!r}" for metric in file.metrics}
         self._names = Names(plan)
         self._had_listed = False
         self._is_export = file.has("test") and file.has("told")
@@ -284,8 +285,8 @@ class FileTable(Table):
         return not row[metric]
 
     def value(self, row: dict[str, str], metric: str, number: int) -> float:
-        column, where = (metric, f"value of {metric!r}") if self.metrics else ("value", "value")
-        return check_metric(self._plan, metric, self._file.decimals.read(row[column], number, where))
+        text, where = (row[metric], self._labels[metric]) if self.metrics else (row["value"], "value")
+        return check_metric(self._plan, metric, self._file.decimals.read(text, number, where))
 
     def refuse(self, reason: str) -> InvalidInput:
         return self._file.complain(reason)
