@@ -16,6 +16,7 @@ from tests.lengths import cases, examples
 
 import bestarm as ba
 from bestarm.analysis.standing import ArmStanding, standings
+from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream
@@ -24,8 +25,6 @@ from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import (
-    PRECISION,
-    interval_end,
     new_intervals,
     none_closed,
     present_answer,

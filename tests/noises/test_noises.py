@@ -10,6 +10,7 @@ from tests.installed import install
 from tests.lengths import cases
 
 import bestarm as ba
+from bestarm.evidence.intervals import by_newton, interval_end
 from bestarm.evidence.pairs import (
     by_scaled_tangents,
     by_tangents,
@@ -25,7 +26,6 @@ from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
 from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
-from bestarm.policies.confidence import by_newton, interval_end
 from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
 from bestarm.testing.multiples import check_comparisons_with_a_multiple
 from bestarm.testing.noises import (

@@ -18,13 +18,15 @@ HAS_NAMES = ("function", "stand-in", "kernel")
 
 @functools.cache
 def defined(path: Path) -> frozenset[str]:
-    """The functions and classes of a file, methods as `Class.method`."""
+    """The functions, classes and other names of a file, methods as `Class.method`."""
     names: set[str] = set()
     if not path.exists():
         return frozenset()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
+        if isinstance(node, ast.Assign):  # as of kernels that choose among others
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         if isinstance(node, ast.ClassDef):
             names |= {f"{node.name}.{part.name}" for part in node.body if isinstance(part, ast.FunctionDef)}
     return frozenset(names)

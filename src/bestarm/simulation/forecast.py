@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.goals import answers_sets
 from bestarm.items import count_of
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.noises.shapes import plain
@@ -182,7 +183,7 @@ def forecast(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts, done = np.zeros(jobs[0].shape, np.int64), 0
-    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if jobs[0].policy.answers_sets() else None
+    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if answers_sets(jobs[0].problem.asks) else None
     # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
     missing = [[(0, size)] for size in sizes]
     with open_schedule(

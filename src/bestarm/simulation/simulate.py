@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.goals import answers_sets
 from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
@@ -206,7 +207,7 @@ def simulate(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
-    sets = np.zeros((runs, job.shape[0]), np.int8) if job.policy.answers_sets() else None
+    sets = np.zeros((runs, job.shape[0]), np.int8) if answers_sets(job.problem.asks) else None
     done = 0
     with open_schedule(
         *([job], [[(0, runs)]]), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS

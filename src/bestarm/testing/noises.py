@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import common_range, pair_evidence, product
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
@@ -25,7 +26,6 @@ from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, Stream, stream
 from bestarm.noises.dispatch import ceiling, draw, evidence, evidence_and_slope, most_kept, record
 from bestarm.plan import Plan
 from bestarm.policies import find_policy
-from bestarm.policies.confidence import PRECISION, interval_end
 from bestarm.policies.setting import new_setting, references
 from bestarm.problem import Arm, Objective, Problem, at_most
 from bestarm.simulation.device import why_no_card
