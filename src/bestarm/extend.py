@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bestarm.cli.shared.opening import open_study as open_study
     from bestarm.errors import InvalidInput as InvalidInput
     from bestarm.errors import NotFound as NotFound
+    from bestarm.evidence.intervals import interval_end as interval_end
     from bestarm.evidence.pairs import pair_evidence as pair_evidence
     from bestarm.kernel.compile import apart as apart
     from bestarm.kernel.compile import compiled as compiled
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from bestarm.policies.base import Kernels as Kernels
     from bestarm.policies.base import Policy as Policy
     from bestarm.policies.base import Stop as Stop
-    from bestarm.policies.confidence import interval_end as interval_end
     from bestarm.policies.findings import Findings as Findings
     from bestarm.policies.setting import new_setting as new_setting
     from bestarm.policies.setting import to_normal as to_normal
@@ -113,7 +113,7 @@ _HOMES = {
     "kernel.state": "NONE Batch Flags Floats Ints Setting Streams add_test conclude every_metric every_stream",
     # Policies.
     "policies.base": "KernelPolicy Kernels Policy Stop",
-    "policies.confidence": "interval_end",
+    "evidence.intervals": "interval_end",
     "policies.findings": "Findings",
     "policies.setting": "new_setting to_normal to_user",
     "evidence.pairs": "pair_evidence",

@@ -17,16 +17,16 @@ from tests.tools.patience import PATIENCE
 
 import bestarm as ba
 from bestarm.analysis.standing.arms import ArmStanding, standings
+from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
 from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence_above, evidence_below
+from bestarm.noises.registry import known_for
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import (
-    PRECISION,
-    interval_end,
     new_intervals,
     none_closed,
     present_answer,
@@ -314,7 +314,7 @@ def test_kernels_that_refresh_leave_the_rest_alone() -> None:
     plan = ba.instance("exp1-a")
     policy = advanced(plan, 200)
     intervals = new_intervals(5, 4)
-    compiled(refresh_intervals)(policy.setting, policy.streams, intervals)
+    compiled(refresh_intervals, known=known_for(policy.setting))(policy.setting, policy.streams, intervals)
     kept = intervals.low.copy()
     intervals.low[2, 1] = -99.0
     refresh_intervals(policy.setting, policy.streams, intervals)

@@ -10,12 +10,12 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 import bestarm as ba
+from bestarm.evidence.claims import violation_evidence
 from bestarm.evidence.combine import (
     add_logs,
     apart_evidence,
     infeasible_evidence,
     rival_evidence,
-    violation_evidence,
 )
 from bestarm.evidence.pairs import GAP, evidence_between, pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Setting, new_streams

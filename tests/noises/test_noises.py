@@ -11,6 +11,7 @@ from tests.lengths import cases
 from tests.noises.multiples import check_comparisons_with_a_multiple
 
 import bestarm as ba
+from bestarm.evidence.intervals import by_newton, interval_end
 from bestarm.evidence.pairs import (
     by_scaled_tangents,
     by_tangents,
@@ -26,7 +27,6 @@ from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
 from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope, tabulated_radius
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
-from bestarm.policies.confidence import by_newton, interval_end
 from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
 from bestarm.testing.noises import (
     NOISE_CHECKS,

@@ -14,6 +14,7 @@ import pytest
 from scipy import integrate, stats
 
 import bestarm as ba
+from bestarm.evidence.intervals import interval_end
 from bestarm.kernel.state import Floats, Ints
 from bestarm.noises import self_normalized
 from bestarm.noises.base import ABOVE, BELOW, NoiseModel, Stream
@@ -23,7 +24,6 @@ from bestarm.noises.exact import CERTAIN
 from bestarm.noises.mixture import RHO
 from bestarm.noises.registry import all_noises, built_in, kind_of, kinds_in, known_for, numbered
 from bestarm.policies import policy_for
-from bestarm.policies.confidence import interval_end
 from bestarm.testing.noise_streams import stream_of_values
 
 SIDES = (ABOVE, BELOW)
@@ -326,7 +326,7 @@ def test_a_noise_that_is_not_known_for_items() -> None:
 def test_kernels_are_compiled_with_them_only_where_a_set_is() -> None:
     """So that a study without items compiles what it always did."""
     names = [noise.name for noise in numbered()]
-    plain = known_for(Kinds(np.array([kind_of(type(noise)) for noise in NOISES]))) or ()
+    plain = known_for(Kinds(np.array([kind_of(type(noise)) for noise in NOISES])))
     assert sorted(names[kind] for kind in plain) == sorted(built_in())
     for noise in NOISES:
         kind = kind_of(type(noise.of_set(9)))
@@ -345,6 +345,6 @@ def test_the_noises_of_a_setting_include_those_of_the_settings_within_it() -> No
         items=40,
     )
     setting: Any = policy_for(plan, "certify").new_setting(plan, 0.05, "mixture")
-    parts = (setting, setting.differences, setting.contrasts)
+    parts = (setting, setting.items.differences, setting.items.contrasts)
     assert kinds_in(setting) == {int(kind) for part in parts for kind in part.kind}
     assert kinds_in(setting) > {int(kind) for part in parts[:2] for kind in part.kind}

@@ -12,14 +12,15 @@ from tests.lengths import cases, first
 
 import bestarm as ba
 from bestarm.analysis.standing.arms import standings
-from bestarm.evidence.combine import suffices
+from bestarm.evidence.claims import suffices
+from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence_above
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import KernelPolicy, Policy, Stop
-from bestarm.policies.confidence import interval_end, present_answer
+from bestarm.policies.confidence import present_answer
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noise_streams import summed_stream
 

@@ -12,11 +12,11 @@ import pytest
 from tests.lengths import cases
 
 import bestarm as ba
-from bestarm.policies import policy_for
+from bestarm.kernel.state import RESERVED, SHARED, Setting
 from bestarm.policies.base import Stop
 from bestarm.policies.certify import Certify
-from bestarm.policies.certify_with_reserve import CertifyWithReserve, pair_level_with_reserve, shares
 from bestarm.policies.confidence import pair_level
+from bestarm.policies.levels import shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.engine import Job
 
@@ -41,16 +41,16 @@ def test_all_that_can_go_wrong_adds_up_to_delta(reserve: float, weights: int) ->
     """The events of the proof, each with its probability: whatever arms come and go, their sum is at most delta."""
     first, later = 4, 60
     whole = plan(first, later, reserve=reserve, weights=weights)
-    kept = CertifyWithReserve.new_setting(whole, DELTA, "paper")
-    reduced = CertifyWithReserve.new_setting(plan(first, later, (0,), reserve, weights), DELTA, "paper")
+    kept = Certify.new_setting(whole, DELTA, "paper")
+    reduced = Certify.new_setting(plan(first, later, (0,), reserve, weights), DELTA, "paper")
 
-    def alone(setting: object, arm: int) -> float:
-        return math.exp(-setting.level[arm])  # type: ignore[attr-defined]
+    def alone(setting: Setting, arm: int) -> float:
+        return math.exp(-setting.level[arm])
 
-    def pair(setting: object, one: int, other: int) -> float:
-        return math.exp(-pair_level_with_reserve(setting, one, other))
+    def pair(setting: Setting, one: int, other: int) -> float:
+        return math.exp(-pair_level(setting, one, other))
 
-    assert shares(whole).sum() <= 1.0
+    assert shares_with_reserve(whole).sum() <= 1.0
     # While all the first arms are there: each errs once, in one of the ways of the theorem.
     total = sum(alone(kept, arm) for arm in range(first))
     assert all(pair(kept, i, j) == alone(kept, i) for i, j in itertools.permutations(range(first), 2))
@@ -71,8 +71,8 @@ def test_without_a_reserve_levels_are_those_of_the_leader() -> None:
     problem = plan(3, weights=2)
     setting = new_setting(problem, DELTA, "paper")
     assert [pair_level(setting, leader, 1) for leader in range(3)] == setting.level.tolist()
-    assert policy_for(dataclasses.replace(problem, reserve=0.0), "certify") is Certify
-    assert policy_for(problem, "certify") is CertifyWithReserve
+    assert Certify.new_setting(dataclasses.replace(problem, reserve=0.0), DELTA, "paper").sharing == SHARED
+    assert Certify.new_setting(problem, DELTA, "paper").sharing == RESERVED
 
 
 class World:
@@ -85,10 +85,10 @@ class World:
         self.random = np.random.default_rng(seed)
         self.results: list[tuple[int, int, float]] = []
 
-    def policy(self) -> CertifyWithReserve:
+    def policy(self) -> Certify:
         """The policy that has been told everything so far, under the present plan."""
         whole = plan(self.first, len(self.means) - self.first, tuple(self.retired), reserve=0.5)
-        policy = CertifyWithReserve(CertifyWithReserve.new_setting(whole, DELTA, "paper"), len(self.means), 2)
+        policy = Certify(Certify.new_setting(whole, DELTA, "paper"), len(self.means), 2)
         for result in self.results:
             policy.tell(*result)
         return policy
@@ -173,17 +173,17 @@ def test_interpreted_and_compiled_decide_the_same() -> None:
     arms = [dataclasses.replace(arm, means=means | {"gain": k / 2}) for k, arm in enumerate(plan(3, 2, (0, 4)).arms)]
     whole = dataclasses.replace(plan(3, 2), arms=tuple(arms))
     job = Job.of(whole, Certify, seed=1, max_tests=2000)
-    assert job.policy is CertifyWithReserve
+    assert job.setting.sharing == RESERVED
     for run in range(2):
         (one, trace), (two, again) = job.trace(run), job.interpreted_trace(run)
         assert one.outcomes.answers[0] == two.outcomes.answers[0] == 3
         assert trace.values.tolist() == again.values.tolist()
         assert set(trace.streams[:, 0].tolist()) == {1, 2, 3}
     assert whole.right_answers() == (3,)
-    live = CertifyWithReserve(job.setting, 5, 2)
+    live = Certify(job.setting, 5, 2)
     live.compile()
     live.advance(trace.streams.astype(np.int64), trace.values, np.ones(len(trace.values), np.int8))
-    told = CertifyWithReserve(job.setting, 5, 2)
+    told = Certify(job.setting, 5, 2)
     told.advance(trace.streams.astype(np.int64), trace.values, np.ones(len(trace.values), np.int8))
     assert live.decide() == told.decide() == Stop(3)
     with pytest.raises(ba.InvalidInput, match="studies with a reserve cannot be simulated on a card"):

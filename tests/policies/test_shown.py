@@ -50,7 +50,7 @@ def test_a_noise_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -
     every = registry.kinds_in
 
     def forgetful(parts: Any) -> set[int]:
-        return every(parts) - every(parts.contrasts) if hasattr(parts, "contrasts") else every(parts)
+        return every(parts) - every(parts.items.contrasts) if getattr(parts, "items", ()) else every(parts)
 
     monkeypatch.setattr(registry, "kinds_in", forgetful)
     assert {what for _, what in differing(FIRST[0])} >= {"low", "high"}

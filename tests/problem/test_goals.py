@@ -69,7 +69,6 @@ def test_goals_that_make_no_sense_are_refused(fields: dict[str, Any], complaint:
     [
         ({"policy": "tf-lucb", "top": 2}, "does not decide studies with the goal 'best' and top = 2; choose certify"),
         ({"policy": "racing", "goal": "any feasible"}, "does not decide studies with the goal 'any feasible'; choose"),
-        ({"goal": "top", "items": 50}, "certify cannot decide studies with the goal 'top' and items; leave out one"),
     ],
 )
 def test_policies_that_cannot_find_it_are_refused_when_a_study_is_made(fields: dict[str, Any], complaint: str) -> None:

@@ -197,7 +197,7 @@ def results_of(world: World, policy: Policy, tests: list[tuple[int, int]]) -> tu
             place = int(made[arm, metric])
             made[arm, metric] += 1
             if world.size is None or place < world.size:
-                rows.append((arm, metric, place) if policy.uses_items else (arm, metric))
+                rows.append((arm, metric) if world.plan.items is None else (arm, metric, place))
                 value = world.value(arm, metric, place)
                 values.append(float(to_normal(world.plan, policy.setting, metric, value)))
     return rows, values

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
+from bestarm.evidence.claims import violation_ceiling
 from bestarm.evidence.pairs import product_ceiling
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, stream_of
-from bestarm.noises.dispatch import ceiling
+from bestarm.noises.base import stream_of
 from bestarm.noises.mixture import ROUNDING
 
 _LOG_2 = math.log(2.0)
@@ -33,12 +33,6 @@ def add_logs_ceiling(a: float, b: float) -> float:
     # e^x is at least its series up to the fifth power, and log(1 + y) at most y (6 + y) / (6 + 4 y).
     power = 1.0 + apart * (1.0 + apart * (0.5 + apart * (1.0 / 6.0 + apart * (1.0 / 24.0 + apart * (1.0 / 120.0)))))
     return max(a, b) + (6.0 * power + 1.0) / (power * (6.0 * power + 4.0))
-
-
-@kernel
-def violation_ceiling(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """A ceiling of the evidence that a constraint is violated."""
-    return ceiling(stream_of(setting, streams, arm, metric), ABOVE, setting.threshold[metric])
 
 
 @kernel

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import math
 
-from bestarm.kernel.compile import kernel, large
-from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import stream_of
-from bestarm.noises.dispatch import evidence_above
+from bestarm.evidence.claims import violation_evidence
+from bestarm.kernel.compile import choice, kernel, large
+from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
 
 WEIGHTS = (0.9, 0.1)
 """The weights of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
@@ -35,25 +34,27 @@ def add_logs(a: float, b: float) -> float:
 
 
 @kernel
-def suffices(evidence: float, level: float) -> bool:
-    """Whether log-evidence reaches its level. NaN and infinity are no evidence, so they fail."""
-    return level <= evidence < math.inf
-
-
-@kernel
-def violation_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Log-evidence that a constraint is violated."""
-    return evidence_above(stream_of(setting, streams, arm, metric), setting.threshold[metric])
-
-
-@kernel
-def infeasible_evidence(setting: Setting, streams: Streams, arm: int) -> float:
-    """log A_j: evidence that the arm is infeasible (minus infinity without constraints)."""
+def _together(setting: Setting, streams: Streams, arm: int) -> float:
     evidence = -math.inf
     for metric in range(1, streams.counts.shape[1]):
         violated = setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric)
         evidence = add_logs(evidence, violated)
     return evidence
+
+
+@kernel
+def _most_suspect(setting: Setting, streams: Streams, arm: int) -> float:
+    """A stream that is ahead in the order of items tells about the next results of the others. So each is evidence by
+    itself, at all times, and nothing is known of their sum."""
+    largest = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        largest = max(largest, setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric))
+    return largest
+
+
+infeasible_evidence = choice("setting.pairing", {SEPARATE: _together, ON_ITEMS: _most_suspect})
+"""log A_j: evidence that the arm is infeasible (minus infinity without constraints). On items, it is that of the
+most suspect constraint, by its weight."""
 
 
 @kernel

@@ -10,19 +10,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
-from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence, suffices
+from bestarm.evidence.claims import holding_ceiling, holding_evidence, suffices
+from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence
+from bestarm.evidence.items import lead_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence
-from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import BELOW, Stream, stream_of
-from bestarm.noises.dispatch import ceiling, evidence_below
+from bestarm.kernel.compile import choice, kernel
+from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
+from bestarm.noises.base import ABOVE, stream_of
+from bestarm.noises.dispatch import ceiling, evidence_above
 from bestarm.noises.mixture import ROUNDING
+
+HOLDS = 1
+HOLDS_BEYOND_LUCK = 2
+BEYOND_LUCK = 1e5
+"""A constraint that is certified by so much evidence was not certified by luck."""
 
 
 @kernel
-def below_reaches(s: Stream, limit: float, level: float) -> bool:
-    """Whether the evidence that a mean lies below `limit` reaches the level."""
-    return ceiling(s, BELOW, limit) >= level and suffices(evidence_below(s, limit), level)
+def holding_reaches(setting: Setting, streams: Streams, arm: int, metric: int, level: float) -> int:
+    """`HOLDS` if the evidence that a constraint holds reaches the level, `HOLDS_BEYOND_LUCK` if it may be beyond luck,
+    else 0."""
+    limit = holding_ceiling(setting, streams, arm, metric)
+    if not (limit >= level and suffices(holding_evidence(setting, streams, arm, metric), level)):
+        return 0
+    return HOLDS_BEYOND_LUCK if limit >= BEYOND_LUCK else HOLDS
 
 
 class Infeasibility(NamedTuple):
@@ -48,10 +59,9 @@ def infeasibility_reaches(found: Infeasibility, level: float) -> bool:
 
 
 @kernel
-def rival_reaches(
+def _rival_reaches(
     setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
-    """Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""
     worse_limit = pair_ceiling(setting, streams, leader, arm)
     if not rival_ceiling(setting, found.evidence, worse_limit) >= level:
         return False
@@ -65,3 +75,18 @@ def rival_reaches(
     apart = apart_evidence(setting, streams, arm, infeasible)
     worse = pair_evidence(ahead, behind, setting.tolerance)
     return suffices(rival_evidence(setting, apart, worse), level)
+
+
+@kernel
+def _reaches_on_items(
+    setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
+) -> bool:
+    """That the arm is infeasible counts by itself."""
+    lead = lead_of(setting, streams, leader, arm)
+    if lead.n == 0 or not ceiling(lead, ABOVE, -setting.tolerance) >= level:
+        return False
+    return suffices(evidence_above(lead, -setting.tolerance), level)
+
+
+rival_reaches = choice("setting.pairing", {SEPARATE: _rival_reaches, ON_ITEMS: _reaches_on_items}, unknown="False")
+"""Whether the evidence that `arm` is infeasible or worse than the leader reaches the level."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -57,10 +57,12 @@ def apart(function: F) -> F:
     return function
 
 
-def one_of(
-    number: str, alternatives: Callable[[], Sequence[Callable[..., Any]]], unknown: str = "math.nan"
-) -> Callable[[F], F]:
-    """Mark a kernel that does what one of several kernels does: the one whose place in `alternatives` is `number`.
+Alternatives = Mapping[int, Callable[..., Any]] | Sequence[Callable[..., Any]]
+"""Kernels by number, or in the order of their numbers."""
+
+
+def one_of(number: str, alternatives: Callable[[], Alternatives], unknown: str = "math.nan") -> Callable[[F], F]:
+    """Mark a kernel that does what one of several kernels does: the one of `alternatives` that has this `number`.
 
     `number` is an expression of the kernel's arguments. Interpreted, the kernel runs as written, so its body has to
     look up the alternative. Compiled, it becomes a chain of comparisons over the alternatives that exist by then. For
@@ -72,6 +74,14 @@ def one_of(
         return kernel(function)
 
     return mark
+
+
+def choice(number: str, alternatives: Mapping[int, F], unknown: str = "math.nan") -> F:
+    """A kernel that does what one of `alternatives` does, chosen by `number` as in `one_of`. All take the same
+    arguments. Interpreted, it is the same chain of comparisons."""
+    first: Any = next(iter(alternatives.values()))
+    chain: F = _chain(first, number, tuple(alternatives.items()), unknown)
+    return one_of(number, lambda: alternatives, unknown)(chain)
 
 
 _generation = 0
@@ -127,7 +137,9 @@ def written_out(function: types.FunctionType, known: Known = None) -> types.Func
     if not hasattr(function, _ONE_OF):
         return function
     number, alternatives, unknown = getattr(function, _ONE_OF)
-    chosen = tuple((place, one) for place, one in enumerate(alternatives()) if known is None or place in known)
+    found = alternatives()
+    by_number = found.items() if isinstance(found, Mapping) else enumerate(found)
+    chosen = tuple((place, one) for place, one in by_number if known is None or place in known)
     chain: types.FunctionType = _chain(function, number, chosen, unknown)
     return chain
 

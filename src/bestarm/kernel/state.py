@@ -10,7 +10,7 @@ sums and means are relative to the reference too, so that values near 10^9 keep 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,54 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.int8]
 Batch = npt.NDArray[np.uint32]
 """Row k of a batch is one test to make: (arm, metric)."""
+
+
+# Features that change what a claim rests on, by number. Kernels choose by them, and they share no number with a noise.
+SEPARATE, ON_ITEMS = 1000, 1001
+"""How arms are compared: by streams that do not depend on each other, or item by item."""
+FIXED, RELATIVE = 1002, 1003
+"""What limits constraints: thresholds alone, or for some metrics the mean of a baseline arm."""
+SHARED, RESERVED = 1004, 1005
+"""Among whom delta is shared: the arms there are, or also arms that come later."""
+
+ABSENT: Any = ()
+"""The part of a setting or of streams that belongs to a feature which a study does not use."""
+
+
+class Items(NamedTuple):
+    """What a setting has in addition where arms are compared item by item."""
+
+    places: int
+    """How often an arm can be measured at most."""
+    differences: Setting
+    """The setting of how much the leader is better than another arm on an item."""
+    contrasts: Setting
+    """The setting of how far an arm's value on an item exceeds the factor times the baseline's; absent where no
+    constraint is relative."""
+
+
+class Relative(NamedTuple):
+    """What a setting has in addition where constraints are relative to a baseline."""
+
+    baseline: int
+    factor: Floats
+    """By metric: what the baseline's mean is multiplied with; 0 where the limit is a threshold."""
+
+
+class Reserve(NamedTuple):
+    """What a setting has in addition where arms may come later and be retired. Then `level` is what certificates about
+    one arm alone must reach."""
+
+    came: Ints
+    """By arm: its number among those that came later, or 0."""
+    is_retired: Flags
+    rarity: Floats
+    """By arm: the log of 1 / its share of delta."""
+    is_reduced: int
+    """Whether an arm that was there from the start is retired."""
+    first_pairs: float
+    later_pairs: float
+    """Where the level of a pair begins: of two arms that were there from the start, if `is_reduced`, and of others."""
 
 
 class Setting(NamedTuple):
@@ -85,6 +133,37 @@ class Setting(NamedTuple):
     """1 / sqrt(n)"""
     mixture: Floats
     """What `bestarm.noises.mixture` looks up: two entries for each n."""
+    goal: int = 0
+    """The place of what is asked for in `bestarm.goals.ASKED`."""
+    top: int = 1
+    """How many arms the answer has at most."""
+    log_members: float = 0.0
+    """The log of how many arms of the answer each other arm has to be compared with."""
+    pairing: int = SEPARATE
+    limits: int = FIXED
+    sharing: int = SHARED
+    items: Items = ABSENT
+    relative: Relative = ABSENT
+    reserve: Reserve = ABSENT
+
+
+def features_of(setting: Setting) -> tuple[int, ...]:
+    """The numbers of features by which kernels choose in a setting."""
+    return setting.pairing, setting.limits, setting.sharing
+
+
+class ItemStreams(NamedTuple):
+    """What streams have in addition where arms are compared item by item."""
+
+    values: Floats
+    """[arm, metric, place]: NaN where there is none."""
+    differences: Streams
+    """How much leaders were better than each arm, in the row that `bestarm.evidence.items.row_of` tells."""
+    against: Ints
+    """[slot, arm]: the leader that the arm's differences are about."""
+    contrasts: Streams
+    """By arm and metric: the excess over the factor times the baseline's value; absent where no constraint is
+    relative."""
 
 
 class Streams(NamedTuple):
@@ -95,6 +174,7 @@ class Streams(NamedTuple):
     sums: Floats
     kept: Floats
     """[arm, metric, k]: further statistics that a metric's noise keeps."""
+    items: ItemStreams = ABSENT
 
 
 def new_streams(arms: int, metrics: int, kept: int = 0) -> Streams:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from bestarm.kernel.compile import Known, forget_alternatives
+from bestarm.kernel.compile import forget_alternatives
+from bestarm.kernel.state import features_of
 from bestarm.noises.base import NoiseModel
 from bestarm.plugins import Plugin, Registry
 
@@ -65,23 +66,24 @@ def numbered() -> list[type[NoiseModel]]:
 def kinds_in(parts: Any) -> set[int]:
     """The numbers of all noises in a setting, or in a simulated world: those of its own streams, and those of the
     settings within it, such as that of differences on items."""
-    inner = [kinds_in(part) for part in parts if isinstance(part, tuple) and hasattr(part, "_fields")]
+    inner = [kinds_in(part) for part in parts if hasattr(part, "_fields")]
     own = {int(kind) for kind in parts.kind.flat} if "kind" in parts._fields else set()
     return own.union(*inner)
 
 
-def known_for(*settings: Any) -> Known:
-    """The noises that kernels must know where these are the settings, or simulated worlds; None for all.
+def known_for(*settings: Any) -> tuple[int, ...]:
+    """The numbers that kernels must know where these are the settings, or simulated worlds: those of noises and of
+    features. For any other number, compiled code finds no evidence.
 
-    Most studies need only those in this folder, for which one program is compiled. Sets of items are rarer and their
-    programs larger, so that each has just what it needs.
+    Most studies need only the noises in this folder, for which one program is compiled. Sets of items are rarer and
+    their programs larger, so that each has just what it needs.
     """
-    numbered()
+    every = range(len(numbered()))
     found = set().union(*map(kinds_in, settings))
     here, with_sets = _tiers
-    if max(found) < here:
-        return tuple(range(here))
-    return tuple(sorted(found)) if max(found) < with_sets else None
+    noises = every[:here] if max(found) < here else sorted(found) if max(found) < with_sets else every
+    features = {number for one in settings if "pairing" in one._fields for number in features_of(one)}
+    return (*noises, *sorted(features))
 
 
 def kind_of(noise: type[NoiseModel]) -> int:

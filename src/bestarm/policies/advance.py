@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import EMPTY, Batch, Flags, Floats, Ints, Setting, Streams, conclude
+from bestarm.evidence.items import record_at
+from bestarm.kernel.compile import choice, kernel
+from bestarm.kernel.state import (
+    EMPTY,
+    ON_ITEMS,
+    RESERVED,
+    SEPARATE,
+    SHARED,
+    Batch,
+    Flags,
+    Floats,
+    Ints,
+    Setting,
+    Streams,
+    conclude,
+)
 from bestarm.noises.dispatch import record
 
 UNDECIDED = 0
@@ -25,15 +39,31 @@ def propose(setting: Setting, streams: Streams, memory: Any, batch: Batch) -> in
 
 
 @kernel
-def take_in(setting: Setting, streams: Streams, tests: Ints, values: Floats, k: int) -> None:
-    """Enter result number k into its stream."""
+def _take_in(setting: Setting, streams: Streams, tests: Ints, values: Floats, k: int) -> None:
     record(setting, streams, tests[k, 0], tests[k, 1], values[k])
 
 
 @kernel
-def must_be_tested(setting: Setting, arm: int) -> bool:
-    """Whether nothing can be decided before every metric of the arm has a result."""
+def _take_in_at(setting: Setting, streams: Streams, tests: Ints, values: Floats, k: int) -> None:
+    record_at(setting, streams, tests[k, 0], tests[k, 1], tests[k, 2], values[k])
+
+
+take_in = choice("setting.pairing", {SEPARATE: _take_in, ON_ITEMS: _take_in_at}, unknown="")
+"""Enter result number k into its stream, on items at its place."""
+
+
+@kernel
+def _always(setting: Setting, arm: int) -> bool:
     return True
+
+
+@kernel
+def _unless_retired(setting: Setting, arm: int) -> bool:
+    return bool(setting.reserve.is_retired[arm] == 0)
+
+
+must_be_tested = choice("setting.sharing", {SHARED: _always, RESERVED: _unless_retired}, unknown="True")
+"""Whether nothing can be decided before every metric of the arm has a result."""
 
 
 @kernel
@@ -51,9 +81,10 @@ def advance(
 
     An empty batch, which would look the same, is returned as the conclusion `EMPTY`.
 
-    Row k of `tests` is (arm, metric) of a result; those of one test follow each other. A value of NaN means that the
-    test ended without a result. While `untested[0]`, the number of streams without a result, is not 0, nothing is
-    decided: policies rely on every stream having been tested. Without any results, the policy just decides.
+    Row k of `tests` is (arm, metric) of a result, on items (arm, metric, place); those of one test follow each other. A
+    value of NaN means that the test ended without a result. While `untested[0]`, the number of streams without a
+    result, is not 0, nothing is decided: policies rely on every stream having been tested. Without any results, the
+    policy just decides.
     """
     if values.shape[0] == 0:
         size = propose(setting, streams, memory, batch)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from bestarm.answer import promised
+from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.state import (
     EMPTY,
@@ -22,11 +23,10 @@ from bestarm.kernel.state import (
     blur,
     concluded,
     gather,
-    new_streams,
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.dispatch import half_width, most_kept, record
+from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import known_for, numbered
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
@@ -36,7 +36,7 @@ from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.policies.open_certificates import by_intervals as by_intervals_open
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Plan, Problem
-from bestarm.problem.goals import Asked
+from bestarm.problem.goals import Asked, answers_sets
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -123,21 +123,19 @@ class Policy(abc.ABC):
     remark: ClassVar[str] = ""
     """A few words that follow the name where people choose a policy."""
     uses_items: ClassVar[bool] = False
-    """Whether it decides studies with items. Such a policy may be a subclass, without a name of its own, of the one
-    for studies without."""
-    asked: ClassVar[Asked] = "best"
-    """What it is asked for: the best arm, or one of the other goals that a problem can have. Again, such a policy may
-    be a subclass without a name of its own."""
+    """Whether it decides studies with items."""
+    asked: ClassVar[Asked | tuple[Asked, ...]] = "best"
+    """What it is asked for: the best arm, or one or several of the other goals that a problem can have."""
     uses_baseline: ClassVar[bool] = False
-    """Whether it decides constraints relative to a baseline. It may be a subclass in the same way."""
+    """Whether it decides constraints relative to a baseline."""
     uses_reserve: ClassVar[bool] = False
-    """Whether it shares delta with arms that come later. It may be a subclass in the same way."""
+    """Whether it shares delta with arms that come later."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         self.setting = setting
         self.arms = arms
         self.metrics = metrics
-        self.streams = new_streams(arms, metrics, most_kept(setting))
+        self.streams = streams_for(setting, arms, metrics)
         self._seed = (seed, run)
 
     @classmethod
@@ -163,8 +161,8 @@ class Policy(abc.ABC):
 
     @classmethod
     def answers_sets(cls) -> bool:
-        """Whether its answer is a set of arms."""
-        return cls.asked in ("short list", "top")
+        """Whether its answer may be a set of arms."""
+        return any(answers_sets(asked) for asked in goals_of(cls))
 
     @abc.abstractmethod
     def propose(self) -> list[tuple[int, int]] | Stop:
@@ -411,6 +409,11 @@ def no_choices(memory: Any, seed: int, run: int) -> None:
     """What a policy without random choices does with its seed."""
 
 
+def goals_of(policy: type[Policy]) -> tuple[Asked, ...]:
+    """All that the policy can be asked for."""
+    return (policy.asked,) if isinstance(policy.asked, str) else policy.asked
+
+
 class Kernels(NamedTuple):
     """A policy as functions that can be compiled.
 
@@ -433,18 +436,21 @@ class KernelPolicy(Policy):
     """A policy written as kernels: interpreted here, compiled in the simulator, from one source."""
 
     kernels: ClassVar[Kernels]
+    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {}
+    """By `Setting.goal`: those for goals that take others."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self.memory = self.kernels.new_memory(arms, metrics)
+        self._kernels = kernels_for(type(self), setting)
+        self.memory = self._kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
         self._advance: Any = None
         with _wrapping():
-            self.kernels.start(self.memory, seed, run)
+            self._kernels.start(self.memory, seed, run)
 
     def update(self, arm: int, metric: int) -> None:
         with _wrapping():
-            self.kernels.update(self.setting, self.streams, self.memory, arm, metric)
+            self._kernels.update(self.setting, self.streams, self.memory, arm, metric)
 
     def propose(self) -> list[tuple[int, int]] | Stop:
         if self._advance is not None:
@@ -452,7 +458,7 @@ class KernelPolicy(Policy):
             assert decision is not None
             return decision
         with _wrapping():
-            size = int(self.kernels.propose(self.setting, self.streams, self.memory, self._batch))
+            size = int(self._kernels.propose(self.setting, self.streams, self.memory, self._batch))
         return self._decision(size)
 
     @property
@@ -463,7 +469,7 @@ class KernelPolicy(Policy):
         """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
         ever; without `wait`, another thread makes it, and this does nothing until it is there. A policy whose kernels
         cannot be compiled stays interpreted, with a warning."""
-        if not (is_kernel(self.kernels.update) and is_kernel(self.kernels.propose)):
+        if not (is_kernel(self._kernels.update) and is_kernel(self._kernels.propose)):
             return
         fast = self._compiled()
         given = (self.setting, self.streams, self.memory, self._batch, _NO_TESTS, _NO_VALUES, _NO_ENDS, _NO_COUNT)
@@ -472,7 +478,7 @@ class KernelPolicy(Policy):
 
     def _compiled(self) -> Any:
         """The kernel `advance` for this policy."""
-        label, kernels = self.name.replace("-", "_"), self.kernels
+        label, kernels = self.name.replace("-", "_"), self._kernels
         known = known_for(self.setting)
         return compiled(advance, label, known=known, update=kernels.update, propose=kernels.propose)
 
@@ -494,6 +500,11 @@ class KernelPolicy(Policy):
         if answer == EMPTY:
             raise EmptyProposal(self.name)
         return Stop(None if answer == NONE else answer)
+
+
+def kernels_for(policy: type[KernelPolicy], setting: Setting) -> Kernels:
+    """The kernels of a policy for what a setting asks."""
+    return policy._kernels_by_goal.get(setting.goal, policy.kernels)
 
 
 def new_batch(arms: int, metrics: int) -> Any:

@@ -11,25 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence, suffices
-from bestarm.evidence.pairs import pair_evidence
-from bestarm.kernel.compile import compiled, kernel, one_of
-from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.evidence.claims import end_of, holding_evidence, looks_fine, suffices, worse_evidence
+from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence
+from bestarm.kernel.compile import choice, compiled, kernel
+from bestarm.kernel.state import FIXED, RELATIVE, RESERVED, SHARED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import ABOVE, BELOW, Stream, stream_of
-from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, evidence_below, guess, scatter
+from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.registry import known_for
 
 COMPILE_STREAMS = 100
 """With this many streams or more, kernels are interpreted only until compiled code is there."""
 WAIT_STREAMS = 2000
 """With this many, waiting for compiled code (a few seconds, the first time ever) costs less than interpreting."""
-
-PRECISION = 1e-7
-"""How far outside, in units of the noise's width, the end of an interval may lie."""
-
-CONVERGED = 1e-6
-"""Evidence that exceeds its level by less than this counts as at its level."""
 
 
 class PresentAnswer(NamedTuple):
@@ -66,32 +59,24 @@ def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Ca
 
 
 @kernel
-def pair_level(setting: Setting, leader: int, arm: int) -> float:
-    """What the evidence that `arm` is infeasible or worse than the leader must reach."""
-    level: float = setting.level[leader]
+def _pair_level(setting: Setting, leader: int, arm: int) -> float:
+    level: float = setting.level[leader] + setting.log_members
     return level
 
 
 @kernel
-def looks_fine(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
-    """Whether a constraint's mean is on the right side."""
-    return bool(streams.means[arm, metric] < setting.threshold[metric] + 0.5 * setting.slack[metric])
+def _pair_level_with_reserve(setting: Setting, leader: int, arm: int) -> float:
+    reserve = setting.reserve
+    is_later = reserve.came[leader] != 0 or reserve.came[arm] != 0
+    if not is_later and reserve.is_reduced == 0:
+        return _pair_level(setting, leader, arm)
+    first = reserve.later_pairs if is_later else reserve.first_pairs
+    level: float = first + reserve.rarity[leader] + reserve.rarity[arm]
+    return level
 
 
-@kernel
-def excess_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """How far a constraint's measured mean lies over its threshold, in standard deviations."""
-    threshold = setting.threshold[metric]
-    inverse_scatter = 1.0 / scatter(setting, streams, arm, metric, threshold)
-    excess: float = (streams.means[arm, metric] - threshold) * inverse_scatter
-    return excess
-
-
-@kernel
-def holding_evidence(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Log-evidence that a constraint holds, up to its slack."""
-    s = stream_of(setting, streams, arm, metric)
-    return evidence_below(s, setting.threshold[metric] + setting.slack[metric])
+pair_level = choice("setting.sharing", {SHARED: _pair_level, RESERVED: _pair_level_with_reserve})
+"""What the evidence that `arm` is infeasible or worse than the leader must reach."""
 
 
 @kernel
@@ -124,15 +109,6 @@ def violation(setting: Setting, streams: Streams, arm: int) -> float:
         if streams.counts[arm, metric] == 0:
             return -math.inf
     return infeasible_evidence(setting, streams, arm)
-
-
-@kernel
-def worse_evidence(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """Log-evidence that the leader performs better than the arm."""
-    if streams.counts[arm, 0] == 0:
-        return -math.inf
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    return pair_evidence(ahead, behind, setting.tolerance)
 
 
 @kernel
@@ -193,16 +169,14 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     return least
 
 
-def evidence_for(
-    setting: Setting, streams: Streams, closed: Closed, leader: int, weigh: Callable[..., float] = weigh
-) -> float:
+def evidence_for(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
     """`weigh`, compiled if there is much to weigh."""
     return float(for_size(weigh, setting, streams)(setting, streams, closed, leader))
 
 
-def likely_leader(setting: Setting, streams: Streams, find: Callable[..., int] = present_leader) -> int:
+def likely_leader(setting: Setting, streams: Streams) -> int:
     """`present_leader`, compiled if there are many arms."""
-    return int(for_size(find, setting, streams)(setting, streams))
+    return int(for_size(present_leader, setting, streams)(setting, streams))
 
 
 def confidence_of(log_evidence: float) -> float:
@@ -210,60 +184,15 @@ def confidence_of(log_evidence: float) -> float:
     return -math.expm1(-max(log_evidence, 0.0))
 
 
-def present_answer(
-    setting: Setting,
-    streams: Streams,
-    find: Callable[..., int] = present_leader,
-    weigh: Callable[..., float] = weigh,
-) -> PresentAnswer:
+def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     """The leader, or "no arm is feasible" if none looks feasible, with the least alpha at which it would be certified.
 
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    leader = likely_leader(setting, streams, find)
-    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader, weigh)
+    leader = likely_leader(setting, streams)
+    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
     return PresentAnswer(None if leader == NOBODY else leader, confidence_of(evidence))
-
-
-@kernel
-def by_newton(s: Stream, side: int, level: float) -> float:
-    """The last c for which log-convex evidence that the mean lies on this side of c has reached `level`.
-
-    Log-evidence is convex and falls toward the mean. So after its first step, Newton's method approaches the end from
-    outside; stopped at any later step, it errs on the safe side.
-    """
-    limit = s.low if side == ABOVE else s.high
-    if s.n == 0:
-        return limit
-    end = guess(s, side, level)
-    is_outside = False
-    for _ in range(60):
-        reached, slope = evidence_and_slope(s, side, end)
-        # Toward the mean.
-        step = side * ((level - reached) / slope)
-        if is_outside and step <= PRECISION * s.width:
-            # At the limit of the range the evidence may fall short. Then no mean in the range is rejected.
-            if reached - level < CONVERGED:
-                return end
-            # Near the limit the evidence falls so steeply that the end can lie much farther in than the tangent says.
-            step = PRECISION * s.width
-            if evidence(s, side, end + side * step) < level:
-                return end
-        end = max(end + step, limit) if side == ABOVE else min(end - step, limit)
-        is_outside = True
-    # Statistics that are NaN say nothing.
-    return end if side * end >= side * limit else limit
-
-
-_every_end, _end_of = by_kind(lambda kernels: kernels.end or by_newton)
-
-
-@one_of("s.kind", _every_end)
-def interval_end(s: Stream, side: int, level: float) -> float:
-    """The last c for which the evidence that the mean lies on this side of c has reached `level`."""
-    end: float = _end_of(s.kind)(s, side, level)
-    return end
 
 
 @kernel
@@ -271,18 +200,6 @@ def lower_level(setting: Setting, arm: int, metric: int) -> float:
     """What the evidence must reach that a mean lies above something: of a constraint, to reject the arm."""
     level: float = setting.rejecting[arm] - setting.log_weight[metric] if metric > 0 else setting.level[arm]
     return level
-
-
-@kernel
-def lower_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Where the evidence that a constraint is violated, by its weight, would suffice to reject the arm."""
-    return interval_end(stream_of(setting, streams, arm, metric), ABOVE, lower_level(setting, arm, metric))
-
-
-@kernel
-def upper_end_of(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Where the evidence that a constraint holds would suffice to certify it."""
-    return interval_end(stream_of(setting, streams, arm, metric), BELOW, setting.level[arm])
 
 
 class Intervals(NamedTuple):
@@ -301,13 +218,33 @@ def new_intervals(arms: int, metrics: int) -> Intervals:
 
 
 @kernel
+def _nobody(setting: Setting, arm: int, metric: int) -> int:
+    return NOBODY
+
+
+@kernel
+def _baseline_of(setting: Setting, arm: int, metric: int) -> int:
+    baseline = setting.relative.baseline
+    return NOBODY if setting.relative.factor[metric] == 0.0 or arm == baseline else baseline
+
+
+compared_with = choice("setting.limits", {FIXED: _nobody, RELATIVE: _baseline_of}, unknown=str(NOBODY))
+"""The baseline that limits a metric of the arm, or `NOBODY`."""
+
+
+@kernel
 def refresh_intervals(setting: Setting, streams: Streams, intervals: Intervals) -> None:
     """Compute the intervals of the streams that have changed."""
     for arm in range(streams.counts.shape[0]):
         for metric in range(streams.counts.shape[1]):
             n, total = streams.counts[arm, metric], streams.sums[arm, metric]
+            base = compared_with(setting, arm, metric)
+            if base != NOBODY:
+                n += streams.counts[base, metric]
+                total += streams.sums[base, metric]
             if intervals.counts[arm, metric] != n or intervals.sums[arm, metric] != total:
                 intervals.counts[arm, metric] = n
                 intervals.sums[arm, metric] = total
-                intervals.low[arm, metric] = lower_end_of(setting, streams, arm, metric)
-                intervals.high[arm, metric] = upper_end_of(setting, streams, arm, metric)
+                above = lower_level(setting, arm, metric)
+                intervals.low[arm, metric] = end_of(setting, streams, arm, metric, ABOVE, above)
+                intervals.high[arm, metric] = end_of(setting, streams, arm, metric, BELOW, setting.level[arm])

@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from bestarm.evidence.combine import suffices
+from bestarm.evidence.claims import suffices
+from bestarm.evidence.intervals import interval_end
+from bestarm.evidence.items import lead_of
 from bestarm.evidence.pairs import by_tangents
-from bestarm.kernel.compile import kernel, one_of
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.compile import choice, kernel, one_of
+from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
 from bestarm.noises.dispatch import by_kind
 from bestarm.noises.mixture import RHO
-from bestarm.policies.confidence import interval_end
 
 _LOG_2 = math.log(2.0)
 _CLOSE = 0.01
@@ -108,9 +109,7 @@ def lead_at(ahead: Stream, behind: Stream, level: float, enough: float) -> float
 
 
 @kernel
-def largest_lead(setting: Setting, streams: Streams, ahead: int, behind: int, level: float, enough: float) -> float:
-    """By how much, at least, the first arm performs better than the second (a negative lead: not worse by more), with
-    evidence of `level`; minus infinity if nothing is known. `enough` as in `lead_at`."""
+def _largest_lead(setting: Setting, streams: Streams, ahead: int, behind: int, level: float, enough: float) -> float:
     if streams.counts[ahead, 0] == 0 or streams.counts[behind, 0] == 0:
         return -math.inf
     first, second = stream_of(setting, streams, ahead, 0), stream_of(setting, streams, behind, 0)
@@ -119,7 +118,29 @@ def largest_lead(setting: Setting, streams: Streams, ahead: int, behind: int, le
 
 
 @kernel
-def end_of_lead(setting: Setting, streams: Streams, arm: int, other: int, side: int, level: float) -> float:
-    """By how much, at least (on the side `ABOVE`) or at most (on the side `BELOW`), `arm` performs better."""
+def _largest_lead_on_items(
+    setting: Setting, streams: Streams, ahead: int, behind: int, level: float, enough: float
+) -> float:
+    lead = lead_of(setting, streams, ahead, behind)
+    return -math.inf if lead.n == 0 else interval_end(lead, ABOVE, max(level, LEAST_LEVEL))
+
+
+largest_lead = choice("setting.pairing", {SEPARATE: _largest_lead, ON_ITEMS: _largest_lead_on_items})
+"""By how much, at least, the first arm performs better than the second (a negative lead: not worse by more), with
+evidence of `level`; minus infinity if nothing is known. `enough` as in `lead_at`."""
+
+
+@kernel
+def _end_of_lead(setting: Setting, streams: Streams, arm: int, other: int, side: int, level: float) -> float:
     ahead, behind = (arm, other) if side == ABOVE else (other, arm)
-    return side * largest_lead(setting, streams, ahead, behind, level, math.inf)
+    return side * _largest_lead(setting, streams, ahead, behind, level, math.inf)
+
+
+@kernel
+def _end_of_lead_on_items(setting: Setting, streams: Streams, arm: int, other: int, side: int, level: float) -> float:
+    lead = lead_of(setting, streams, arm, other)
+    return -side * math.inf if lead.n == 0 else interval_end(lead, side, level)
+
+
+end_of_lead = choice("setting.pairing", {SEPARATE: _end_of_lead, ON_ITEMS: _end_of_lead_on_items})
+"""By how much, at least (on the side `ABOVE`) or at most (on the side `BELOW`), `arm` performs better."""

@@ -7,6 +7,7 @@ delta, `REJECTING`, and the certificates of each arm have its share of the rest.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,16 @@ def separate_levels(problem: Problem, delta: float) -> Levels:
     """Levels where the rejection of any of several arms would be wrong: each arm has its share for everything."""
     level = -np.log(delta * weights_of(problem))
     return Levels(level, level)
+
+
+def shares_with_reserve(plan: Problem) -> Floats:
+    """By arm: its share. What is reserved goes to the arms that come later, 6 / (π k)² of it to number k."""
+    reserve: float = getattr(plan, "reserve", 0.0)
+    came = np.array([arm.added for arm in plan.arms])
+    weights = np.array([arm.weight for arm in plan.arms])
+    first = (1.0 - reserve) * weights / weights[came == 0].sum()
+    share: Floats = np.where(came == 0, first, reserve * 6.0 / (math.pi * np.maximum(came, 1)) ** 2)
+    return share
 
 
 def levels_in_words(problem: Problem, delta: float) -> str:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bestarm.evidence.combine import add_logs, apart_evidence
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import scatter
 from bestarm.policies.confidence import is_outperformed, pair_level, violation
@@ -131,14 +130,14 @@ def narrow(low: Floats, high: Floats, arm: int, ahead: Sequence[int], behind: Bo
             high[better] = max(min(high[better], -margin), low[better])
 
 
-def measured_leads(streams: Any, arm: int) -> Floats:
+def measured_leads(streams: Streams, arm: int) -> Floats:
     """By how much `arm` has measured better than each arm; NaN where one has no result. On items, only those on which
     both were measured count."""
     counts, means = streams.counts[:, 0], streams.means[:, 0]
-    if not hasattr(streams, "values"):
+    if streams.items == ABSENT:
         leads = means[arm] - means
     else:
-        values = streams.values[:, 0]
+        values = streams.items.values[:, 0]
         common = np.minimum(counts, counts[arm])
         totals = [float((values[arm, :n] - values[k, :n]).sum()) for k, n in enumerate(common.tolist())]
         leads = np.array(totals) / np.maximum(common, 1)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
+from bestarm.evidence.claims import excess_of, holding_evidence
+from bestarm.evidence.items import DIFFERENCE, UNLIMITED, lead_of, row_of
+from bestarm.kernel.compile import choice, kernel
+from bestarm.kernel.state import ON_ITEMS, SEPARATE, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.dispatch import scatter
-from bestarm.policies.confidence import excess_of, for_size, holding_evidence, pair_level, rival_case, violation
+from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
 
@@ -71,14 +72,31 @@ def tests_above(setting: Setting, streams: Streams, arm: int, metric: int) -> fl
 
 
 @kernel
-def tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """About how many more tests of both arms it takes to show that the leader is better."""
+def _tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
     other = scatter(setting, streams, arm, 0, streams.means[arm, 0])
     gap = streams.means[leader, 0] + setting.tolerance - streams.means[arm, 0]
     needed = tests_in_all(pair_level(setting, leader, arm), gap, one * one + other * other)
     more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
     return max(more, 1.0)
+
+
+@kernel
+def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    lead = lead_of(setting, streams, leader, arm)
+    if lead.n == 0:
+        return math.inf
+    row, mean = row_of(streams, leader, arm), lead.total / lead.n
+    noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
+    needed = tests_in_all(pair_level(setting, leader, arm), mean + setting.tolerance, noise * noise)
+    # After the last item everything is known.
+    needed = min(needed, setting.items.places) if setting.items.places < UNLIMITED else needed
+    more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
+    return max(more, 1.0)
+
+
+tests_worse = choice("setting.pairing", {SEPARATE: _tests_worse, ON_ITEMS: _tests_worse_on_items})
+"""About how many more tests of both arms it takes to show that the leader is better."""
 
 
 @kernel
@@ -111,7 +129,9 @@ def share_of(evidence: float, level: float, lost: float) -> float:
 
 @kernel
 def lost_in_pair(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """The overhead of the evidence about a pair of arms."""
+    """The overhead of the evidence about a pair of arms: of both streams, or of that of their differences."""
+    if setting.pairing == ON_ITEMS:
+        return overhead(min(streams.counts[leader, 0], streams.counts[arm, 0]))
     return overhead(streams.counts[leader, 0]) + overhead(streams.counts[arm, 0])
 
 
@@ -157,25 +177,8 @@ def weigh_against(
         tests[place] = left_to_go(tests[place], share, made)
 
 
-class Weighing(NamedTuple):
-    """The kernels that weigh arms: others where there are items."""
-
-    estimate: Callable[..., Any]
-    holding: Callable[..., Any]
-    against: Callable[..., Any]
-
-
-BY_EVIDENCE = Weighing(estimate, weigh_holding, weigh_against)
-
-
 def by_evidence(
-    setting: Setting,
-    streams: Streams,
-    certified: Flags,
-    rejected: Flags,
-    beaten: Ints,
-    leader: int,
-    weighing: Weighing = BY_EVIDENCE,
+    setting: Setting, streams: Streams, certified: Flags, rejected: Flags, beaten: Ints, leader: int
 ) -> list[OpenCertificate]:
     """The certificates that `certify` has open, with its evidence. Every stream must be tested."""
     found: list[OpenCertificate] = []
@@ -186,16 +189,16 @@ def by_evidence(
         is_open[leader] = False
         metrics = np.flatnonzero(certified[leader, 1:] == 0) + 1
         shares, tests = np.zeros((2, len(metrics)))
-        for_size(weighing.holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
+        for_size(weigh_holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
         rows = zip(metrics.tolist(), shares.tolist(), tests.tolist(), strict=True)
         found = [OpenCertificate("holds", leader, metric, None, share, more) for metric, share, more in rows]
     arms = np.flatnonzero(is_open)
     worst, tests = np.full(len(arms), _NO_METRIC), np.zeros(len(arms))
-    for_size(weighing.estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
+    for_size(estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
     shown = _longest(tests, MOST_SHOWN)
     arms, worst, tests = arms[shown], worst[shown], tests[shown]
     shares = np.zeros(len(arms))
-    for_size(weighing.against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
+    for_size(weigh_against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
     return [*found, *_against(against, arms, worst, shares, tests)]
 
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.combine import apart_evidence, rival_evidence, violation_evidence
+from bestarm.evidence.claims import violation_evidence, worse_evidence
+from bestarm.evidence.combine import apart_evidence, rival_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.policies.confidence import (
-    Intervals,
-    is_outperformed,
-    pair_level,
-    refresh_intervals,
-    violation,
-    worse_evidence,
-)
+from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, violation
 from bestarm.policies.leads import largest_lead
 
 

@@ -14,6 +14,7 @@ Asked = Literal["best", "short list", "any feasible", "top"]
 """What a goal comes to: "best" with `top` larger than 1 asks for a short list."""
 
 GOALS: tuple[Goal, ...] = get_args(Goal)
+ASKED: tuple[Asked, ...] = get_args(Asked)
 MOST_TOP = 1000
 
 
@@ -54,6 +55,11 @@ def asked_by(goal: Goal, top: int) -> Asked:
     ('best', 'short list', 'top')
     """
     return "short list" if goal == "best" and top > 1 else goal
+
+
+def answers_sets(asked: Asked) -> bool:
+    """Whether the answer is a set of arms."""
+    return asked in ("short list", "top")
 
 
 def listed(names: Sequence[str], joint: str = "and") -> str:

@@ -221,6 +221,9 @@ class Plan(Problem):
                 "cannot be stated with constraints relative to the baseline: an arm that comes later could be made to"
             )
             raise InvalidInput("reserve", self.reserve, f"{reason} suit how the baseline has turned out so far")
+        if self.reserve and self.asks != "best":
+            reason = "cannot be stated with a reserve, which shares delta for one best arm; leave out one"
+            raise InvalidInput("goal", self.goal, reason)
         came = 0
         for index, arm in enumerate(self.arms):
             field = f"arms[{index}].{'retired' if arm.retired else 'added'}"

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import compiled, is_kernel, kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
@@ -30,19 +31,19 @@ from bestarm.kernel.state import (
     Streams,
     concluded,
     gather,
-    new_streams,
     total_cost,
 )
 from bestarm.kernel.words import whole
 from bestarm.noises.base import Nature
-from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.dispatch import record
 from bestarm.noises.registry import known_for
 from bestarm.policies import policy_for
 from bestarm.policies.advance import propose, update
-from bestarm.policies.base import EmptyProposal, KernelPolicy, Policy, Stop, new_batch
+from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, Policy, Stop, kernels_for, new_batch
 from bestarm.policies.from_file import received, sent
 from bestarm.policies.setting import true_references
 from bestarm.problem import Plan, Problem
+from bestarm.problem.goals import answers_sets
 from bestarm.simulation.item_runs import ItemRuns
 from bestarm.simulation.nature import draw_batch, draw_part, new_nature
 
@@ -223,14 +224,18 @@ class Job:
     @property
     def is_compiled(self) -> bool:
         return issubclass(self.policy, KernelPolicy) and all(
-            is_kernel(function) for function in (self.policy.kernels.update, self.policy.kernels.propose)
+            map(is_kernel, (self.kernels.update, self.kernels.propose))
         )
+
+    @property
+    def kernels(self) -> Kernels:
+        assert issubclass(self.policy, KernelPolicy)
+        return kernels_for(self.policy, self.setting)
 
     @property
     def _form(self) -> dict[str, Any]:
         """Which form of the loop is compiled."""
-        assert issubclass(self.policy, KernelPolicy)
-        kernels = self.policy.kernels
+        kernels = self.kernels
         return {
             "label": self.policy.name.replace("-", "_"),
             "known": known_for(self.setting, self.nature),
@@ -302,11 +307,10 @@ class Job:
 
     def _new_sets(self, runs: int) -> Flags | None:
         """Room for the arms that each run answers; None if every answer is one arm."""
-        return np.zeros((runs, self.shape[0]), np.int8) if self.policy.answers_sets() else None
+        return np.zeros((runs, self.shape[0]), np.int8) if answers_sets(self.problem.asks) else None
 
     def new_workspace(self) -> Workspace:
-        assert issubclass(self.policy, KernelPolicy)
-        state = RunState(new_streams(*self.shape, most_kept(self.setting)), self.policy.kernels.new_memory(*self.shape))
+        state = RunState(streams_for(self.setting, *self.shape), self.kernels.new_memory(*self.shape))
         (streams, memory), block = in_one_block(state)
         return in_workspace(streams, memory, block)
 
@@ -335,7 +339,7 @@ class Job:
                 _GO if stop is None else stop,
             )
             if sets is not None and runs and part.answers[0] >= 0:
-                sets[first] = workspace.memory.listed
+                sets[first] = workspace.memory.chosen.listed
         return outcomes, sets
 
     def _simulated_on_items(

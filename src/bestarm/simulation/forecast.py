@@ -14,6 +14,7 @@ from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
+from bestarm.problem.goals import answers_sets
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.printing import MOST_ROWS, Rows, answer_rows, titled
@@ -180,7 +181,7 @@ def forecast(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts, done = np.zeros(jobs[0].shape, np.int64), 0
-    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if jobs[0].policy.answers_sets() else None
+    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if answers_sets(jobs[0].problem.asks) else None
     # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
     missing = [[(0, size)] for size in sizes]
     with open_schedule(

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.kernel.compile import compiled, kernel, specialized
-from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, concluded, gather
+from bestarm.evidence.items import record_at, streams_for
+from bestarm.kernel.compile import clone, compiled, kernel
+from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather
 from bestarm.kernel.words import whole
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import propose, update
-from bestarm.policies.base import KernelPolicy, new_batch
-from bestarm.policies.items import record_at
+from bestarm.policies.base import new_batch
 from bestarm.simulation.item_worlds import ItemWorlds
 
 CRAMPED = -9
@@ -24,7 +24,7 @@ FIRST_ROOM = 512
 class ItemWorkspace(NamedTuple):
     """The state of one run."""
 
-    streams: Any
+    streams: Streams
     memory: Any
     batch: Batch
     covered: Flags
@@ -39,9 +39,9 @@ def start(memory: Any, seed: int, run: int) -> None:
 
 @kernel
 def run_on_items(
-    setting: Any,
+    setting: Setting,
     world: Floats,
-    workspace: Any,
+    workspace: ItemWorkspace,
     rows: Batch,
     values: Floats,
     seed: int,
@@ -70,7 +70,7 @@ def run_on_items(
             metric = whole(batch[row, 1])
             place = streams.counts[arm, metric]
             if place >= world.shape[2]:
-                if world.shape[2] < setting.places:
+                if world.shape[2] < setting.items.places:
                     return CRAMPED
                 continue
             part = metric
@@ -111,7 +111,7 @@ class ItemRuns:
 
     @functools.cached_property
     def _kernels(self) -> dict[str, Any]:
-        kernels = self._job.policy.kernels
+        kernels = self._job.kernels
         return {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
 
     def simulate(
@@ -136,13 +136,14 @@ class ItemRuns:
                 self._room *= 2
             outcomes.answers[k], outcomes.tests[k], outcomes.cost[k] = answer, workspace.spent[0], workspace.spent[1]
             if sets is not None and answer >= 0:
-                sets[k] = workspace.memory.listed
+                sets[k] = workspace.memory.chosen.listed
             if len(outcomes.counts):
                 outcomes.counts[k] = workspace.streams.counts
 
     @functools.cached_property
     def _interpreted(self) -> Any:
-        return specialized(run_on_items, "certify", **self._kernels)
+        root: Any = run_on_items
+        return clone(root, self._kernels, root.__qualname__)
 
     def world(self, run: int) -> Floats:
         world: Floats = self.worlds.of(self._job.seed, run, self._room)
@@ -150,8 +151,7 @@ class ItemRuns:
 
     def new_workspace(self, room: int) -> ItemWorkspace:
         """Where a run starts."""
-        assert issubclass(self._job.policy, KernelPolicy)
         shape = self._job.shape
-        streams = self._job.policy.streams_with_room(self._job.setting, shape[0], shape[1], room)
-        memory = self._job.policy.kernels.new_memory(*shape)
+        streams = streams_for(self._job.setting, shape[0], shape[1], room)
+        memory = self._job.kernels.new_memory(*shape)
         return ItemWorkspace(streams, memory, new_batch(*shape), np.zeros(shape, np.int8), np.zeros(2))

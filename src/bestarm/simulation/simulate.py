@@ -16,6 +16,7 @@ from bestarm.kernel.state import UNFINISHED, Flags, Floats, Ints
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
+from bestarm.problem.goals import answers_sets
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.printing import Rows, answer_rows, titled
@@ -205,7 +206,7 @@ def simulate(
 
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
-    sets = np.zeros((runs, job.shape[0]), np.int8) if job.policy.answers_sets() else None
+    sets = np.zeros((runs, job.shape[0]), np.int8) if answers_sets(job.problem.asks) else None
     done = 0
     with open_schedule(
         *([job], [[(0, runs)]]), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import cuda
 
+from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import Variant, variant_of
-from bestarm.kernel.state import EMPTY, Flags, Setting, new_streams
+from bestarm.kernel.state import EMPTY, Flags, Setting
 from bestarm.noises.base import Nature
-from bestarm.noises.dispatch import most_kept
 from bestarm.noises.registry import known_for
-from bestarm.policies.base import KernelPolicy, Policy, new_batch
+from bestarm.policies.base import Kernels, new_batch
 from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare
 from bestarm.simulation.cuda.runs import (
     IDLE,
@@ -107,10 +107,9 @@ def this_card() -> Card:
 
 def new_fresh(job: Job) -> Fresh:
     """What a run of a job starts with. Counts are narrower than on a CPU if that is enough."""
-    assert issubclass(job.policy, KernelPolicy)
     fresh = Fresh(
-        job.policy.kernels.new_memory(*job.shape),
-        Far(new_streams(*job.shape, most_kept(job.setting)), new_batch(*job.shape), _new_covered(job)),
+        job.kernels.new_memory(*job.shape),
+        Far(streams_for(job.setting, *job.shape), new_batch(*job.shape), _new_covered(job)),
     )
     return narrowed(fresh) if job.max_tests < 2**31 else fresh
 
@@ -158,7 +157,8 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
 
 @functools.cache
 def _kernel(
-    policy: type[Policy],
+    name: str,
+    kernels: Kernels,
     shapes: tuple[tuple[Shape, ...], ...],
     same: tuple[Same, ...],
     shared: bool,
@@ -166,8 +166,6 @@ def _kernel(
     variant: Variant,
 ) -> Any:
     """The loop compiled for a policy, for states of these shapes and for tables with a single value."""
-    assert issubclass(policy, KernelPolicy)
-    kernels = policy.kernels
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
     if shared:
         replaced |= {"opened": opened_shared, "closed": closed_shared}
@@ -179,7 +177,7 @@ def _kernel(
         replaced |= in_step if kernels.large else {"any_goes_on": any_of_warp_goes_on}
     bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
     bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
-    label = f"{policy.name} {shapes} {same} {shared}"
+    label = f"{name} {shapes} {same} {shared}"
     options: dict[str, Any] = {"registers": registers, "in_parts": kernels.large, "known": variant.known}
     return compiled_for_card(continue_runs, label, replaced, bound, **options)
 
@@ -215,7 +213,7 @@ class CardJob:
         shapes = tuple(map(state_shapes, fresh))
         same = same_throughout(job.setting, job.nature)
         variant = variant_of(known_for(job.setting, job.nature))
-        self.kernel = _kernel(job.policy, shapes, same, layout.shared > 0, layout.registers, variant)
+        self.kernel = _kernel(job.policy.name, job.kernels, shapes, same, layout.shared > 0, layout.registers, variant)
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:

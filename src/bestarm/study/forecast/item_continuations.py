@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bestarm.evidence.items import with_room
 from bestarm.kernel.state import Floats
-from bestarm.policies.items import with_room
 from bestarm.problem import Plan
 from bestarm.simulation.item_runs import ItemRuns, ItemWorkspace
 from bestarm.simulation.item_worlds import shifted
@@ -22,11 +22,11 @@ class ContinuedRuns(ItemRuns):
     def __init__(self, job: Any) -> None:
         super().__init__(job)
         self._start = job.start
-        self._room = max(self._room, 2 * self._start.streams.values.shape[2])
+        self._room = max(self._room, 2 * self._start.streams.items.values.shape[2])
 
     def world(self, run: int) -> Floats:
         drawn = super().world(run)
-        values: Floats = self._start.streams.values
+        values: Floats = self._start.streams.items.values
         room = drawn.shape[2]
         for metric in range(values.shape[1]):
             noise = self._job.problem.parts[metric].noise
@@ -74,7 +74,7 @@ def with_item_spreads(plan: Plan, policy: Any, scatters: list[Floats]) -> tuple[
     """The plan with what is seen of how much items differ, and how much results scatter apart from that."""
     spreads, apart = {}, [*scatters]
     for metric, part in enumerate(plan.parts):
-        found = scatter_of_items(policy.streams.values[:, metric])
+        found = scatter_of_items(policy.streams.items.values[:, metric])
         if found is not None and plan.metrics[metric] == part.title and part.noise.takes_spread:
             spreads[part.title] = found[0]
             # The scatter of streams with few results is hardly known.

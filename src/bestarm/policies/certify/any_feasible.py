@@ -1,27 +1,26 @@
-"""`certify` for any feasible arm, whatever its rank."""
+"""Any feasible arm, whatever its rank: the kernels of `certify` for this goal.
+
+Each test goes where an end is expected soonest: to the arm with the least cost of certifying it divided by the chance
+that it is feasible, on its most suspect constraint; or, if that promises more, to one constraint of every arm that is
+not rejected.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from bestarm.evidence.reaching import infeasibility_reaches, infeasibility_up_to
+from bestarm.evidence.claims import excess_of, holding_evidence, room_of
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.random import CHOICE, normal, seed_generator
-from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
+from bestarm.kernel.random import normal
+from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY, enter
+from bestarm.kernel.tournament import NOBODY
 from bestarm.kernel.words import whole
-from bestarm.noises.base import stream_of
-from bestarm.noises.dispatch import evidence_below, scatter
-from bestarm.policies.base import Kernels, Stop
-from bestarm.policies.certify import Certify, Memory, new_memory, start, update
-from bestarm.policies.confidence import PresentAnswer, confidence_of, excess_of, for_size, lesser, violation
-from bestarm.policies.findings import Findings, judged
-from bestarm.policies.goals import constraints_open, is_certified
-from bestarm.policies.open_certificates import OpenCertificate
+from bestarm.policies.base import Kernels
+from bestarm.policies.certify.choosing import first_tests, rejection, update, with_baseline
+from bestarm.policies.certify.memory import Memory, is_certified, new_memory, seed_choices, start
+from bestarm.policies.confidence import lesser, violation
 
 SPREAD = 0.25
 """How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky
@@ -63,8 +62,7 @@ def certifying(setting: Setting, streams: Streams, memory: Memory, arm: int) -> 
     suspect = 0
     for metric in range(1, streams.counts.shape[1]):
         if memory.certified[arm, metric] == 0:
-            limit = setting.threshold[metric] + setting.slack[metric]
-            room = (limit - streams.means[arm, metric]) / scatter(setting, streams, arm, metric, limit)
+            room = room_of(setting, streams, arm, metric)
             root = setting.inverse_root[slot(streams.counts[arm, metric])]
             room += SPREAD * normal(memory.generator, memory.ziggurat) * root
             shown = shown_at(room, streams.counts[arm, metric], setting.level[arm])
@@ -98,11 +96,8 @@ def reject_arms(setting: Setting, streams: Streams, memory: Memory) -> int:
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
         if memory.rejected[arm] == 0:
-            infeasibility = infeasibility_up_to(setting, streams, arm, setting.rejecting[arm])
-            if infeasibility_reaches(infeasibility, setting.rejecting[arm]):
-                memory.rejected[arm] = 1
-                enter(memory.candidates, arm, -math.inf)
-            else:
+            rejection(setting, streams, memory, arm)
+            if memory.rejected[arm] == 0:
                 memory.open_arms[open_count] = arm
                 open_count += 1
     return open_count
@@ -120,9 +115,10 @@ def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
 
 
 @kernel
-def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    if streams.counts[0, 0] == 0:
-        return every_stream(streams, batch)
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    size = first_tests(setting, streams, memory, batch)
+    if size > 0:
+        return size
     open_count = reject_arms(setting, streams, memory)
     if open_count == 0:
         return conclude(NONE)
@@ -130,8 +126,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if found != NOBODY:
         return conclude(found)
 
-    # Random choices depend only on what is known, so that asking twice gives the same tests.
-    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+    seed_choices(memory)
     # The arm that is the cheapest to certify, by a draw, on the constraint that is least likely to hold …
     cheapest = math.inf
     all_fail = 1.0
@@ -155,7 +150,17 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
 
 @kernel
-def weigh_arms(setting: Setting, streams: Streams, rejected: Any, certified: Any, cases: Any) -> float:
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
+
+
+KERNELS = Kernels(new_memory, update, propose, start, large=True)
+
+# ------------------------------------------------------------------------------------------------------ for showing it
+
+
+@kernel
+def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: Flags, cases: Floats) -> float:
     """By arm: the log of 1 / alpha for the least alpha at which it would be certified feasible. Returns that for "no
     arm is feasible"."""
     arms, metrics = streams.counts.shape
@@ -168,49 +173,7 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Any, certified: Any
             cases[arm] = math.inf
             for metric in range(1, metrics):
                 if certified[arm, metric] == 0:
-                    limit = setting.threshold[metric] + setting.slack[metric]
-                    evidence = evidence_below(stream_of(setting, streams, arm, metric), limit)
+                    evidence = holding_evidence(setting, streams, arm, metric)
                     cases[arm] = lesser(cases[arm], evidence - handicap)
             none = lesser(none, violation(setting, streams, arm) - handicap)
     return none
-
-
-class CertifyAny(Certify):
-    """`certify` that stops as soon as any arm is certified feasible, or all are rejected.
-
-    Each test goes where an end is expected soonest: to the arm with the least cost of certifying it divided by the
-    chance that it is feasible, on its most suspect constraint; or, if that promises more, to one constraint of every
-    arm that is not rejected.
-    """
-
-    asked = "any feasible"
-    kernels = Kernels(new_memory, update, propose, start, large=True)
-    weigh_arms = staticmethod(weigh_arms)
-
-    def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
-        """The arm that is closest to being certified, and how sure we are that it is feasible."""
-        if stop is not None or self.untested:
-            return super().present_answer(stop)
-        cases = np.zeros(self.arms)
-        weigh = for_size(type(self).weigh_arms, self.setting, self.streams)
-        none = float(weigh(self.setting, self.streams, self.memory.rejected, self.memory.certified, cases))
-        # The first of several that nothing is known of has the best mean.
-        order = np.argsort(-self.streams.means[:, 0], kind="stable")
-        leader = int(order[cases[order].argmax()])
-        looks_feasible = self.memory.rejected[leader] == 0 and self.memory.suspects[leader] == 0
-        sure = confidence_of(float(cases[leader]) if looks_feasible else none)
-        return PresentAnswer(leader if looks_feasible else None, min(sure, 1.0 - self.setting.delta))
-
-    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
-        """The leader's constraints; those of nobody else matter while it looks feasible."""
-        if leader is None or self.untested:
-            return super().open_certificates(leader, found)
-        return constraints_open(self, leader)
-
-    def settled(self, found: Findings, stop: Stop) -> Findings:
-        """That the answer is feasible says nothing about the other arms."""
-        if stop.arm is None:
-            return super().settled(found, stop)
-        holds = found.holds.copy()
-        holds[stop.arm, 1:] = True
-        return judged(self.setting, self.streams.counts, found._replace(holds=holds))

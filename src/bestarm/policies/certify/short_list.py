@@ -1,36 +1,43 @@
-"""`certify` that stops as soon as at most m arms can still be the best feasible one."""
+"""A short list: `certify` until at most `top` arms can still be the best feasible one.
+
+Certificates are those for the best arm. The arms that would take longest to exclude, one fewer than the list may have
+besides the leader, are left alone. Which they are is drawn anew in each round, so that one that only looks good after a
+few tests is tested again.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.random import CHOICE, seed_generator
-from bestarm.kernel.state import NONE, Batch, Streams, add_test, conclude, every_stream
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
 from bestarm.kernel.tournament import NOBODY, best
 from bestarm.kernel.words import whole
 from bestarm.policies.base import Kernels
-from bestarm.policies.certify import (
-    LEADER,
+from bestarm.policies.certify.best_arm import tests_of_open_arms
+from bestarm.policies.certify.choosing import (
     closes,
     drawn_excess,
     drawn_lead,
     drawn_performance,
-    start,
-    stream_to_test,
+    first_tests,
     tests_of_leader,
     update,
+    with_baseline,
 )
-from bestarm.policies.findings import Findings
-from bestarm.policies.goals import ForSets, best_listed, is_certified, new_memory
-from bestarm.policies.open_certificates import OpenCertificate
+from bestarm.policies.certify.memory import (
+    Memory,
+    best_listed,
+    is_certified,
+    new_memory_of_sets,
+    seed_choices,
+    start,
+)
 
 HOPELESS = 1e12
 """How many tests it takes to exclude an arm that looks as good as the leader, at least."""
 
 
 @kernel
-def list_candidates(memory: Any, leader: int) -> int:
+def list_candidates(memory: Memory, leader: int) -> int:
     """Mark the arms that can still be the answer; returns how many there are.
 
     An arm is out if it is rejected, or beaten by an arm that is certified feasible and is not out itself. The leader
@@ -38,26 +45,28 @@ def list_candidates(memory: Any, leader: int) -> int:
     """
     arms = memory.rejected.shape[0]
     for arm in range(arms):
-        memory.settled[arm] = is_certified(memory, arm)
+        memory.chosen.settled[arm] = is_certified(memory, arm)
     left = 0
     for arm in range(arms):
         by = memory.beaten[arm]
         is_out = memory.rejected[arm] != 0
-        if by != NOBODY and arm != leader and memory.settled[by] != 0:
+        if by != NOBODY and arm != leader and memory.chosen.settled[by] != 0:
             above = memory.beaten[by]
-            is_out = is_out or by == leader or above == NOBODY or memory.settled[above] == 0
-        memory.listed[arm] = not is_out
+            is_out = is_out or by == leader or above == NOBODY or memory.chosen.settled[above] == 0
+        memory.chosen.listed[arm] = not is_out
         left += not is_out
     return left
 
 
 @kernel
-def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -> int:
+def close_candidates(setting: Setting, streams: Streams, memory: Memory, leader: int) -> int:
     """Reject arms that can still be the answer, or count them as beaten by the leader, where the evidence suffices.
     The arms of which neither is shown come into `open_arms`; returns how many there are."""
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
-        is_left = memory.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader)
+        is_left = (
+            memory.chosen.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader)
+        )
         if is_left and not closes(setting, streams, memory, leader, arm):
             memory.open_arms[open_count] = arm
             open_count += 1
@@ -65,19 +74,21 @@ def close_candidates(setting: Any, streams: Streams, memory: Any, leader: int) -
 
 
 @kernel
-def not_to_exclude(memory: Any, leader: int) -> int:
+def not_to_exclude(memory: Memory, leader: int) -> int:
     """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
     are out as soon as it is certified feasible."""
     if leader == NOBODY:
         return 0
     count = 0
     for arm in range(memory.rejected.shape[0]):
-        count += memory.listed[arm] != 0 and (arm == leader or memory.beaten[arm] == leader)
+        count += memory.chosen.listed[arm] != 0 and (arm == leader or memory.beaten[arm] == leader)
     return count
 
 
 @kernel
-def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, drawn_leader: float, arm: int) -> float:
+def tests_to_exclude(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
+) -> float:
     """By a posterior draw: what it costs to show that an arm is infeasible, or worse than the leader."""
     least: float = HOPELESS
     for metric in range(1, streams.counts.shape[1]):
@@ -100,12 +111,12 @@ def tests_to_exclude(setting: Any, streams: Streams, memory: Any, leader: int, d
 
 
 @kernel
-def leave_out(memory: Any, open_count: int, spared: int) -> int:
+def leave_out(memory: Memory, open_count: int, spared: int) -> int:
     """Take the `spared` arms that cost most to exclude off the list of open arms; returns how many are left."""
     for _ in range(min(spared, open_count)):
         hardest = 0
         for place in range(1, open_count):
-            if memory.numbers[memory.open_arms[place]] > memory.numbers[memory.open_arms[hardest]]:
+            if memory.chosen.numbers[memory.open_arms[place]] > memory.chosen.numbers[memory.open_arms[hardest]]:
                 hardest = place
         open_count -= 1
         for place in range(hardest, open_count):
@@ -114,9 +125,10 @@ def leave_out(memory: Any, open_count: int, spared: int) -> int:
 
 
 @kernel
-def propose(setting: Any, streams: Streams, memory: Any, batch: Batch) -> int:
-    if streams.counts[0, 0] == 0:
-        return every_stream(streams, batch)
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    size = first_tests(setting, streams, memory, batch)
+    if size > 0:
+        return size
     leader = best(memory.candidates)
     left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
@@ -130,49 +142,23 @@ def propose(setting: Any, streams: Streams, memory: Any, batch: Batch) -> int:
     if left <= setting.top:
         return conclude(best_listed(streams, memory))
 
-    # Random choices depend only on what is known, so that asking twice gives the same tests.
-    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+    seed_choices(memory)
     drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        memory.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
+        memory.chosen.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
     spared = setting.top if leader == NOBODY else setting.top - 1
     open_count = leave_out(memory, open_count, spared)
 
-    size = 0
-    leader_tested = False
-    for place in range(open_count):
-        arm = whole(memory.open_arms[place])
-        metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
-        if metric != LEADER:
-            size = add_test(batch, size, arm, metric)
-        elif not leader_tested:
-            size = add_test(batch, size, leader, 0)
-            leader_tested = True
+    size = tests_of_open_arms(setting, streams, memory, open_count, leader, drawn_leader, batch)
     if leader == NOBODY:
         return size
     return tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
 
 
-class CertifyShortList(ForSets):
-    """`certify`, until at most `top` arms can still be the best feasible one.
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
 
-    Certificates are those of `certify`. The arms that would take longest to exclude, one fewer than the list may have
-    besides the leader, are left alone. Which they are is drawn anew in each round, so that one that only looks good
-    after a few tests is tested again.
-    """
 
-    asked = "short list"
-    setting: Any
-    kernels = Kernels(new_memory, update, propose, start, large=True)
-
-    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
-        """Without those of the arms that may stay on the list: the ones that would take longest."""
-        own, others = [], []
-        for one in super().open_certificates(leader, found):
-            if one.kind == "holds":
-                own.append(one)
-            elif found.candidates[one.arm]:
-                others.append(one)
-        spared = self.setting.top - (leader is not None)
-        return [*own, *sorted(others, key=lambda one: -one.tests)[spared:]]
+KERNELS = Kernels(new_memory_of_sets, update, propose, start, large=True)

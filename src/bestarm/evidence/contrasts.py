@@ -1,0 +1,171 @@
+"""How far an arm's mean exceeds its limit where that is a baseline arm's mean times a factor: both have to be learned.
+
+With d = mean of the arm - factor * mean of the baseline, in normal form, a constraint holds if d < 0. Without items,
+the evidence is that of a comparison of two streams, the arm's and the baseline's of the same metric
+(`bestarm.evidence.pairs`). On items, it is that of one stream of contrasts. The baseline meets its constraints by
+definition, so nothing here is asked about it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.evidence.intervals import interval_end
+from bestarm.evidence.items import contrast_of
+from bestarm.evidence.pairs import scaled_evidence, scaled_pair_ceiling
+from bestarm.kernel.compile import choice, kernel
+from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
+from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, stream_of
+from bestarm.noises.dispatch import ceiling, evidence, scatter
+
+_STEPS = 16
+"""The end of an interval is shown up to 2^-16 of its distance from the mean."""
+
+# ------------------------------------------------------------------------------------------------------ without items
+
+
+@kernel
+def _both_tested(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
+    return bool(streams.counts[arm, metric] > 0 and streams.counts[setting.relative.baseline, metric] > 0)
+
+
+@kernel
+def _difference_of_means(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    baseline, factor = setting.relative.baseline, setting.relative.factor[metric]
+    mean: float = streams.means[arm, metric] - factor * streams.means[baseline, metric]
+    return mean
+
+
+@kernel
+def _scatter_of_both(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    baseline = setting.relative.baseline
+    own = scatter(setting, streams, arm, metric, streams.means[arm, metric])
+    other = scatter(setting, streams, baseline, metric, streams.means[baseline, metric])
+    spread: float = math.sqrt(own * own + (setting.relative.factor[metric] * other) ** 2)
+    return spread
+
+
+@kernel
+def _what_may_be_rounding(setting: Setting, streams: Streams, metric: int) -> float:
+    limit = setting.relative.factor[metric] * streams.means[setting.relative.baseline, metric]
+    excess: float = 2.0 * RELATIVE_ROUNDING * abs(limit)
+    return excess
+
+
+@kernel
+def _evidence_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+    own = stream_of(setting, streams, arm, metric)
+    base = stream_of(setting, streams, setting.relative.baseline, metric)
+    if side == ABOVE:
+        return scaled_evidence(own, base, -d, setting.relative.factor[metric])
+    inverse = 1.0 / setting.relative.factor[metric]
+    return scaled_evidence(base, own, d * inverse, inverse)
+
+
+@kernel
+def _ceiling_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+    own = stream_of(setting, streams, arm, metric)
+    base = stream_of(setting, streams, setting.relative.baseline, metric)
+    if side == ABOVE:
+        return scaled_pair_ceiling(own, base, -d, setting.relative.factor[metric])
+    inverse = 1.0 / setting.relative.factor[metric]
+    return scaled_pair_ceiling(base, own, d * inverse, inverse)
+
+
+@kernel
+def _reaches(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float, level: float) -> bool:
+    return level <= _evidence_of_pair(setting, streams, arm, metric, side, d) < math.inf
+
+
+@kernel
+def _end_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, level: float) -> float:
+    factor, baseline = setting.relative.factor[metric], setting.relative.baseline
+    middle = _difference_of_means(setting, streams, arm, metric)
+    if _reaches(setting, streams, arm, metric, side, middle, level):
+        # It never varies.
+        return middle
+    farthest: float = setting.low[metric] - factor * setting.high[metric]
+    if side == BELOW:
+        farthest = setting.high[metric] - factor * setting.low[metric]
+    n = min(streams.counts[arm, metric], streams.counts[baseline, metric])
+    step = _scatter_of_both(setting, streams, arm, metric) * math.sqrt(2.0 * max(level, 1.0) / n)
+    outer = middle
+    is_reached = False
+    for _ in range(40):
+        outer = max(middle - step, farthest) if side == ABOVE else min(middle + step, farthest)
+        is_reached = _reaches(setting, streams, arm, metric, side, outer, level)
+        if is_reached or outer == farthest:
+            break
+        step = 2.0 * step
+    if not is_reached:
+        return farthest
+    inner = middle
+    for _ in range(_STEPS):
+        d = 0.5 * (outer + inner)
+        if _reaches(setting, streams, arm, metric, side, d, level):
+            outer = d
+        else:
+            inner = d
+    return outer
+
+
+# ----------------------------------------------------------------------------------------------------------- on items
+
+
+@kernel
+def _any_common_item(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
+    return bool(contrast_of(setting, streams, arm, metric).n > 0)
+
+
+@kernel
+def _mean_on_items(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    s = contrast_of(setting, streams, arm, metric)
+    mean: float = s.total / s.n
+    return mean
+
+
+@kernel
+def _scatter_on_items(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+    between = setting.items.contrasts
+    return scatter(between, streams.items.contrasts, arm, metric, between.threshold[metric])
+
+
+@kernel
+def _nothing(setting: Setting, streams: Streams, metric: int) -> float:
+    """Contrasts that may be rounding count as 0 already."""
+    return 0.0
+
+
+@kernel
+def _evidence_on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+    limit = setting.items.contrasts.threshold[metric] + d
+    return evidence(contrast_of(setting, streams, arm, metric), side, limit)
+
+
+@kernel
+def _ceiling_on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+    limit = setting.items.contrasts.threshold[metric] + d
+    return ceiling(contrast_of(setting, streams, arm, metric), side, limit)
+
+
+@kernel
+def _end_on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, level: float) -> float:
+    return interval_end(contrast_of(setting, streams, arm, metric), side, level)
+
+
+# --------------------------------------------------------------------------------------------------------------- both
+
+is_known = choice("setting.pairing", {SEPARATE: _both_tested, ON_ITEMS: _any_common_item}, unknown="False")
+"""Whether there is something to compare."""
+contrast_mean = choice("setting.pairing", {SEPARATE: _difference_of_means, ON_ITEMS: _mean_on_items})
+"""How far the arm's measured mean lies over the factor times the baseline's."""
+contrast_scatter = choice("setting.pairing", {SEPARATE: _scatter_of_both, ON_ITEMS: _scatter_on_items})
+"""The standard deviation of one result of the arm minus the factor times one of the baseline."""
+least_excess = choice("setting.pairing", {SEPARATE: _what_may_be_rounding, ON_ITEMS: _nothing})
+"""What may be rounding is no excess."""
+contrast_evidence = choice("setting.pairing", {SEPARATE: _evidence_of_pair, ON_ITEMS: _evidence_on_items})
+"""Log-evidence that the arm's excess over the limit lies on this side of d."""
+contrast_ceiling = choice("setting.pairing", {SEPARATE: _ceiling_of_pair, ON_ITEMS: _ceiling_on_items})
+"""A ceiling of it."""
+contrast_end = choice("setting.pairing", {SEPARATE: _end_of_pair, ON_ITEMS: _end_on_items})
+"""The last d for which the evidence that the arm's excess over the limit lies on this side of d reaches `level`."""

@@ -1,0 +1,324 @@
+"""`certify`: our own policy. It gathers evidence for the certificates of one answer, and for nothing else.
+
+There is one class for all goals, with or without items, a baseline and a reserve. What a study uses is data: `setting`
+says it in numbers, and each claim (`bestarm.evidence.claims`) chooses its evidence by them. A file of kernels for each
+goal has `propose`; `choosing` has what they share, `memory` what is kept, and `showing` what is displayed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bestarm.evidence.contrasts import contrast_mean, is_known
+from bestarm.evidence.intervals import interval_end
+from bestarm.evidence.items import UNLIMITED, with_own_differences, with_room
+from bestarm.kernel.compile import clone
+from bestarm.kernel.state import ON_ITEMS, RESERVED, Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.tournament import NOBODY, best
+from bestarm.noises.base import ABOVE, BELOW, stream_of
+from bestarm.policies.advance import UNDECIDED, advance
+from bestarm.policies.base import KernelPolicy, Kernels, Stop
+from bestarm.policies.certify import any_feasible, best_arm, short_list, showing, top
+from bestarm.policies.certify.choosing import leave_out_retired
+from bestarm.policies.certify.memory import Memory
+from bestarm.policies.certify.setting import certify_setting
+from bestarm.policies.confidence import Intervals, PresentAnswer, for_size, lower_level, new_intervals
+from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
+from bestarm.policies.levels import levels_in_words
+from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
+from bestarm.policies.looking_ahead import rounds_ahead
+from bestarm.policies.open_certificates import OpenCertificate
+from bestarm.policies.reasons import Reasons, survey
+from bestarm.problem import Plan, Problem
+from bestarm.problem.goals import ASKED, Asked
+
+
+class Certify(KernelPolicy):
+    """Gather evidence for the certificates of the likeliest answer, each until it suffices, and then stop.
+
+    The leader has the best mean among the arms that look feasible. To answer with it takes a certificate for each
+    of its constraints and one against each other arm: that it is infeasible, or worse, or half of each. Each round
+    tests one stream for each open certificate: the one that, by posterior draws, promises the most evidence per cost.
+
+    Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
+    1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
+    `tolerance` and `slack` keep ties and means on a threshold from running forever. It needs several times fewer tests
+    than the confidence bounds of the paper's algorithms allow.
+
+    `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its
+    random choices by the number of results. Asked again, it proposes the same tests.
+
+    It decides for every goal. On items, arms are compared item by item: `streams.items` has what that takes, and a
+    result is told with the place of its item, so that `tests` in `advance` has rows (arm, metric, place). Constraints
+    may be relative to a baseline arm. With a reserve, a share of delta is kept for arms that come later or are retired.
+
+    Parameters
+    ----------
+    setting, arms, metrics, seed, run
+        Those of every `Policy`. `seed` and `run` seed the posterior draws that choose among tests; no answer rests on
+        them.
+
+    >>> import bestarm as ba
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="certify", runs=20, seed=1)
+    >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
+    {'arm 5': 20} 1,543
+
+    Reference: `docs/certify.md` has the proofs. The evidence is a mixture as in S. R. Howard, A. Ramdas, J. McAuliffe
+    and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49 (2021).
+    """
+
+    name = "certify"
+    remark = "recommended"
+    asked = ASKED
+    uses_items = uses_baseline = uses_reserve = True
+    kernels = best_arm.KERNELS
+    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {
+        ASKED.index("short list"): short_list.KERNELS,
+        ASKED.index("top"): top.KERNELS,
+        ASKED.index("any feasible"): any_feasible.KERNELS,
+    }
+    memory: Memory
+
+    def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
+        super().__init__(setting, arms, metrics, seed=seed, run=run)
+        self._asks: Asked = ASKED[setting.goal]
+        self._is_on_items = setting.pairing == ON_ITEMS
+        if setting.sharing == RESERVED:
+            leave_out_retired(setting, self.memory)
+
+    @classmethod
+    def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
+        return certify_setting(problem, delta, bound, reference)
+
+    @property
+    def leader(self) -> int:
+        """The arm with the best mean among those that look feasible, or `NOBODY`."""
+        return int(best(self.memory.candidates))
+
+    # ---------------------------------------------------------------------------------------------------- deciding
+
+    @property
+    def is_retired(self) -> Bools:
+        """By arm. Nothing is tested or said of an arm that is retired."""
+        if self.setting.sharing != RESERVED:
+            return np.zeros(self.arms, np.bool_)
+        retired: Bools = self.setting.reserve.is_retired != 0
+        return retired
+
+    def must_be_tested(self, arm: int) -> bool:
+        return not self.is_retired[arm]
+
+    def arms_to_go_on_with(self) -> list[int]:
+        if self.setting.sharing != RESERVED:
+            return super().arms_to_go_on_with()
+        # The others may have many results already.
+        arms: list[int] = np.flatnonzero(self.is_untested.any(axis=1)).tolist()
+        return arms
+
+    @property
+    def is_untested(self) -> Bools:
+        return super().is_untested & ~self.is_retired[:, np.newaxis]
+
+    @property
+    def places(self) -> int | None:
+        return self.setting.items.places if self._is_on_items and self.setting.items.places < UNLIMITED else None
+
+    def tell(self, arm: int, metric: int, value: float) -> None:
+        """Take in a result; on items, on the next item of the stream."""
+        if self._is_on_items:
+            self.tell_together([(arm, metric, value)])
+        else:
+            super().tell(arm, metric, value)
+
+    def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
+        """Take in all the results of one test; on items, on the next item of its streams."""
+        if not self._is_on_items:
+            super().tell_together(results)
+        elif results:
+            tests = [(arm, metric, int(self.streams.counts[arm, metric])) for arm, metric, _ in results]
+            self.advance(np.array(tests), np.array([value for *_, value in results]), np.zeros(len(results), np.int8))
+
+    def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
+        """Suppose results; on items, on the next items of their streams, as far as there are any."""
+        if not self._is_on_items:
+            super().imagine(results)
+            return
+        for arm, metric, value in results:
+            if self.streams.counts[arm, metric] < self.setting.items.places:
+                self.tell(arm, metric, value)
+
+    def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
+        if not self._is_on_items:
+            return super().advance(tests, values, ends)
+        if not len(values):
+            return None
+        self.streams = with_room(self.streams, 1 + int(tests[:, 2].max()))
+        if self._advance is not None:
+            return self._advance_compiled(tests, values, ends)
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = self._advance_interpreted(
+                *(self.setting, self.streams, self.memory, self._batch),
+                *(tests, values, ends, np.array([self.untested])),
+            )
+        return None if size == UNDECIDED else self._decision(int(size))
+
+    @functools.cached_property
+    def _advance_interpreted(self) -> Any:
+        root: Any = advance
+        return clone(root, {"update": self._kernels.update, "propose": self._kernels.propose}, root.__qualname__)
+
+    def propose_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
+    ) -> list[list[tuple[int, int]]]:
+        """Plans as if each outstanding result came out at its stream's present mean.
+
+        This affects only which tests are proposed: certificates rest on results in the order of issue.
+        """
+        return rounds_ahead(self, count, pending, waiting)
+
+    def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
+        decision = super()._decision(size)
+        if not isinstance(decision, Stop) or decision.arm is None or self._asks in ("best", "any feasible"):
+            return decision
+        return Stop(decision.arm, tuple(np.flatnonzero(self.memory.chosen.listed).tolist()))
+
+    # ----------------------------------------------------------------------------------------------------- showing
+
+    def present_answer(self, stop: Stop | None = None) -> PresentAnswer:
+        """The likeliest answer and how sure we are of it. Closed certificates count as closed. With none open, the
+        confidence is 1 - delta; before that it is less."""
+        if stop is not None:
+            return PresentAnswer(stop.arm, 1.0 - self.setting.delta)
+        if self.untested:
+            return super().present_answer()
+        likeliest = {"top": showing.likeliest_list, "any feasible": showing.likeliest_feasible}
+        return likeliest.get(self._asks, showing.likeliest)(self.setting, self.streams, self.memory)
+
+    @functools.cached_property
+    def intervals(self) -> Intervals:
+        """The intervals shown last, so that only those of streams tested since then are computed again."""
+        return new_intervals(self.arms, self.metrics)
+
+    @classmethod
+    def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:
+        note = (
+            "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides"
+        )
+        if not brief and not plan.reserve:
+            return f"{note}: {levels_in_words(plan, plan.delta)}."
+        note = f"{note}. Decisions may come sooner, from several arms or metrics taken together."
+        return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
+
+    def findings(self) -> Findings:
+        """What is certified. Nothing is said of a retired arm."""
+        memory, streams, leader, retired = self.memory, self.streams, self.leader, self.is_retired
+        reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
+        arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
+        for_size(survey, self.setting, streams)(self.setting, streams, *arguments)
+        rejected, holds = memory.rejected != 0, memory.certified != 0
+        findings = Findings(
+            *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
+            beaten_by=np.where(memory.beaten == leader, leader, NOBODY),
+            worst=reasons.worst,
+            evidence=reasons.evidence,
+            lead=reasons.lead,
+            tested=streams.counts.max(axis=1) > 0,
+        )
+        exclude_beaten(findings, memory.beaten, leader)
+        found = judged(self.setting, streams.counts, findings)
+        return found._replace(
+            infeasible=found.infeasible & ~retired,
+            excluded=found.excluded | retired,
+            tested=found.tested & ~retired,
+            beaten_by=np.where(retired, NOBODY, found.beaten_by),
+        )
+
+    def settled(self, found: Findings, stop: Stop) -> Findings:
+        if stop.arm is None or self._asks == "best":
+            return super().settled(found, stop)
+        if self._asks == "any feasible":
+            return showing.settled_feasible(self.setting, self.streams, found, stop.arm)
+        if self._asks == "top":
+            return showing.settled_top(self.setting, self.streams, self.memory, found, stop)
+        return showing.settled_set(self.setting, self.streams, found, stop)
+
+    def regret(self, leader: int, found: Findings) -> float:
+        """From the evidence that each other arm is infeasible or not better by more."""
+        memory = self.memory
+        limit = for_size(regret_of, self.setting, self.streams)
+        return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
+
+    @classmethod
+    def regret_is_apart(cls, problem: Problem) -> bool:
+        """Together with all the rest, it takes evidence that grows with what is claimed. One of the `top` best arms
+        that is not the best of them can do no harm but by its regret."""
+        noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
+        return problem.asks == "top" or (noise.kernels.evidence_and_slope is None and not noise.is_exact)
+
+    def differences(self, arm: int) -> tuple[Floats, Floats]:
+        """From the evidence about each pair of arms, at levels of its own; between the leader and the arms that it has
+        beaten by performance alone, from what decides as well."""
+        low, high = np.zeros(self.arms), np.zeros(self.arms)
+        streams = self._streams_about(arm)
+        fill = for_size(differences_from, self.setting, streams)
+        fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
+        memory, leader = self.memory, self.leader
+        # Nothing more is said of a leader that is not certified feasible.
+        if leader != NOBODY and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
+            find, behind = for_size(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
+            margin = find(self.setting, self.streams, memory.rejected, memory.beaten, leader, behind)
+            narrow(low, high, arm, [leader], behind != 0, margin)
+        return low, high
+
+    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
+        """By the other arm: what the evidence must reach that `arm` is better by so much, and the other way round."""
+        if self.setting.sharing != RESERVED:
+            return pair_levels(self.setting, arm)
+        # 1 / (delta w_i w_j) for the ordered pair (i, j), where w are the shares of the arms.
+        rarity = self.setting.reserve.rarity
+        level: Floats = rarity + rarity[arm] - math.log(self.setting.delta)
+        return level, level
+
+    def _streams_about(self, arm: int) -> Streams:
+        """The streams from which the differences between `arm` and the others follow."""
+        # On items, the differences at hand are those to the leader.
+        is_at_hand = not self._is_on_items or arm == self.leader
+        return self.streams if is_at_hand else with_own_differences(self.setting, self.streams)
+
+    def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
+        given = (self.setting, self.streams, self.memory)
+        if self.untested:
+            return []
+        if self._asks == "top":
+            return showing.open_of_top(*given)
+        if self._asks == "short list":
+            return showing.open_of_short_list(*given, leader, found)
+        if self._asks == "any feasible" and leader is not None:
+            # Those of other arms do not matter while it looks feasible.
+            return showing.open_constraints(*given, leader)
+        return showing.open_against(*given, leader)
+
+    def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
+        return float(lower_level(self.setting, arm, metric)), float(self.setting.level[arm])
+
+    def lower(self, arm: int, metric: int) -> float:
+        """Lower end of a stream's interval: the evidence that the mean lies above it has reached the arm's level."""
+        level = lower_level(self.setting, arm, metric)
+        return float(interval_end(stream_of(self.setting, self.streams, arm, metric), ABOVE, level))
+
+    def upper(self, arm: int, metric: int) -> float:
+        """Upper end of a stream's interval: the evidence that the mean lies below it has reached the arm's level."""
+        level = float(self.setting.level[arm])
+        return float(interval_end(stream_of(self.setting, self.streams, arm, metric), BELOW, level))
+
+    def contrasts(self, metric: int) -> Floats:
+        known = [is_known(self.setting, self.streams, arm, metric) for arm in range(self.arms)]
+        means = [
+            contrast_mean(self.setting, self.streams, arm, metric) if known[arm] else np.nan for arm in range(self.arms)
+        ]
+        return np.array(means)

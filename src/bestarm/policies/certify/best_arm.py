@@ -1,0 +1,87 @@
+"""The best feasible arm: the kernels of `certify` for its usual goal."""
+
+from __future__ import annotations
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
+from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.words import whole
+from bestarm.policies.base import Kernels
+from bestarm.policies.certify.choosing import (
+    LEADER,
+    closes,
+    drawn_performance,
+    first_tests,
+    stream_to_test,
+    tests_of_leader,
+    update,
+    with_baseline,
+)
+from bestarm.policies.certify.memory import Memory, new_memory, seed_choices, start
+
+
+@kernel
+def close_certificates(setting: Setting, streams: Streams, memory: Memory, leader: int) -> None:
+    """Bring the list of open arms up to date: reject arms, or count them as beaten by the leader, where the evidence
+    suffices."""
+    open_arms, open_count = memory.open_arms, memory.open_count
+    if open_count[1] != leader:
+        open_count[1] = leader
+        open_count[0] = 0
+        for arm in range(memory.rejected.shape[0]):
+            if arm != leader and memory.rejected[arm] == 0 and (leader == NOBODY or memory.beaten[arm] != leader):
+                open_arms[open_count[0]] = arm
+                open_count[0] += 1
+    kept = 0
+    for place in range(open_count[0]):
+        arm = whole(open_arms[place])
+        if not closes(setting, streams, memory, leader, arm):
+            open_arms[kept] = arm
+            kept += 1
+    open_count[0] = kept
+
+
+@kernel
+def tests_of_open_arms(
+    setting: Setting, streams: Streams, memory: Memory, open_count: int, leader: int, drawn_leader: float, batch: Batch
+) -> int:
+    """One test for each open arm: of its own, or of the leader's performance."""
+    size = 0
+    leader_tested = False
+    for place in range(open_count):
+        arm = whole(memory.open_arms[place])
+        metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
+        if metric != LEADER:
+            size = add_test(batch, size, arm, metric)
+        elif not leader_tested:
+            size = add_test(batch, size, leader, 0)
+            leader_tested = True
+    return size
+
+
+@kernel
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    size = first_tests(setting, streams, memory, batch)
+    if size > 0:
+        return size
+    leader = best(memory.candidates)
+    close_certificates(setting, streams, memory, leader)
+    if leader == NOBODY and memory.open_count[0] == 0:
+        return conclude(NONE)
+    seed_choices(memory)
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
+    # One test for each open arm …
+    size = tests_of_open_arms(setting, streams, memory, memory.open_count[0], leader, drawn_leader, batch)
+    if leader == NOBODY:
+        return size
+    # … and for the leader one of its constraints.
+    size = tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
+    return conclude(leader) if size == 0 else size
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
+
+
+KERNELS = Kernels(new_memory, update, propose, start, large=True)

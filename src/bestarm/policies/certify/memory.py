@@ -1,0 +1,107 @@
+"""What `certify` keeps from round to round."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, seed_generator
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams
+from bestarm.kernel.tournament import NOBODY, Tournament, new_tournament
+from bestarm.kernel.words import whole
+
+
+class Chosen(NamedTuple):
+    """What is kept in addition where the answer is a set of arms. All entries are by arm."""
+
+    listed: Flags
+    """1 where it is in the answer at hand."""
+    settled: Flags
+    """1 where nothing more is to be shown of it against that answer."""
+    numbers: Floats
+    """Something to choose by."""
+
+
+class Memory(NamedTuple):
+    """What is certified so far, the candidates for leader, and the arms whose certificates are open."""
+
+    rejected: Flags
+    """By arm: 1 once it is certified infeasible."""
+    certified: Flags
+    """[arm, metric]: `HOLDS` once the constraint is certified to hold, or `HOLDS_BEYOND_LUCK`."""
+    suspect: Flags
+    """[arm, metric]: 1 while the constraint looks violated."""
+    suspects: Ints
+    """By arm: how many constraints look violated."""
+    candidates: Tournament
+    """Arms that look feasible, by mean performance; the best is the leader."""
+    beaten: Ints
+    """By arm: the leader by which it is certified beaten, or -1."""
+    open_arms: npt.NDArray[np.uint32]
+    """The arms whose certificates against the leader are open, in the first places, in order."""
+    open_count: Ints
+    """[0]: how many there are; [1]: the leader they are open against, -2 before the first."""
+    told: Ints
+    """[0]: how many results have come in."""
+    seed: Generator
+    """[0]: what random choices are seeded with, together with the number of results."""
+    generator: Generator
+    ziggurat: Ziggurat
+    chosen: Chosen = ABSENT
+
+
+def new_memory(arms: int, metrics: int) -> Memory:
+    return Memory(
+        rejected=np.zeros(arms, np.int8),
+        certified=np.zeros((arms, metrics), np.int8),
+        suspect=np.zeros((arms, metrics), np.int8),
+        suspects=np.zeros(arms, np.int64),
+        candidates=new_tournament(arms),
+        beaten=np.full(arms, NOBODY),
+        open_arms=np.arange(arms, dtype=np.uint32),
+        open_count=np.array([arms, -2]),
+        told=np.zeros(1, np.int64),
+        seed=np.zeros(1, np.uint64),
+        generator=np.zeros(4, np.uint64),
+        ziggurat=ZIGGURAT,
+    )
+
+
+def new_memory_of_sets(arms: int, metrics: int) -> Memory:
+    chosen = Chosen(np.zeros(arms, np.int8), np.zeros(arms, np.int8), np.zeros(arms))
+    return new_memory(arms, metrics)._replace(chosen=chosen)
+
+
+@kernel
+def start(memory: Memory, seed: int, run: int) -> None:
+    seed_generator(memory.generator, seed, run, CHOICE)
+    memory.seed[0] = next_word(memory.generator) >> np.uint64(1)
+
+
+@kernel
+def seed_choices(memory: Memory) -> None:
+    """Random choices depend only on what is known, so that asking twice gives the same tests."""
+    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+
+
+@kernel
+def is_certified(memory: Memory, arm: int) -> bool:
+    """Whether the arm is certified feasible."""
+    is_open = memory.rejected[arm] != 0
+    for metric in range(1, memory.certified.shape[1]):
+        is_open = is_open or memory.certified[arm, metric] == 0
+    return not is_open
+
+
+@kernel
+def best_listed(streams: Streams, memory: Memory) -> int:
+    """The arm of the answer with the best mean; -1 if there is none."""
+    leader = -1
+    listed = memory.chosen.listed
+    for arm in range(listed.shape[0]):
+        if listed[arm] != 0 and (leader < 0 or streams.means[arm, 0] > streams.means[leader, 0]):
+            leader = arm
+    return leader

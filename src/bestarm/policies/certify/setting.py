@@ -1,0 +1,128 @@
+"""The setting of `certify`: that of every policy, with what the features of a study add to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from bestarm.evidence.items import UNLIMITED
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
+from bestarm.noises.base import ABOVE, NoiseModel
+from bestarm.policies.levels import shares_with_reserve
+from bestarm.policies.setting import new_setting
+from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
+from bestarm.problem.goals import ASKED
+from bestarm.problem.items import count_of
+
+_ODDS = 2.0
+"""What a bet on the sign of a difference gains if there is one item."""
+_ODDS_OF_CONTRASTS = 1.5
+"""The same for a contrast. It could be 2. But limits are often closer than values scatter, and then some more results
+should be seen that could lie beyond them."""
+
+
+def certify_setting(problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
+    """The setting in which `certify` decides `problem`."""
+    setting = new_setting(problem, delta, bound, reference)
+    log_members = math.log(problem.top) if problem.asks == "top" else 0.0
+    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, log_members=log_members)
+    if problem.relative:
+        setting = setting._replace(limits=RELATIVE, relative=_relative(problem))
+    if problem.items is not None:
+        setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
+    if getattr(problem, "reserve", 0.0):
+        setting = _with_reserve(setting, problem)
+    return setting
+
+
+# ----------------------------------------------------------------------------------------------------------- baseline
+
+
+def _relative(problem: Problem) -> Relative:
+    factor = np.zeros(len(problem.parts))
+    for k in problem.relative:
+        factor[k] = problem.constraints[k - 1].threshold
+    return Relative(problem.arm_names.index(problem.baseline or problem.arm_names[0]), factor)
+
+
+# -------------------------------------------------------------------------------------------------------------- items
+
+
+def _items(problem: Problem, delta: float, bound: str) -> Items:
+    assert problem.items is not None
+    return Items(
+        places=UNLIMITED if problem.repeats else count_of(problem.items),
+        # Where the leader is as good as an arm up to the tolerance, it is good enough.
+        differences=new_setting(_differences(problem), delta, bound, ties=ABOVE),
+        contrasts=new_setting(_contrasts(problem), delta, bound) if problem.relative else ABSENT,
+    )
+
+
+def _on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseModel:
+    """The noise of differences on the items of the problem."""
+    return between.on_one_item(odds) if problem.repeats and problem.items == 1 else between
+
+
+def _differences(problem: Problem) -> Problem:
+    """A problem whose one constraint is how much the leader is better than an arm on the same item."""
+    noise = _on_items_of(problem, problem.objective.noise.differences(), _ODDS)
+    return Problem(
+        arms=problem.arm_names,
+        objective=maximize("performance", noise=noise),
+        constraints=[at_most("lead", -problem.objective.tolerance, noise=noise)],
+        items=problem.items,
+        repeats=problem.repeats,
+    )
+
+
+def _contrasts(problem: Problem) -> Problem:
+    """A problem whose constraints are about the contrasts. Those that are not relative are never looked at."""
+    constraints = [
+        Constraint(
+            str(k),
+            _on_items_of(problem, part.noise.contrast(part.threshold), _ODDS_OF_CONTRASTS),
+            None if part.at_most is None else 0.0,
+            None if part.at_least is None else 0.0,
+            slack=part.slack,
+            weight=part.weight,
+        )
+        if part.relative_to_baseline
+        else dataclasses.replace(part, metric=str(k), per=None if part.per is None else f"under {k}")
+        for k, part in enumerate(problem.constraints, start=1)
+    ]
+    return Problem(
+        arms=[Arm(arm.name, weight=arm.weight) for arm in problem.arms],
+        objective=maximize("0", noise=problem.objective.noise),
+        constraints=constraints,
+        items=problem.items,
+        repeats=problem.repeats,
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------ reserve
+
+
+def _with_reserve(setting: Setting, plan: Problem) -> Setting:
+    """`docs/certify.md` says how delta is shared with arms that come later, and proves that the answer is wrong with
+    probability at most delta whatever arms come and go, and whenever."""
+    reserve: float = getattr(plan, "reserve", 0.0)
+    came = np.array([arm.added for arm in plan.arms])
+    share, is_reduced = shares_with_reserve(plan), any(arm.retired and not arm.added for arm in plan.arms)
+    # Of the reserve, a half is for arms that come later and a half for what retiring one of the first brings. Of each
+    # half, one half is for certificates about one arm and one for those about two.
+    alone = np.where(came == 0, share, 0.25 * share)
+    if is_reduced:
+        again = 0.25 * reserve * share / (1.0 - reserve)
+        alone = np.where(came == 0, np.minimum(share, again), alone)
+    level = -np.log(setting.delta * alone)
+    kept = Reserve(
+        came=came,
+        is_retired=plan.is_retired.astype(np.int8),
+        rarity=-np.log(share),
+        is_reduced=int(is_reduced),
+        first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
+        later_pairs=-math.log(setting.delta / 8.0),
+    )
+    return setting._replace(level=level, rejecting=level.copy(), sharing=RESERVED, reserve=kept)

@@ -1,0 +1,210 @@
+"""The `top` best feasible arms, or all feasible ones if there are fewer: the kernels of `certify` for this goal.
+
+The members are the arms with the best means among those that look feasible. Each of their constraints must be
+certified, and each other arm rejected, or beaten by every member; the second is not enough while there are fewer
+members than asked for. A round has a test for each other arm, against the member that it is closest to, and one of a
+constraint of each member. `docs/certify.md` has the levels and the proof.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.evidence.claims import holding_evidence, suffices
+from bestarm.evidence.reaching import Infeasibility, rival_reaches
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
+from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.words import whole
+from bestarm.policies.base import Kernels
+from bestarm.policies.certify.choosing import (
+    LEADER,
+    all_known,
+    drawn_performance,
+    first_tests,
+    rejection,
+    stream_to_test,
+    tests_of_leader,
+    update,
+    with_baseline,
+)
+from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices, start
+from bestarm.policies.confidence import is_outperformed, lesser, pair_level, rival_case, violation
+
+
+@kernel
+def list_best(setting: Setting, memory: Memory) -> int:
+    """Mark the `top` arms with the best means among those that look feasible; returns how many there are.
+
+    What was shown of other arms against other members is forgotten.
+    """
+    keys = memory.candidates.keys
+    arms = keys.shape[0]
+    for arm in range(arms):
+        # 2: not a member before, and one now; 3: both.
+        memory.chosen.listed[arm] = memory.chosen.listed[arm] != 0
+    count = 0
+    while count < setting.top:
+        chosen = NOBODY
+        for arm in range(arms):
+            if (
+                keys[arm] > -math.inf
+                and memory.chosen.listed[arm] < 2
+                and (chosen == NOBODY or keys[arm] > keys[chosen])
+            ):
+                chosen = arm
+        if chosen == NOBODY:
+            break
+        memory.chosen.listed[chosen] += 2
+        count += 1
+    is_new = False
+    for arm in range(arms):
+        is_new = is_new or memory.chosen.listed[arm] == 1 or memory.chosen.listed[arm] == 2
+        memory.chosen.listed[arm] = memory.chosen.listed[arm] >= 2
+    if is_new:
+        for arm in range(arms):
+            memory.chosen.settled[arm] = 0
+    return count
+
+
+@kernel
+def is_beaten_by_all(
+    setting: Setting, streams: Streams, memory: Memory, arm: int, infeasibility: Infeasibility
+) -> bool:
+    """Whether the evidence suffices that `arm` is infeasible or worse than a member, for every member."""
+    for member in range(memory.chosen.listed.shape[0]):
+        if memory.chosen.listed[member] != 0:
+            level = pair_level(setting, member, arm)
+            if not rival_reaches(setting, streams, member, arm, infeasibility, level):
+                return False
+    return True
+
+
+@kernel
+def close_others(setting: Setting, streams: Streams, memory: Memory, is_full: bool) -> int:
+    """Reject arms that are not on the list or, if it `is_full`, count them as beaten by all members, where the evidence
+    suffices. The others come into `open_arms`; returns how many there are."""
+    open_count = 0
+    for arm in range(memory.rejected.shape[0]):
+        if (
+            memory.rejected[arm] == 0
+            and memory.chosen.listed[arm] == 0
+            and not (is_full and memory.chosen.settled[arm] != 0)
+        ):
+            infeasibility = rejection(setting, streams, memory, arm)
+            if memory.rejected[arm] == 0 and is_full and is_beaten_by_all(setting, streams, memory, arm, infeasibility):
+                memory.chosen.settled[arm] = 1
+            elif memory.rejected[arm] == 0:
+                memory.open_arms[open_count] = arm
+                open_count += 1
+    return open_count
+
+
+@kernel
+def closest_member(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
+    """The member over which the lead is least clear, by its drawn performance and the number of tests of both; `NOBODY`
+    if all is known about every one."""
+    closest = NOBODY
+    least = math.inf
+    n = streams.counts[arm, 0]
+    for member in range(memory.chosen.listed.shape[0]):
+        if memory.chosen.listed[member] != 0 and not all_known(setting, streams, member, arm):
+            others = streams.counts[member, 0]
+            lead = memory.chosen.numbers[member] + setting.tolerance - streams.means[arm, 0]
+            clear = lead * math.sqrt(n * others / (n + others))
+            if closest == NOBODY or clear < least:
+                closest = member
+                least = clear
+    return closest
+
+
+@kernel
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    size = first_tests(setting, streams, memory, batch)
+    if size > 0:
+        return size
+    members = list_best(setting, memory)
+    is_full = members == setting.top
+    open_count = close_others(setting, streams, memory, is_full)
+    if members == 0 and open_count == 0:
+        return conclude(NONE)
+
+    seed_choices(memory)
+    arms = memory.chosen.listed.shape[0]
+    for arm in range(arms):
+        if memory.chosen.listed[arm] != 0:
+            memory.chosen.numbers[arm] = drawn_performance(setting, streams, memory, arm)
+
+    # One test for each open arm: of its own, or of the member that it is closest to …
+    size = 0
+    for place in range(open_count):
+        arm = whole(memory.open_arms[place])
+        member = closest_member(setting, streams, memory, arm) if is_full else NOBODY
+        drawn = memory.chosen.numbers[member] if is_full else 0.0
+        metric = stream_to_test(setting, streams, memory, member, drawn, arm)
+        if metric != LEADER:
+            size = add_test(batch, size, arm, metric)
+        elif memory.chosen.listed[member] == 1:
+            size = add_test(batch, size, member, 0)
+            memory.chosen.listed[member] = 2
+    # … and for every member one of its constraints.
+    is_alone = size == 0
+    for arm in range(arms):
+        if memory.chosen.listed[arm] != 0:
+            memory.chosen.listed[arm] = 1
+            size = tests_of_leader(setting, streams, memory, arm, is_alone, batch, size)
+    if size == 0:
+        return conclude(best(memory.candidates))
+    return size
+
+
+@kernel
+def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
+
+
+KERNELS = Kernels(new_memory_of_sets, update, propose, start, large=True)
+
+# ------------------------------------------------------------------------------------------------------ for showing it
+
+
+@kernel
+def mark_outperformed(setting: Setting, streams: Streams, memory: Memory, marks: Flags) -> None:
+    """Mark the arms that every member has beaten by performance alone."""
+    for arm in range(memory.chosen.listed.shape[0]):
+        is_so = memory.chosen.settled[arm] != 0
+        for member in range(memory.chosen.listed.shape[0]):
+            if memory.chosen.listed[member] != 0:
+                is_so = is_so and is_outperformed(setting, streams, member, arm)
+        marks[arm] = is_so
+
+
+@kernel
+def weigh_list(setting: Setting, streams: Streams, memory: Memory) -> float:
+    """The log of 1 / alpha for the least alpha at which the members at hand would be certified to be the answer, or,
+    without members, that no arm is feasible."""
+    arms, metrics = streams.counts.shape
+    log_delta = math.log(setting.delta)
+    members = 0
+    least = math.inf
+    for arm in range(arms):
+        if memory.chosen.listed[arm] != 0:
+            members += 1
+            for metric in range(1, metrics):
+                if memory.certified[arm, metric] == 0:
+                    evidence = holding_evidence(setting, streams, arm, metric)
+                    least = lesser(least, evidence - (setting.level[arm] + log_delta))
+    is_full = members == setting.top
+    for arm in range(arms):
+        is_closed = memory.rejected[arm] != 0 or (is_full and memory.chosen.settled[arm] != 0)
+        if memory.chosen.listed[arm] == 0 and not is_closed and least > 0.0:
+            infeasible = violation(setting, streams, arm)
+            case = infeasible - (setting.rejecting[arm] + log_delta)
+            if not suffices(case, least):
+                beaten = math.inf if is_full else -math.inf
+                for member in range(arms):
+                    if memory.chosen.listed[member] != 0 and is_full:
+                        handicap = pair_level(setting, member, arm) + log_delta
+                        beaten = lesser(beaten, rival_case(setting, streams, member, arm, infeasible) - handicap)
+                least = lesser(least, case if case >= beaten else beaten)
+    return least
