@@ -223,7 +223,8 @@ class Plan(Problem):
             raise InvalidInput("reserve", self.reserve, f"{reason} suit how the baseline has turned out so far")
         if self.reserve and self.asks != "best":
             reason = "cannot be stated with a reserve, which shares delta for one best arm; leave out one"
-            raise InvalidInput("goal", self.goal, reason)
+            field = "top" if self.asks == "short list" else "goal"
+            raise InvalidInput(field, getattr(self, field), reason)
         came = 0
         for index, arm in enumerate(self.arms):
             field = f"arms[{index}].{'retired' if arm.retired else 'added'}"

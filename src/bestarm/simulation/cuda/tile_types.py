@@ -106,6 +106,8 @@ def _in_tile(kind: Any) -> Any:
         return TileArray(kind.dtype, kind.ndim)
     if _is_shared(kind):
         return _as_table(kind)
+    if not isinstance(kind, types.BaseNamedTuple):
+        return kind  # what belongs to a feature that the study does not use is an empty tuple
     return types.BaseTuple.from_types([_in_tile(part) for part in kind.types], kind.instance_class)
 
 
