@@ -21,7 +21,8 @@ import numpy as np
 
 import bestarm as ba
 from bestarm.policies import all_policies
-from bestarm.simulation.engine import Job, Outcomes
+from bestarm.simulation.engine import Job
+from bestarm.simulation.loop import Outcomes
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
 

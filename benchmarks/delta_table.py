@@ -25,7 +25,8 @@ import bestarm as ba
 from bestarm.policies import all_policies, find_policy
 from bestarm.problem import Plan
 from bestarm.simulation.cuda.card import CardSchedule
-from bestarm.simulation.engine import Chunk, Job
+from bestarm.simulation.engine import Job
+from bestarm.simulation.loop import Chunk
 from bestarm.simulation.simulate import Simulation
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run

@@ -25,7 +25,8 @@ import numpy as np
 import bestarm as ba
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.policies import policy_for
-from bestarm.policies.base import KernelPolicy, Stop
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.simulation.engine import Job
 from bestarm.simulation.right import named_answers
 from bestarm.study.forecast.continuations import simulate_continuations

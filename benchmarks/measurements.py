@@ -19,7 +19,7 @@ import numpy as np
 import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED, Floats
 from bestarm.policies import find_policy
-from bestarm.policies.base import Stop
+from bestarm.policies.decisions import Stop
 from bestarm.policies.setting import to_normal
 from bestarm.problem import Plan
 from bestarm.simulation.device import open_schedule

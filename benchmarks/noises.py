@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import bestarm as ba
 from bestarm.noises import bernoulli
-from bestarm.noises.base import NoiseKernels, NoiseModel
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS
 from bestarm.noises.bounded import draw
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.tilt_costs import tuning_of
 from bestarm.policies import all_policies
 from bestarm.problem import Plan, Problem

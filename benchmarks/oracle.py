@@ -18,10 +18,10 @@ import bestarm as ba
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Floats, Ints, Setting, Streams, add_test, conclude, every_stream
 from bestarm.noises.dispatch import scatter
-from bestarm.policies.base import KernelPolicy, Kernels
 from bestarm.policies.certify import memory as certify
 from bestarm.policies.certify.best_arm import close_certificates
 from bestarm.policies.certify.choosing import update as _inner_update
+from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.setting import true_references
 from bestarm.simulation.simulate import simulate
 

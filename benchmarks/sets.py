@@ -19,9 +19,10 @@ import numpy as np
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel, stream_of
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence, most_kept, record
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.policies.setting import new_setting
 
 SIZES = (20, 100, 500)

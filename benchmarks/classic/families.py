@@ -12,7 +12,7 @@ from bestarm.kernel.compile import apart, kernel
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.gaussian import Gaussian
-from bestarm.policies.base import KernelPolicy
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Problem
 from bestarm.validation import InvalidInput
 

@@ -46,7 +46,7 @@ from benchmarks.classic.track_and_stop import new_memory, propose
 from bestarm.kernel.compile import kernel, specialized
 from bestarm.kernel.state import Floats, Setting
 from bestarm.noises.bernoulli import Bernoulli
-from bestarm.policies.base import Kernels
+from bestarm.policies.kernels import Kernels
 from bestarm.problem import Problem
 
 _tuple: Any = namedtuple

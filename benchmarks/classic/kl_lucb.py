@@ -18,7 +18,7 @@ from benchmarks.classic.families import Classic, are_rates, divergence, ignore, 
 
 from bestarm.kernel.compile import kernel, specialized
 from bestarm.kernel.state import Batch, Ints, Setting, Streams, add_test, conclude, every_stream
-from bestarm.policies.base import Kernels
+from bestarm.policies.kernels import Kernels
 
 K1, ALPHA = 405.5, 1.1
 """The paper's choice. For a bound on the errors, any k1 > 1 + 1 / (α - 1) = 11 is enough, for one on the number of

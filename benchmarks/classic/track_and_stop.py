@@ -19,7 +19,7 @@ from benchmarks.classic.proportions import optimal_proportions
 
 from bestarm.kernel.compile import kernel, specialized
 from bestarm.kernel.state import Batch, Floats, Ints, Setting, Streams, add_test, conclude, every_stream
-from bestarm.policies.base import Kernels
+from bestarm.policies.kernels import Kernels
 
 RECOMPUTED = 100
 """Proportions are computed again after a hundredth as many tests as there have been: means, and so proportions, hardly

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from bestarm.noises.quantile import Quantile
     from bestarm.noises.symmetric import Symmetric
     from bestarm.paper.instances import instance, instance_names
-    from bestarm.policies.base import KernelPolicy, Kernels, Policy, Stop
+    from bestarm.policies.base import Policy
+    from bestarm.policies.decisions import Stop
+    from bestarm.policies.kernels import KernelPolicy, Kernels
     from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem, at_least, at_most, maximize, minimize
     from bestarm.problem.measurements import Measurement, measurement
     from bestarm.simulation.campaign import Campaign, CampaignResult
@@ -49,10 +51,10 @@ _HOME = {
     "Health": "analysis.health.notes",
     "HealthNote": "analysis.health.notes",
     "InvalidInput": "validation",
-    "KernelPolicy": "policies.base",
+    "KernelPolicy": "policies.kernels",
     "Measurement": "problem.measurements",
     "MeasurementFailed": "study.work.failures",
-    "Kernels": "policies.base",
+    "Kernels": "policies.kernels",
     "Objective": "problem",
     "OutcomeUnknown": "storage.errors",
     "Plan": "problem",
@@ -61,7 +63,7 @@ _HOME = {
     "Quantile": "noises.quantile",
     "Simulation": "simulation.simulate",
     "Status": "study",
-    "Stop": "policies.base",
+    "Stop": "policies.decisions",
     "StorageError": "storage.errors",
     "Study": "study",
     "Symmetric": "noises.symmetric",

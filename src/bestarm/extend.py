@@ -41,17 +41,8 @@ if TYPE_CHECKING:
     from bestarm.kernel.state import conclude as conclude
     from bestarm.kernel.state import every_metric as every_metric
     from bestarm.kernel.state import every_stream as every_stream
-    from bestarm.noises.base import ABOVE as ABOVE
-    from bestarm.noises.base import BELOW as BELOW
-    from bestarm.noises.base import TUNING as TUNING
-    from bestarm.noises.base import Law as Law
-    from bestarm.noises.base import Nature as Nature
-    from bestarm.noises.base import NoiseKernels as NoiseKernels
     from bestarm.noises.base import NoiseModel as NoiseModel
     from bestarm.noises.base import StatedNumber as StatedNumber
-    from bestarm.noises.base import Stream as Stream
-    from bestarm.noises.base import kernels_from as kernels_from
-    from bestarm.noises.base import stream_of as stream_of
     from bestarm.noises.bernoulli import rate_evidence as rate_evidence
     from bestarm.noises.bernoulli import rate_evidence_and_slope as rate_evidence_and_slope
     from bestarm.noises.bets import LEAST_VARIANCE as LEAST_VARIANCE
@@ -59,11 +50,20 @@ if TYPE_CHECKING:
     from bestarm.noises.dispatch import evidence as evidence
     from bestarm.noises.dispatch import half_width as half_width
     from bestarm.noises.dispatch import scatter as scatter
-    from bestarm.policies.base import KernelPolicy as KernelPolicy
-    from bestarm.policies.base import Kernels as Kernels
+    from bestarm.noises.kernels import NoiseKernels as NoiseKernels
+    from bestarm.noises.kernels import kernels_from as kernels_from
+    from bestarm.noises.streams import ABOVE as ABOVE
+    from bestarm.noises.streams import BELOW as BELOW
+    from bestarm.noises.streams import TUNING as TUNING
+    from bestarm.noises.streams import Law as Law
+    from bestarm.noises.streams import Nature as Nature
+    from bestarm.noises.streams import Stream as Stream
+    from bestarm.noises.streams import stream_of as stream_of
     from bestarm.policies.base import Policy as Policy
-    from bestarm.policies.base import Stop as Stop
+    from bestarm.policies.decisions import Stop as Stop
     from bestarm.policies.findings import Findings as Findings
+    from bestarm.policies.kernels import KernelPolicy as KernelPolicy
+    from bestarm.policies.kernels import Kernels as Kernels
     from bestarm.policies.setting import new_setting as new_setting
     from bestarm.policies.setting import to_normal as to_normal
     from bestarm.policies.setting import to_user as to_user
@@ -112,14 +112,18 @@ _HOMES = {
     "kernel.random": "CHOICE Generator normal seed_generator uniform",
     "kernel.state": "NONE Batch Flags Floats Ints Setting Streams add_test conclude every_metric every_stream",
     # Policies.
-    "policies.base": "KernelPolicy Kernels Policy Stop",
+    "policies.base": "Policy",
+    "policies.decisions": "Stop",
+    "policies.kernels": "KernelPolicy Kernels",
     "evidence.intervals": "interval_end",
     "policies.findings": "Findings",
     "policies.setting": "new_setting to_normal to_user",
     "evidence.pairs": "pair_evidence",
     "noises.dispatch": "evidence half_width scatter",
     # Noises.
-    "noises.base": ("ABOVE BELOW TUNING Law Nature NoiseKernels NoiseModel StatedNumber Stream kernels_from stream_of"),
+    "noises.base": "NoiseModel StatedNumber",
+    "noises.kernels": "NoiseKernels kernels_from",
+    "noises.streams": "ABOVE BELOW TUNING Law Nature Stream stream_of",
     "noises.bernoulli": "rate_evidence rate_evidence_and_slope",
     "noises.bets": "LEAST_VARIANCE inside",
     "validation": "NonNegative Number Positive Probability WholeNumber exact value",

@@ -20,11 +20,11 @@ from bestarm.analysis.standing.arms import ArmStanding, standings
 from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
-from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence_above, evidence_below
 from bestarm.noises.registry import known_for
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies import all_policies, find_policy
-from bestarm.policies.base import KernelPolicy, Policy
+from bestarm.policies.base import Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import (
     new_intervals,
@@ -34,6 +34,7 @@ from bestarm.policies.confidence import (
     weigh,
 )
 from bestarm.policies.findings import Findings
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noise_streams import summed_stream

@@ -16,11 +16,11 @@ from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Ints
 from bestarm.kernel.tables import DENSE, LARGEST, slot, table_arguments, tabulate
 from bestarm.noises import Noise
-from bestarm.noises.base import Nature
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.dispatch import draw
 from bestarm.noises.gaussian import Gaussian
+from bestarm.noises.streams import Nature
 from bestarm.problem import Arm, Problem, maximize
 from bestarm.simulation.nature import new_nature
 from bestarm.validation import InvalidInput

@@ -20,10 +20,10 @@ from bestarm.evidence.ceilings import (
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
 from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, TUNING, stream_of
 from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_ceiling, rate_divergence, rate_evidence
 from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights
 from bestarm.noises.dispatch import ceiling, evidence
+from bestarm.noises.streams import ABOVE, BELOW, TUNING, stream_of
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noise_streams import summed_stream
 

@@ -19,12 +19,13 @@ from bestarm.evidence.combine import (
 )
 from bestarm.evidence.pairs import GAP, evidence_between, pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Setting, new_streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel, Stream
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bets import BETS, EVEN_ROOT_WEIGHT, LIKENESS, ROOT_WEIGHT, STAKE
 from bestarm.noises.bounded import Bounded
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.registry import numbered
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noise_streams import stream_of_values, summed_stream
 

@@ -19,7 +19,7 @@ from bestarm.kernel.native import forms
 from bestarm.kernel.native.forms import Native
 from bestarm.kernel.native.keeping import ENDING
 from bestarm.policies import all_policies, find_policy
-from bestarm.policies.base import KernelPolicy
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting
 
 Made = list[str]

@@ -17,9 +17,11 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import BELOW, NoiseKernels, NoiseModel, StatedNumber, Stream
+from bestarm.noises.base import NoiseModel, StatedNumber
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
+from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.streams import BELOW, Stream
 from bestarm.validation import Number, value
 
 BETS = 12

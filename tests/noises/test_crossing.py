@@ -17,8 +17,9 @@ import bestarm as ba
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.state import Floats, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel, stream_of
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import ceiling, evidence, most_kept, record
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.policies.setting import new_setting
 
 ALPHAS = (0.2, 0.05, 0.01)

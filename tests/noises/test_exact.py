@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.lengths import examples
 
 import bestarm as ba
-from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import evidence
 from bestarm.noises.exact import CERTAIN
+from bestarm.noises.streams import ABOVE, BELOW
 from bestarm.policies import all_policies
 from bestarm.testing.noise_streams import stream_of_values
 

@@ -25,7 +25,8 @@ from bestarm.evidence.pairs import (
 )
 from bestarm.kernel.compile import written_out
 from bestarm.noises import dispatch, noise_choices, registry
-from bestarm.noises.base import NoiseKernels, NoiseModel, no_slope, tabulated_radius
+from bestarm.noises.base import NoiseModel
+from bestarm.noises.kernels import NoiseKernels, no_slope, tabulated_radius
 from bestarm.noises.registry import all_noises, built_in, kind_of, numbered
 from bestarm.policies.leads import lead_at, lead_by_ends, lead_by_search
 from bestarm.testing.noises import (

@@ -18,9 +18,10 @@ from tests.noises.test_crossing import ALPHAS, NOTHING, ever_reaches, one_metric
 import bestarm as ba
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.state import Floats, new_streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import most_kept
 from bestarm.noises.registry import known_for
+from bestarm.noises.streams import ABOVE, BELOW
 
 SHAPES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "normal": lambda random, items: random.normal(0.5, 0.1, items).clip(0.0, 1.0),

@@ -17,12 +17,13 @@ import bestarm as ba
 from bestarm.evidence.intervals import interval_end
 from bestarm.kernel.state import Floats, Ints
 from bestarm.noises import self_normalized
-from bestarm.noises.base import ABOVE, BELOW, NoiseModel, Stream
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.bets import EVEN_LOG_WEIGHTS, STAKE
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.mixture import RHO
 from bestarm.noises.registry import all_noises, built_in, kind_of, kinds_in, known_for, numbered
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies import policy_for
 from bestarm.testing.noise_streams import stream_of_values
 

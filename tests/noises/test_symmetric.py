@@ -12,9 +12,9 @@ from scipy import integrate, stats
 import bestarm as ba
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.pairs import pair_evidence
-from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import evidence
 from bestarm.noises.mixture import RHO
+from bestarm.noises.streams import ABOVE, BELOW
 from bestarm.testing.noise_streams import stream_of_values
 
 SYMMETRIC = ba.Symmetric()

@@ -21,9 +21,10 @@ from bestarm.analysis.status.status import Status
 from bestarm.analysis.status.words import certain, guarantee, known
 from bestarm.answer import Answer
 from bestarm.policies import all_policies, find_policy
-from bestarm.policies.base import KernelPolicy, Policy
+from bestarm.policies.base import Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.findings import Findings
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.safety import FEASIBLE
 from bestarm.policies.setting import new_setting
 from bestarm.study.record.conclusion import answer_of

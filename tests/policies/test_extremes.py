@@ -16,11 +16,13 @@ from bestarm.evidence.claims import suffices
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel
-from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.dispatch import evidence_above
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies import all_policies, find_policy
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
 from bestarm.policies.confidence import present_answer
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting
 from bestarm.testing.noise_streams import summed_stream
 

@@ -16,7 +16,8 @@ from tests.tools.hard import hard_goals
 
 import bestarm as ba
 from bestarm.policies import policy_for
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.simulation.engine import Job
 
 GOALS: list[dict[str, Any]] = [{"top": 2}, {"goal": "top", "top": 2}, {"goal": "any feasible"}]

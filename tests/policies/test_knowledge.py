@@ -17,7 +17,7 @@ from tests.tools.knowledge import false_claims, open_problems
 import bestarm as ba
 from bestarm.analysis.standing.knowledge import differences_of
 from bestarm.evidence.pairs import pair_evidence
-from bestarm.noises.base import stream_of
+from bestarm.noises.streams import stream_of
 from bestarm.policies import confidence, policy_for
 from bestarm.policies.certify import Certify
 from bestarm.policies.limits import pair_levels

@@ -13,9 +13,9 @@ from tests.lengths import cases
 
 import bestarm as ba
 from bestarm.kernel.state import RESERVED, SHARED, Setting
-from bestarm.policies.base import Stop
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import pair_level
+from bestarm.policies.decisions import Stop
 from bestarm.policies.levels import shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.engine import Job

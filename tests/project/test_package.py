@@ -107,7 +107,8 @@ def test_a_wheel_would_hold_every_file(missing: Callable[[str, str], None]) -> N
     assert wheel == files()
     # Of what tests use, only the conformance suites are shipped.
     suites = {name.split("/")[2] for name in wheel if name.startswith("bestarm/testing/")}
-    assert suites == {"__init__.py", "noises.py", "policies.py", "replays.py", "storages"}
+    parts = {"announcing.py", "error_rates.py", "noise_streams.py", "replays.py"}
+    assert suites == {"__init__.py", "noises.py", "policies.py", "storages"} | parts
     sources = {file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()}
     # The description of the project is added when the archive is made.
     assert wanted() - {"pyproject.toml"} <= sources

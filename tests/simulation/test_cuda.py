@@ -100,7 +100,8 @@ def test_an_answer_of_none_and_a_policy_that_proposes_nothing(on_simulator: Call
 import pytest
 from bestarm.kernel.compile import kernel
 from bestarm.policies import racing
-from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels
+from bestarm.policies.kernels import KernelPolicy, Kernels
+from bestarm.policies.decisions import EmptyProposal
 
 noise = ba.Gaussian(1.0)
 hopeless = ba.Problem(arms=tuple(ba.Arm(f"arm {k}", {"p": 2.0 * k, "c": 3.0}) for k in range(3)),

@@ -21,7 +21,7 @@ from tests.storage.problem import DELTA, measure, problem
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
-from bestarm.policies.base import Stop
+from bestarm.policies.decisions import Stop
 from bestarm.storage.base import Entries
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql.storage import SQLStorage

@@ -13,7 +13,8 @@ from tests.lengths import cases
 import bestarm as ba
 from bestarm.kernel.compile import kernel
 from bestarm.policies import all_policies
-from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, no_choices
+from bestarm.policies.decisions import EmptyProposal
+from bestarm.policies.kernels import KernelPolicy, Kernels, no_choices
 from bestarm.policies.racing import new_memory, update
 
 Measure = Callable[[ba.Test], float]

@@ -16,7 +16,9 @@ from tests.lengths import lengths
 
 import bestarm as ba
 from bestarm.policies import find_policy
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.engine import Job
 from bestarm.study.forecast.continuations import simulate_continuations

@@ -18,7 +18,8 @@ from tests.lengths import cases, lengths
 
 import bestarm as ba
 from bestarm.policies import all_policies, find_policy
-from bestarm.policies.base import KernelPolicy, Stop
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting, references, to_normal, to_user
 from bestarm.simulation.engine import Job
 from bestarm.storage.base import Entries

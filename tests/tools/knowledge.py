@@ -19,7 +19,8 @@ from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.symmetric import Symmetric
 from bestarm.policies import policy_for
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.policies.setting import shares, to_normal
 from bestarm.problem import Arm, Constraint, Objective, Plan, at_least, at_most, maximize, minimize
 from bestarm.problem.items import count_of

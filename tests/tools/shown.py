@@ -26,7 +26,8 @@ from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
 from bestarm.policies import all_policies, confidence, policy_for
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.problem import Arm, Plan, at_most, maximize
 from bestarm.problem.measurements import measurement
 from bestarm.validation import InvalidInput

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bestarm.simulation.engine import Chunk, Outcomes
+from bestarm.simulation.loop import Chunk, Outcomes
 from bestarm.simulation.record import Record
 from bestarm.simulation.schedule import Done, Piece
 from tests.torture.results import Row

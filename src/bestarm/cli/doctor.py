@@ -271,7 +271,7 @@ def _kernels() -> Finding:
     part = "compiled kernels"
     try:
         from bestarm.kernel.compile import cache_places
-        from bestarm.simulation.engine import simulate_runs
+        from bestarm.simulation.loop import simulate_runs
 
         places = cache_places(simulate_runs)
     except Exception as error:  # llvmlite cannot be loaded

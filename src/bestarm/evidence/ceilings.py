@@ -12,8 +12,8 @@ from bestarm.evidence.claims import violation_ceiling
 from bestarm.evidence.pairs import product_ceiling
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import stream_of
 from bestarm.noises.mixture import ROUNDING
+from bestarm.noises.streams import stream_of
 
 _LOG_2 = math.log(2.0)
 

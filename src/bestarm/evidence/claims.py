@@ -23,9 +23,9 @@ from bestarm.evidence.items import lead_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import FIXED, ON_ITEMS, RELATIVE, SEPARATE, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above, evidence_below, scatter
 from bestarm.noises.exact import CERTAIN
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 
 
 @kernel

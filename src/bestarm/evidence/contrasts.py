@@ -15,8 +15,9 @@ from bestarm.evidence.items import contrast_of
 from bestarm.evidence.pairs import scaled_evidence, scaled_pair_ceiling
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, stream_of
+from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.noises.dispatch import ceiling, evidence, scatter
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 
 _STEPS = 16
 """The end of an interval is shown up to 2^-16 of its distance from the mean."""

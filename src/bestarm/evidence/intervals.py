@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bestarm.kernel.compile import kernel, one_of
-from bestarm.noises.base import ABOVE, Stream
 from bestarm.noises.dispatch import by_kind, evidence, evidence_and_slope, guess
+from bestarm.noises.streams import ABOVE, Stream
 
 PRECISION = 1e-7
 """How far outside, in units of the noise's width, the end of an interval may lie."""

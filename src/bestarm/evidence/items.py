@@ -22,8 +22,8 @@ from bestarm.kernel.state import (
     Streams,
     new_streams,
 )
-from bestarm.noises.base import Stream, stream_of
 from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.streams import Stream, stream_of
 
 UNLIMITED = 2**62
 FIRST_ROOM = 64

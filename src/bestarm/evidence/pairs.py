@@ -11,8 +11,9 @@ import math
 
 from bestarm.kernel.compile import apart, kernel, one_of
 from bestarm.kernel.state import blur
-from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Stream
+from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.noises.dispatch import by_kind, ceiling, evidence, evidence_and_slope
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 
 GAP = 1e-3
 """How far, in the logarithm, the evidence may be understated."""

@@ -16,9 +16,9 @@ from bestarm.evidence.items import lead_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
-from bestarm.noises.base import ABOVE, stream_of
 from bestarm.noises.dispatch import ceiling, evidence_above
 from bestarm.noises.mixture import ROUNDING
+from bestarm.noises.streams import ABOVE, stream_of
 
 HOLDS = 1
 HOLDS_BEYOND_LUCK = 2

@@ -111,7 +111,7 @@ class Setting(NamedTuple):
     high: Floats
     width: Floats
     numbers: Floats
-    """The noise of each metric, as a `bestarm.noises.base.Stream` has it; `numbers` is [metric, k]."""
+    """The noise of each metric, as a `bestarm.noises.streams.Stream` has it; `numbers` is [metric, k]."""
     level: Floats
     """By arm: the log of what the evidence must reach that a constraint of it holds, or that it is better than
     another."""

@@ -16,8 +16,10 @@ import numpy as np
 from bestarm.kernel.compile import kernel, large, specialized
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.bets import BET_ROUNDING, BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
+from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
 from bestarm.noises.tilt_costs import are_known, half_in_a_pair, least_cost_alone, tuning_of
 from bestarm.validation import is_boolean, value
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 
 from bestarm.kernel.compile import kernel, large
-from bestarm.noises.base import ABOVE, BELOW, Stream
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 
 BETS = 22
 RATIO = 1.5

@@ -15,7 +15,7 @@ import numpy as np
 from bestarm.kernel.compile import kernel, large, specialized
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, TUNING, Nature, NoiseKernels, NoiseModel, StatedNumber, Stream
+from bestarm.noises.base import NoiseModel, StatedNumber
 from bestarm.noises.bets import (
     BET_ROUNDING,
     BETS,
@@ -27,7 +27,9 @@ from bestarm.noises.bets import (
     paired_bets,
     position_of,
 )
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.kl_infimum import kl_infimum, nodes_of
+from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
 from bestarm.validation import LEAST, Number, exact, value
 
 _SQUARES = 2 * BETS

@@ -11,7 +11,6 @@ import math
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import blur
-from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.gaussian import gaussian_evidence_and_slope
 from bestarm.noises.mixture import RHO
 from bestarm.noises.self_normalized import (
@@ -26,6 +25,7 @@ from bestarm.noises.self_normalized import (
     log_signs,
     squares_around,
 )
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 
 GAP = 5e-3
 """How far, in the logarithm, the evidence may be understated."""

@@ -11,9 +11,10 @@ from typing import Any
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Setting, Streams, blur, count_result
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseKernels, Stream, no_slope, tabulated_radius
+from bestarm.noises.kernels import NoiseKernels, no_slope, tabulated_radius
 from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
+from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
 
 
 def _kernels(kind: int) -> NoiseKernels:

@@ -14,8 +14,10 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, RELATIVE_ROUNDING, Nature, NoiseKernels, NoiseModel, Stream
+from bestarm.noises.base import RELATIVE_ROUNDING, NoiseModel
 from bestarm.noises.gaussian import scatter
+from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
 from bestarm.validation import value
 
 CERTAIN = 1e6

@@ -20,9 +20,11 @@ from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
 from bestarm.kernel.state import Floats, Setting, Streams, blur
 from bestarm.kernel.tables import slot
-from bestarm.noises.base import BELOW, ENDLESS, Nature, NoiseKernels, NoiseModel, OnItems, StatedNumber, Stream
+from bestarm.noises.base import ENDLESS, NoiseModel, OnItems, StatedNumber
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
 from bestarm.noises.shapes import is_normal, plain
+from bestarm.noises.streams import BELOW, Nature, Stream
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
 
 _LOG_2 = math.log(2.0)

@@ -22,8 +22,8 @@ import math
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, Stream
 from bestarm.noises.gaussian import gaussian_evidence
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 
 FIRST, TOTAL, SQUARES, LEAST, MOST, WEIGHT, WX, WW, WWX, WWXX = range(10)
 """What a stream keeps: its first value, and relative to that the sum of all values, their squared deviations from

@@ -13,11 +13,13 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, NoiseModel, OnItems, stream_of
+from bestarm.noises.base import NoiseModel, OnItems
 from bestarm.noises.cells import by_cells, by_scaled_cells
 from bestarm.noises.gaussian import draw
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep, lead_by_steps
 from bestarm.noises.shapes import is_normal, plain
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.validation import value
 
 _USUAL = 3.0

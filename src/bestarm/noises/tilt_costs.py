@@ -30,9 +30,9 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.state import Floats
-from bestarm.noises.base import TUNING
 from bestarm.noises.bets import BETS, LIKENESS, PAIRED_SHARES, PAIRS, RATIO, TILT
 from bestarm.noises.mixture import ROUNDING
+from bestarm.noises.streams import TUNING
 
 _PER_TILT = 8
 _CELLS = _PER_TILT * (BETS - 1)

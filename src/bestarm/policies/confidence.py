@@ -16,8 +16,8 @@ from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_
 from bestarm.kernel.compile import choice, compiled, kernel
 from bestarm.kernel.state import FIXED, RELATIVE, RESERVED, SHARED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY
-from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.registry import known_for
+from bestarm.noises.streams import ABOVE, BELOW
 
 COMPILE_STREAMS = 100
 """With this many streams or more, kernels are interpreted only until compiled code is there."""

@@ -9,8 +9,8 @@ import numpy as np
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Ints, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, best, best_except
-from bestarm.policies.base import Kernels
 from bestarm.policies.contest import Contest, enter_contest, new_contest, unrivaled
+from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import (
     FEASIBLE,
     OPEN,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
 from bestarm.kernel.tournament import NOBODY, Tournament, best, best_except, enter, new_tournament
-from bestarm.policies.base import Kernels
 from bestarm.policies.contest import Contest, enter_contest, leave_contest, new_contest, unrivaled
+from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import (
     FEASIBLE,
     INFEASIBLE,

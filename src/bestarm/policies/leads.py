@@ -17,9 +17,10 @@ from bestarm.evidence.items import lead_of
 from bestarm.evidence.pairs import by_tangents
 from bestarm.kernel.compile import choice, kernel, one_of
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
 from bestarm.noises.dispatch import by_kind
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.mixture import RHO
+from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 
 _LOG_2 = math.log(2.0)
 _CLOSE = 0.01

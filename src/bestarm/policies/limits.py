@@ -13,8 +13,8 @@ import numpy as np
 from bestarm.evidence.combine import add_logs, apart_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW
 from bestarm.noises.dispatch import scatter
+from bestarm.noises.streams import ABOVE, BELOW
 from bestarm.policies.confidence import is_outperformed, pair_level, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import end_of_lead, largest_lead

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.policies.base import KernelPolicy, Stop
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 
 Result = tuple[int, int, float]
 

@@ -22,7 +22,7 @@ from bestarm.kernel.state import (
 from bestarm.kernel.tournament import NOBODY
 from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import half_width
-from bestarm.policies.base import Kernels
+from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, SafetyPolicy, judge_constraint, new_safety
 
 

@@ -12,8 +12,8 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
-from bestarm.policies.base import KernelPolicy
 from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
+from bestarm.policies.kernels import KernelPolicy
 
 OPEN = 0
 FEASIBLE = 1

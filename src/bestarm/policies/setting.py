@@ -12,9 +12,10 @@ from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
 from bestarm.kernel.state import Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
-from bestarm.noises.base import BELOW, TUNING, Law, NoiseModel
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
+from bestarm.noises.streams import BELOW, TUNING, Law
 from bestarm.policies.levels import levels_of
 from bestarm.problem import Constraint, Problem
 from bestarm.problem.items import count_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, every_metric, every_stream
 from bestarm.kernel.tournament import NOBODY, best, best_except
-from bestarm.policies.base import Kernels
 from bestarm.policies.contest import unrivaled
+from bestarm.policies.kernels import Kernels
 from bestarm.policies.performance_first import Memory, new_memory, update
 from bestarm.policies.safety import FEASIBLE, SafetyPolicy
 

@@ -1,4 +1,4 @@
-"""The Monte-Carlo loop, compiled for policies written as kernels and interpreted for any other.
+"""Runs of simulated studies, compiled for policies written as kernels and interpreted for any other.
 
 A run is seeded by (seed, run number) alone, so neither the number of workers nor the size of chunks changes a result.
 """
@@ -11,167 +11,39 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bestarm.evidence.items import streams_for
-from bestarm.kernel.compile import compiled, is_kernel, kernel
+from bestarm.kernel.compile import compiled, is_kernel
 from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
     EMPTY,
     NONE,
     UNFINISHED,
-    Batch,
     Flags,
-    Floats,
     Ints,
     Setting,
-    Streams,
-    concluded,
-    gather,
     total_cost,
 )
-from bestarm.kernel.words import whole
-from bestarm.noises.base import Nature
-from bestarm.noises.dispatch import record
 from bestarm.noises.registry import known_for
+from bestarm.noises.streams import Nature
 from bestarm.policies import policy_for
-from bestarm.policies.advance import propose, update
-from bestarm.policies.base import EmptyProposal, KernelPolicy, Kernels, Policy, Stop, kernels_for, new_batch
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import EmptyProposal, Stop
 from bestarm.policies.from_file import received, sent
+from bestarm.policies.kernels import KernelPolicy, Kernels, kernels_for
 from bestarm.policies.setting import true_references
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
 from bestarm.simulation.item_runs import ItemRuns
-from bestarm.simulation.nature import draw_batch, draw_part, new_nature
-
-
-class Workspace(NamedTuple):
-    """The state of one run, reused run after run. `block` holds it all; `fresh` is what it holds at the start."""
-
-    streams: Streams
-    memory: Any
-    batch: Batch
-    covered: Flags
-    generator: Generator
-    block: Ints
-    fresh: Ints
-
-
-class Outcomes(NamedTuple):
-    """The outcome of each run of a chunk."""
-
-    answers: Ints
-    tests: Ints
-    cost: Floats
-    counts: Ints
-    """[run, arm, metric], or empty if not wanted."""
-
+from bestarm.simulation.loop import Chunk, Outcomes, RunState, Trace, Workspace, in_workspace, simulate_runs
+from bestarm.simulation.nature import draw_batch, new_nature
 
 Answered = tuple[Outcomes, Flags | None]
 """Outcomes and, where answers are sets, the arms of each: as in `Chunk`."""
-
-
-class Trace(NamedTuple):
-    """The results of a run in order, or empty if not wanted."""
-
-    streams: Batch
-    values: Floats
-
-    def filled(self) -> Trace:
-        """Without unused space."""
-        results = int((~np.isnan(self.values)).sum())
-        return Trace(self.streams[:results], self.values[:results])
-
-
-@kernel
-def start(memory: Any, seed: int, run: int) -> None:
-    """Stands for the policy's `start` until the loop is compiled for one."""
-
-
-@kernel
-def note(outcomes: Outcomes, k: int, answer: int, tests: int, setting: Setting, streams: Streams) -> None:
-    """Record the outcome of run number k."""
-    outcomes.answers[k] = answer
-    outcomes.tests[k] = tests
-    outcomes.cost[k] = total_cost(setting, streams)
-    if outcomes.counts.shape[0] > 0:
-        for arm in range(streams.counts.shape[0]):
-            for metric in range(streams.counts.shape[1]):
-                outcomes.counts[k, arm, metric] = streams.counts[arm, metric]
-
-
-@kernel
-def simulate_runs(
-    setting: Setting,
-    nature: Nature,
-    workspace: Workspace,
-    outcomes: Outcomes,
-    trace: Trace,
-    seed: int,
-    first_run: int,
-    max_tests: int,
-    max_cost: float,
-    stop: Ints,
-) -> None:
-    """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
-    streams, memory, batch, covered, generator, block, fresh = workspace
-    for k in range(outcomes.answers.shape[0]):
-        seed_generator(generator, seed, first_run + k, NOISE)
-        for word in range(block.shape[0]):
-            block[word] = fresh[word]
-        start(memory, seed, first_run + k)
-        answer = UNFINISHED
-        tests = 0
-        results = 0
-        cost = 0.0
-        while tests < max_tests and cost < max_cost and stop[0] == 0:
-            size = propose(setting, streams, memory, batch)
-            if size <= 0:
-                answer = concluded(size)
-                break
-            size = min(gather(setting, covered, batch, size), max_tests - tests)
-            for row in range(size):
-                arm = whole(batch[row, 0])
-                metric = whole(batch[row, 1])
-                part = metric
-                drawn = 0.0
-                while part >= 0:
-                    value = draw_part(nature, generator, arm, part, drawn)
-                    if nature.source[part] == part:
-                        drawn = value
-                    if results < trace.values.shape[0]:
-                        trace.streams[results, 0] = arm
-                        trace.streams[results, 1] = part
-                        trace.values[results] = value
-                    results += 1
-                    record(setting, streams, arm, part, value)
-                    part = setting.following[part]
-                part = metric
-                while part >= 0:
-                    update(setting, streams, memory, arm, part)
-                    part = setting.following[part]
-                tests += 1
-                cost += setting.cost[metric]
-                if cost >= max_cost:
-                    break
-        note(outcomes, k, answer, tests, setting, streams)
-
-
-def in_workspace(streams: Streams, memory: Any, block: Ints) -> Workspace:
-    """The workspace of runs whose state is `streams` and `memory`, which lie in a block."""
-    shape = streams.counts.shape
-    covered = np.zeros(shape, np.int8)
-    return Workspace(streams, memory, new_batch(*shape), covered, np.zeros(4, np.uint64), block, block.copy())
-
-
-class RunState(NamedTuple):
-    """What a run changes."""
-
-    streams: Streams
-    memory: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -389,15 +261,6 @@ def _one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:
     """Each run's number, and room for it alone."""
     columns: Any = outcomes
     return [(k, Outcomes(*(column[k : k + 1] for column in columns))) for k in range(len(outcomes.answers))]
-
-
-class Chunk(NamedTuple):
-    """The outcomes of consecutive runs, and the seconds they took without compiling."""
-
-    outcomes: Outcomes
-    seconds: float
-    sets: Flags | None = None
-    """[run, arm]: 1 for the arms of the answer; None if every answer is one arm."""
 
 
 _GO: Ints = np.zeros(1, np.int64)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.simulation.engine import Chunk, Job
+from bestarm.simulation.engine import Job
+from bestarm.simulation.loop import Chunk
 from bestarm.validation import InvalidInput
 
 RETRIES = 3

@@ -13,7 +13,7 @@ from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting
 from bestarm.kernel.words import whole
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import propose, update
-from bestarm.policies.base import new_batch
+from bestarm.policies.kernels import new_batch
 from bestarm.simulation.item_worlds import ItemWorlds
 
 CRAMPED = -9

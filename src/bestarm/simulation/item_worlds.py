@@ -17,9 +17,9 @@ import numpy as np
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, ZIGGURAT, Generator, Ziggurat, normal, seed_generator
 from bestarm.kernel.state import Floats
-from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import known_for
+from bestarm.noises.streams import Nature
 from bestarm.problem import Problem
 from bestarm.problem.items import count_of
 from bestarm.simulation.nature import new_nature

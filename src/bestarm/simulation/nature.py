@@ -8,10 +8,10 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import ZIGGURAT, Generator
 from bestarm.kernel.state import Batch, Floats, Ints, Setting, add_test
 from bestarm.kernel.words import whole
-from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import kind_of
 from bestarm.noises.shapes import OWN, shape_of
+from bestarm.noises.streams import Nature
 from bestarm.problem import Problem
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import NamedTuple
 
-from bestarm.simulation.engine import Chunk, Job
+from bestarm.simulation.engine import Job
 from bestarm.simulation.executors import Workers, is_lost_worker
+from bestarm.simulation.loop import Chunk
 
 TRIES = 3
 

@@ -12,8 +12,9 @@ import numpy as np
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import Floats, Ints, Setting, Streams, new_streams
-from bestarm.noises.base import ABOVE, BELOW, Nature, NoiseModel, stream_of
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import ceiling, draw, evidence, half_width, most_kept, record
+from bestarm.noises.streams import ABOVE, BELOW, Nature, stream_of
 from bestarm.policies import find_policy
 from bestarm.policies.setting import new_setting
 from bestarm.simulation.nature import new_nature

@@ -10,8 +10,9 @@ import numpy as np
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import Floats, Streams, new_streams
-from bestarm.noises.base import NoiseModel, Stream, stream_of
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import most_kept, record
+from bestarm.noises.streams import Stream, stream_of
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Objective, Problem
 from bestarm.simulation.item_worlds import fill_draws

@@ -20,8 +20,9 @@ import numpy as np
 
 from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import common_range, pair_evidence, product
-from bestarm.noises.base import ABOVE, NoiseModel, Stream
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import ceiling, evidence, evidence_and_slope
+from bestarm.noises.streams import ABOVE, Stream
 from bestarm.policies import find_policy
 from bestarm.policies.setting import new_setting, references
 from bestarm.problem import Arm, Objective, Plan, Problem, at_most

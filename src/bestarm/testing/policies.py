@@ -23,8 +23,10 @@ from bestarm.noises.exact import Exact
 from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import settled
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Plan, Problem, at_least, at_most, maximize, minimize
 from bestarm.problem.measurements import measurement

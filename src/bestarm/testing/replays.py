@@ -10,7 +10,9 @@ import numpy as np
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import Flags, Floats, Ints
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.simulation.engine import Job
 
 _SEED = 5

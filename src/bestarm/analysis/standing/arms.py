@@ -15,7 +15,8 @@ from bestarm.answer import odds
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NOBODY
 from bestarm.noises.base import RELATIVE_ROUNDING
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem

@@ -7,7 +7,8 @@ import dataclasses
 from bestarm.analysis.standing.arms import findings_of, named
 from bestarm.analysis.standing.knowledge import open_questions_of
 from bestarm.analysis.standing.open_questions import OpenQuestion
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.problem import Problem
 
 

@@ -8,7 +8,8 @@ from bestarm.analysis.standing.arms import findings_of
 from bestarm.analysis.standing.open_questions import OpenQuestion
 from bestarm.analysis.standing.terms import statistic, subject
 from bestarm.answer import Difference
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings
 from bestarm.policies.limits import measured_leads, narrow
 from bestarm.problem import Problem

@@ -13,13 +13,13 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, NoiseKernels, Stream, stream_of
 from bestarm.noises.bets import inside
 from bestarm.noises.bounded import Bounded, evidence_and_slope, scatter
 from bestarm.noises.bounded import ceiling as bounded_ceiling
 from bestarm.noises.bounded import guess as bounded_guess
 from bestarm.noises.bounded import keep as keep_bets
 from bestarm.noises.exact import CERTAIN
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.sets.settled import (
     ITEMS,
     SetNoise,
@@ -32,6 +32,7 @@ from bestarm.noises.sets.settled import (
     no_pair,
     settled_mean,
 )
+from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 from bestarm.validation import Number, exact, value
 
 _GONE, _SUM, _ROUNDED = Bounded.kept, Bounded.kept + 1, Bounded.kept + 2

@@ -13,9 +13,9 @@ from typing import ClassVar
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams, blur
 from bestarm.kernel.tables import slot
-from bestarm.noises.base import BELOW, NoiseKernels, Stream, stream_of
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope, scatter
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.mixture import RHO, ROUNDING, log_mixture_factor
 from bestarm.noises.sets.settled import (
     SetNoise,
@@ -28,6 +28,7 @@ from bestarm.noises.sets.settled import (
     no_pair,
     settled_mean,
 )
+from bestarm.noises.streams import BELOW, Stream, stream_of
 from bestarm.validation import Positive, exact, value
 
 _LOG_2 = math.log(2.0)

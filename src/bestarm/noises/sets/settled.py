@@ -11,7 +11,8 @@ import math
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import ROUNDING, Setting, Streams
-from bestarm.noises.base import ABOVE, Law, Nature, NoiseModel, Stream
+from bestarm.noises.base import NoiseModel
+from bestarm.noises.streams import ABOVE, Law, Nature, Stream
 
 ITEMS, TIES, OFFSET = 0, 1, 2
 """The numbers of a law: how many items the set has, on which side of c a mean lies that equals it, and how large the

@@ -17,9 +17,10 @@ from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Setting, Streams
-from bestarm.noises.base import ABOVE, BELOW, ENDLESS, Law, NoiseKernels, NoiseModel, Stream, stream_of
+from bestarm.noises.base import ENDLESS, NoiseModel
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence
+from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.self_normalized import (
     ALL_FREEDOM,
     ALL_SQUARES,
@@ -54,6 +55,7 @@ from bestarm.noises.sets.settled import (
     no_pair,
     settled_mean,
 )
+from bestarm.noises.streams import ABOVE, BELOW, Law, Stream, stream_of
 from bestarm.noises.symmetric import scatter
 from bestarm.validation import value
 

@@ -20,15 +20,16 @@ from bestarm.evidence.items import UNLIMITED, with_own_differences, with_room
 from bestarm.kernel.compile import clone
 from bestarm.kernel.state import ON_ITEMS, RESERVED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NOBODY, best
-from bestarm.noises.base import ABOVE, BELOW, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.policies.advance import UNDECIDED, advance
-from bestarm.policies.base import KernelPolicy, Kernels, Stop
 from bestarm.policies.certify import any_feasible, best_arm, short_list, showing, top
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.setting import certify_setting
 from bestarm.policies.confidence import Intervals, PresentAnswer, for_size, lower_level, new_intervals
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
+from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.levels import levels_in_words
 from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
 from bestarm.policies.looking_ahead import rounds_ahead

@@ -17,10 +17,10 @@ from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, a
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NOBODY
 from bestarm.kernel.words import whole
-from bestarm.policies.base import Kernels
 from bestarm.policies.certify.choosing import first_tests, rejection, update, with_baseline
 from bestarm.policies.certify.memory import Memory, is_certified, new_memory, seed_choices, start
 from bestarm.policies.confidence import lesser, violation
+from bestarm.policies.kernels import Kernels
 
 SPREAD = 0.25
 """How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky

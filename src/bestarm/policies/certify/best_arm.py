@@ -6,7 +6,6 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
 from bestarm.kernel.tournament import NOBODY, best
 from bestarm.kernel.words import whole
-from bestarm.policies.base import Kernels
 from bestarm.policies.certify.choosing import (
     LEADER,
     closes,
@@ -18,6 +17,7 @@ from bestarm.policies.certify.choosing import (
     with_baseline,
 )
 from bestarm.policies.certify.memory import Memory, new_memory, seed_choices, start
+from bestarm.policies.kernels import Kernels
 
 
 @kernel

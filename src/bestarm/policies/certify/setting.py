@@ -9,7 +9,8 @@ import numpy as np
 
 from bestarm.evidence.items import UNLIMITED
 from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
-from bestarm.noises.base import ABOVE, NoiseModel
+from bestarm.noises.base import NoiseModel
+from bestarm.noises.streams import ABOVE
 from bestarm.policies.levels import shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize

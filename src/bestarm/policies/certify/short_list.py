@@ -11,7 +11,6 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
 from bestarm.kernel.tournament import NOBODY, best
 from bestarm.kernel.words import whole
-from bestarm.policies.base import Kernels
 from bestarm.policies.certify.best_arm import tests_of_open_arms
 from bestarm.policies.certify.choosing import (
     closes,
@@ -31,6 +30,7 @@ from bestarm.policies.certify.memory import (
     seed_choices,
     start,
 )
+from bestarm.policies.kernels import Kernels
 
 HOPELESS = 1e12
 """How many tests it takes to exclude an arm that looks as good as the leader, at least."""

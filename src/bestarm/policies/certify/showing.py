@@ -11,11 +11,11 @@ import numpy as np
 
 from bestarm.kernel.state import Setting, Streams
 from bestarm.kernel.tournament import NOBODY, best
-from bestarm.policies.base import Stop
 from bestarm.policies.certify.any_feasible import weigh_arms
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.top import mark_outperformed, weigh_list
 from bestarm.policies.confidence import Closed, PresentAnswer, confidence_of, evidence_for, for_size, pair_level
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.open_certificates import OpenCertificate, by_evidence
 

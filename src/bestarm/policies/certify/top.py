@@ -16,7 +16,6 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
 from bestarm.kernel.tournament import NOBODY, best
 from bestarm.kernel.words import whole
-from bestarm.policies.base import Kernels
 from bestarm.policies.certify.choosing import (
     LEADER,
     all_known,
@@ -30,6 +29,7 @@ from bestarm.policies.certify.choosing import (
 )
 from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices, start
 from bestarm.policies.confidence import is_outperformed, lesser, pair_level, rival_case, violation
+from bestarm.policies.kernels import Kernels
 
 
 @kernel

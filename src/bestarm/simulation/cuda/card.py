@@ -17,9 +17,9 @@ from numba import cuda
 from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import Variant, variant_of
 from bestarm.kernel.state import EMPTY, Flags, Setting
-from bestarm.noises.base import Nature
 from bestarm.noises.registry import known_for
-from bestarm.policies.base import Kernels, new_batch
+from bestarm.noises.streams import Nature
+from bestarm.policies.kernels import Kernels, new_batch
 from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare
 from bestarm.simulation.cuda.runs import (
     IDLE,
@@ -36,7 +36,8 @@ from bestarm.simulation.cuda.runs import (
 )
 from bestarm.simulation.cuda.tile_views import renew, tables, view
 from bestarm.simulation.cuda.tiles import LANES, Same, Shape, same_throughout, state_shapes, state_words
-from bestarm.simulation.engine import Chunk, Job, Outcomes
+from bestarm.simulation.engine import Job
+from bestarm.simulation.loop import Chunk, Outcomes
 from bestarm.simulation.schedule import Done, Piece, Span
 from bestarm.validation import InvalidInput
 

@@ -11,10 +11,10 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather
 from bestarm.kernel.words import whole
-from bestarm.noises.base import Nature
 from bestarm.noises.dispatch import record
+from bestarm.noises.streams import Nature
 from bestarm.policies.advance import propose, update
-from bestarm.simulation.engine import Outcomes, note, start
+from bestarm.simulation.loop import Outcomes, note, start
 from bestarm.simulation.nature import draw_part
 
 IDLE = -1

@@ -18,10 +18,13 @@ from bestarm.kernel.native.source import warn_interpreted
 from bestarm.kernel.native.types import Untranslatable
 from bestarm.kernel.random import NOISE, seed_generator
 from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Plan
-from bestarm.simulation.engine import Chunk, Job, RunState, Workspace, in_workspace
+from bestarm.simulation.engine import Job
 from bestarm.simulation.item_runs import ItemRuns
+from bestarm.simulation.loop import Chunk, RunState, Workspace, in_workspace
 from bestarm.simulation.right import named_answers
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.forecast.item_continuations import ContinuedRuns, with_item_spreads

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.noises.base import Law, NoiseModel
+from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.shapes import largest_within
+from bestarm.noises.streams import Law
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import laws, to_user
 from bestarm.problem import Plan

@@ -9,7 +9,8 @@ from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import StudyState
 from bestarm.analysis.status.words import known
 from bestarm.answer import Answer
-from bestarm.policies.base import Policy, Stop
+from bestarm.policies.base import Policy
+from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings
 from bestarm.problem import Plan
 from bestarm.problem.goals import set_words

@@ -14,8 +14,10 @@ import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
 from bestarm.policies import policy_for
-from bestarm.policies.base import KernelPolicy, Policy, Stop
+from bestarm.policies.base import Policy
 from bestarm.policies.confidence import COMPILE_STREAMS, WAIT_STREAMS
+from bestarm.policies.decisions import Stop
+from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import references, to_normal
 from bestarm.problem import Plan
 from bestarm.storage.base import Entries
