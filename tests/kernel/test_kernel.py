@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, fingerprint, kernel, one_of
 from bestarm.kernel.layout import in_one_block
-from bestarm.kernel.tournament import NOBODY, best, best_except, enter, new_tournament
+from bestarm.kernel.tournament import NO_ARM, best, best_except, enter, new_tournament
 
 # Few distinct keys, so that ties are common.
 KEYS = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0])
@@ -24,18 +24,18 @@ KEYS = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0])
 def test_tournament_agrees_with_a_scan(size: int, moves: list[tuple[int, float]]) -> None:
     tournament = new_tournament(size)
     keys = np.full(size, -math.inf)
-    assert best(tournament) == NOBODY
+    assert best(tournament) == NO_ARM
     for place, key in moves:
         k = place % size
         keys[k] = key
         enter(tournament, k, key)
         expected = int(np.argmax(keys))
-        assert best(tournament) == (expected if keys[expected] > -math.inf else NOBODY)
+        assert best(tournament) == (expected if keys[expected] > -math.inf else NO_ARM)
         for left_out in {k, expected, 0, size - 1}:
             others = keys.copy()
             others[left_out] = -math.inf
             expected = int(np.argmax(others))
-            wanted = expected if others[expected] > -math.inf else NOBODY
+            wanted = expected if others[expected] > -math.inf else NO_ARM
             assert best_except(tournament, left_out) == wanted
 
 

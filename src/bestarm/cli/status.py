@@ -90,7 +90,7 @@ def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[s
         yield f"{now.study}{archived}: {now.headline}"
     yield from (f"{name}: {text}" for name, text in progress_lines(now, left))
     yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
-    if now.awaited is not None and (now.waiting or now.awaited.needs_somebody):
+    if now.awaited is not None and (now.waiting or now.awaited.needs_attention):
         late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
         yield f"{late}: waiting for {now.awaited}"
     # They do not hold up anything yet, but need attention.

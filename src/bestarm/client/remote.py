@@ -194,7 +194,7 @@ class RemoteStudy:
     def correct(self, test: Test | int, value: Result, reason: str = "") -> None:
         """Replace a result that was told wrongly, or some of its values; the old one stays in the log.
 
-        Look for mistakes by a rule that does not depend on values: to correct only what surprises voids the guarantee.
+        Look for mistakes by a rule that ignores values: correcting only surprising values voids the guarantee.
         """
         self._post("correct", named_test(test) | {"value": plain_result(value), "reason": reason})
 
@@ -217,14 +217,14 @@ class RemoteStudy:
         self._holds.discard([named["test"]])
 
     def release(self, tests: Iterable[Test | int] | Test | int) -> None:
-        """Free tests unmeasured, whoever holds them, for anybody to be asked again at once."""
+        """Free unmeasured tests, even those of other holders. They can be asked for again at once."""
         numbers = numbers_of(tests)
         for part in in_parts(numbers):
             self._post("release", {"tests": part}, key=new_key())
         self._holds.discard(numbers)
 
     def release_held_by(self, name: str) -> list[int]:
-        """Free everything that somebody holds, as `release` does; returns the numbers of those tests."""
+        """Free every test of a holder, as `release` does; returns the numbers of those tests."""
         freed: list[int] = self._post("release", {"held_by": name}, key=new_key())["released"]
         self._holds.discard(freed)
         return freed
@@ -236,7 +236,7 @@ class RemoteStudy:
             self._post("renew", {"tests": part, "lease": lease})
 
     def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Allow so many tests more than before, or tests of so much more cost. Returns what is allowed now."""
+        """Raise the budget by so many tests, or by so much cost. Returns what is allowed now."""
         more = {"tests": tests, "cost": cost}
         now = self._post("extend", {name: more[name] for name in more if more[name] is not None}, key=new_key())
         return Budget(now["tests"], now["cost"])
@@ -315,8 +315,7 @@ class RemoteStudy:
         return self.status().awaited
 
     def unresolved(self) -> list[Awaited]:
-        """The tests that somebody has to see to: overdue, or set aside after an attempt of which nobody has said what
-        it counts."""
+        """The tests that need attention: overdue, or set aside until it is said how a failed attempt counts."""
         return [
             Awaited.of(
                 row,

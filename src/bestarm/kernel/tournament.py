@@ -18,7 +18,7 @@ from bestarm.kernel.words import whole
 
 BITS = 3
 WIDTH = 1 << BITS
-NOBODY = -1
+NO_ARM = -1
 
 
 LAST = -1e308
@@ -33,7 +33,7 @@ class Tournament(NamedTuple):
 
 
 def new_tournament(size: int) -> Tournament:
-    """A tournament of `size` that nobody has entered yet."""
+    """A tournament of `size` without entries."""
     winners = []
     width, level = WIDTH, -(-size // WIDTH)
     while True:
@@ -100,22 +100,22 @@ def enter(tournament: Tournament, k: int, key: float) -> None:
 
 @kernel
 def best(tournament: Tournament) -> int:
-    """The contestant with the largest key, or `NOBODY`."""
+    """The contestant with the largest key, or `NO_ARM`."""
     keys, winners = tournament
     winner = whole(winners[winners.shape[0] - 1])
     if keys[winner] == -math.inf:
-        return NOBODY
+        return NO_ARM
     return winner
 
 
 @kernel
 def best_except(tournament: Tournament, k: int) -> int:
-    """The contestant with the largest key apart from `k`, or `NOBODY`."""
+    """The contestant with the largest key apart from `k`, or `NO_ARM`."""
     keys, winners = tournament
     size = keys.shape[0]
     own = own_group(size, k)
     first = own << BITS
-    winner = NOBODY
+    winner = NO_ARM
     key = -math.inf
     for i in range(first, group_end(size, first)):
         if i != k and keys[i] > key:

@@ -21,7 +21,7 @@ from bestarm.kernel.state import (
     gather,
 )
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
@@ -272,7 +272,7 @@ class Policy(abc.ABC):
         """
         if stop is None:
             return present_answer(self.setting, self.streams)
-        leader = NOBODY if stop.arm is None else stop.arm
+        leader = NO_ARM if stop.arm is None else stop.arm
         evidence = evidence_for(self.setting, self.streams, none_closed(self.arms, self.metrics), leader)
         return PresentAnswer(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
 

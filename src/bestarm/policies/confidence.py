@@ -15,7 +15,7 @@ from bestarm.evidence.claims import end_of, holding_evidence, looks_fine, suffic
 from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence
 from bestarm.kernel.compile import choice, compiled, kernel
 from bestarm.kernel.state import FIXED, RELATIVE, RESERVED, SHARED, Flags, Floats, Ints, Setting, Streams
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import ABOVE, BELOW
 
@@ -40,11 +40,11 @@ class Closed(NamedTuple):
     rejected: Flags
     """By arm: 1 if it is certified infeasible."""
     beaten: Ints
-    """By arm: the arm that is certified to beat it, or `NOBODY`."""
+    """By arm: the arm that is certified to beat it, or `NO_ARM`."""
 
 
 def none_closed(arms: int, metrics: int) -> Closed:
-    return Closed(np.zeros((arms, metrics), np.int8), np.zeros(arms, np.int8), np.full(arms, NOBODY))
+    return Closed(np.zeros((arms, metrics), np.int8), np.zeros(arms, np.int8), np.full(arms, NO_ARM))
 
 
 def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
@@ -92,8 +92,8 @@ def looks_feasible(setting: Setting, streams: Streams, arm: int) -> bool:
 
 @kernel
 def present_leader(setting: Setting, streams: Streams) -> int:
-    """The arm with the best mean among those that look feasible, or `NOBODY`."""
-    leader = NOBODY
+    """The arm with the best mean among those that look feasible, or `NO_ARM`."""
+    leader = NO_ARM
     largest = -math.inf
     for arm in range(streams.counts.shape[0]):
         if looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
@@ -140,7 +140,7 @@ def lesser(least: float, evidence: float) -> float:
 
 @kernel
 def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
-    """The log of 1 / alpha for the least alpha at which `leader`, or "none" for `NOBODY`, would be certified.
+    """The log of 1 / alpha for the least alpha at which `leader`, or "none" for `NO_ARM`, would be certified.
 
     A number of 0 or less means that it is certified at no alpha below 1; infinity means that no certificate is open.
     """
@@ -148,7 +148,7 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     # What certificates must reach beyond log(1 / alpha) follows from the shares of delta.
     log_delta = math.log(setting.delta)
     least = math.inf
-    if leader == NOBODY:
+    if leader == NO_ARM:
         for arm in range(arms):
             if closed.rejected[arm] == 0 and least > 0.0:
                 least = lesser(least, violation(setting, streams, arm) - (setting.rejecting[arm] + log_delta))
@@ -192,7 +192,7 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     """
     leader = likely_leader(setting, streams)
     evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
-    return PresentAnswer(None if leader == NOBODY else leader, confidence_of(evidence))
+    return PresentAnswer(None if leader == NO_ARM else leader, confidence_of(evidence))
 
 
 @kernel
@@ -219,17 +219,17 @@ def new_intervals(arms: int, metrics: int) -> Intervals:
 
 @kernel
 def _nobody(setting: Setting, arm: int, metric: int) -> int:
-    return NOBODY
+    return NO_ARM
 
 
 @kernel
 def _baseline_of(setting: Setting, arm: int, metric: int) -> int:
     baseline = setting.relative.baseline
-    return NOBODY if setting.relative.factor[metric] == 0.0 or arm == baseline else baseline
+    return NO_ARM if setting.relative.factor[metric] == 0.0 or arm == baseline else baseline
 
 
-compared_with = choice("setting.limits", {FIXED: _nobody, RELATIVE: _baseline_of}, unknown=str(NOBODY))
-"""The baseline that limits a metric of the arm, or `NOBODY`."""
+compared_with = choice("setting.limits", {FIXED: _nobody, RELATIVE: _baseline_of}, unknown=str(NO_ARM))
+"""The baseline that limits a metric of the arm, or `NO_ARM`."""
 
 
 @kernel
@@ -239,7 +239,7 @@ def refresh_intervals(setting: Setting, streams: Streams, intervals: Intervals) 
         for metric in range(streams.counts.shape[1]):
             n, total = streams.counts[arm, metric], streams.sums[arm, metric]
             base = compared_with(setting, arm, metric)
-            if base != NOBODY:
+            if base != NO_ARM:
                 n += streams.counts[base, metric]
                 total += streams.sums[base, metric]
             if intervals.counts[arm, metric] != n or intervals.sums[arm, metric] != total:

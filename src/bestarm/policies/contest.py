@@ -9,7 +9,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting, Streams
-from bestarm.kernel.tournament import NOBODY, Tournament, enter, key_of, new_tournament
+from bestarm.kernel.tournament import NO_ARM, Tournament, enter, key_of, new_tournament
 from bestarm.noises.dispatch import half_width
 
 
@@ -46,5 +46,5 @@ def leave_contest(contest: Contest, arm: int) -> None:
 
 @kernel
 def unrivaled(contest: Contest, leader: int, challenger: int) -> bool:
-    """Whether the leader is better than everybody else in the contest: LUCB's stopping rule."""
-    return challenger == NOBODY or contest.upper.keys[challenger] <= contest.lower[leader]
+    """Whether the leader is better than every other arm in the contest: LUCB's stopping rule."""
+    return challenger == NO_ARM or contest.upper.keys[challenger] <= contest.lower[leader]

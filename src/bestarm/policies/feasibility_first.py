@@ -8,7 +8,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Ints, Setting, Streams, add_test, conclude, every_stream
-from bestarm.kernel.tournament import NOBODY, best, best_except
+from bestarm.kernel.tournament import NO_ARM, best, best_except
 from bestarm.policies.contest import Contest, enter_contest, new_contest, unrivaled
 from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import (
@@ -57,7 +57,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
         return add_test(batch, 0, arm, constraint_to_test(setting, safety, arm))
 
     a = best(feasible.mean)
-    if a == NOBODY:
+    if a == NO_ARM:
         return conclude(NONE)
     b = best_except(feasible.upper, a)
     if unrivaled(feasible, a, b):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
-from bestarm.kernel.tournament import NOBODY, Tournament, best, best_except, enter, new_tournament
+from bestarm.kernel.tournament import NO_ARM, Tournament, best, best_except, enter, new_tournament
 from bestarm.policies.contest import Contest, enter_contest, leave_contest, new_contest, unrivaled
 from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import (
@@ -71,19 +71,19 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     # S <- {i in S: upper_i > max over F of lower_j}
     champion = best(proven)
-    if champion != NOBODY:
+    if champion != NO_ARM:
         bar = proven.keys[champion]
         arm = best(weakest)
-        while arm != NOBODY and arm != champion and -weakest.keys[arm] <= bar:
+        while arm != NO_ARM and arm != champion and -weakest.keys[arm] <= bar:
             eliminate(memory, arm)
             arm = best(weakest)
 
     # P = {i in S: upper_i > max over S of lower_j} need not be kept as a set: the best mean of S is always in it,
     # and the best upper bound of the rest tells whether any other arm is.
     a = best(survivors.mean)
-    if a == NOBODY:
+    if a == NO_ARM:
         # Results that contradict each other can leave S empty. An arm that is proven feasible is still an answer.
-        return conclude(NONE if champion == NOBODY else champion)
+        return conclude(NONE if champion == NO_ARM else champion)
     b = best_except(survivors.upper, a)
     has_rival = not unrivaled(survivors, a, b)
     size = 0

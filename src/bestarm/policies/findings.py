@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.state import Floats, Ints, Setting
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 
 Bools = npt.NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class Findings(NamedTuple):
     infeasible: Bools
     excluded: Bools
     beaten_by: Ints
-    """By arm: the arm that is shown as the better one, or `NOBODY`."""
+    """By arm: the arm that is shown as the better one, or `NO_ARM`."""
     worst: Ints
     """By arm: the constraint that an infeasible arm most clearly violates."""
     evidence: Floats
@@ -54,7 +54,7 @@ class Findings(NamedTuple):
     def outperformed(self) -> Bools:
         """The arms that are out because another performs better: by intervals, or by evidence of performance alone."""
         by_performance = np.isnan(self.evidence) | ~np.isnan(self.lead)
-        found: Bools = (self.beaten_by != NOBODY) & ~self.infeasible & by_performance
+        found: Bools = (self.beaten_by != NO_ARM) & ~self.infeasible & by_performance
         return found
 
     @property
@@ -79,12 +79,12 @@ def nothing_earlier(arms: int, metrics: int) -> Earlier:
 
 def exclude_beaten(findings: Findings, beaten: Ints, leader: int) -> None:
     """Take out the arms that are beaten by an arm that is certified feasible and is not out itself."""
-    feasible, is_beaten = findings.feasible, beaten != NOBODY
+    feasible, is_beaten = findings.feasible, beaten != NO_ARM
     beats = feasible & ~(is_beaten & feasible[beaten])
-    if leader != NOBODY:
+    if leader != NO_ARM:
         beats[leader] = feasible[leader]
     findings.excluded[is_beaten & beats[beaten]] = True
-    if leader != NOBODY:
+    if leader != NO_ARM:
         findings.excluded[leader] = False
 
 
@@ -118,7 +118,7 @@ def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earl
     excess = np.nan_to_num((low - setting.threshold) * setting.inverse_sigma, nan=-math.inf)[:, 1:]
     findings = Findings(
         *(low, high, holds, above, infeasible, infeasible | earlier.beaten),
-        beaten_by=np.full(arms, NOBODY),
+        beaten_by=np.full(arms, NO_ARM),
         worst=1 + excess.argmax(axis=1) if metrics > 1 else np.zeros(arms, np.int64),
         evidence=np.full(arms, math.nan),
         lead=np.full(arms, math.nan),
@@ -141,11 +141,11 @@ def settled(setting: Setting, counts: Ints, findings: Findings, answer: int | No
     """
     arms = np.arange(len(findings.infeasible))
     if answer is None:
-        everybody = np.ones(len(arms), np.bool_)
-        return judged(setting, counts, findings._replace(infeasible=everybody, excluded=everybody))
+        every_arm = np.ones(len(arms), np.bool_)
+        return judged(setting, counts, findings._replace(infeasible=every_arm, excluded=every_arm))
     infeasible, excluded, holds = findings.infeasible & (arms != answer), arms != answer, findings.holds.copy()
     holds[answer, 1:] = True
     beaten_by = np.where(infeasible, findings.beaten_by, answer)
-    beaten_by[answer] = NOBODY
+    beaten_by[answer] = NO_ARM
     settled = findings._replace(infeasible=infeasible, excluded=excluded, holds=holds, beaten_by=beaten_by)
     return judged(setting, counts, settled)

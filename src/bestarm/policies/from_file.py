@@ -1,6 +1,6 @@
-"""A policy from somebody's own file, named like `mine.py:Mine`.
+"""A policy from a user's own file, named like `mine.py:Mine`.
 
-Naming a file is running it. So only whoever sits at the command line can name one: plans and requests cannot.
+Naming a file is running it. So only the command line can name one. Plans and requests cannot.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def received(policy: type[Policy] | PolicySource) -> type[Policy]:
 
 
 def description_of(policy: type[Policy]) -> dict[str, str]:
-    """What tells a policy of somebody's own from another one of the same name: where it is from, and its source."""
+    """What tells two policies of the same name apart: where it is from, and its source."""
     source = source_of(policy)
     if source is not None:
         text, file = source.text, Path(source.file).name

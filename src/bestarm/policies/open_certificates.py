@@ -11,7 +11,7 @@ from bestarm.evidence.claims import excess_of, holding_evidence
 from bestarm.evidence.items import DIFFERENCE, UNLIMITED, lead_of, row_of
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Flags, Floats, Ints, Setting, Streams
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
 from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
@@ -113,7 +113,7 @@ def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst:
                 worst[place] = metric
                 largest = excess
             shortest = min(shortest, tests_above(setting, streams, arm, metric))
-        if leader != NOBODY:
+        if leader != NO_ARM:
             shortest = min(shortest, tests_worse(setting, streams, leader, arm))
         tests[place] = shortest
 
@@ -166,7 +166,7 @@ def weigh_against(
         if metric > 0:
             made = streams.counts[arm, metric]
             share = share_of(infeasible, setting.rejecting[arm], overhead(made) - setting.log_weight[metric])
-        if leader != NOBODY:
+        if leader != NO_ARM:
             beaten = rival_case(setting, streams, leader, arm, infeasible)
             level = pair_level(setting, leader, arm)
             beaten_share = share_of(beaten, level, lost_in_pair(setting, streams, leader, arm))
@@ -182,7 +182,7 @@ def by_evidence(
 ) -> list[OpenCertificate]:
     """The certificates that `certify` has open, with its evidence. Every stream must be tested."""
     found: list[OpenCertificate] = []
-    against = None if leader == NOBODY else leader
+    against = None if leader == NO_ARM else leader
     is_open = rejected == 0
     if against is not None:
         is_open &= beaten != leader

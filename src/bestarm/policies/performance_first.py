@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, every_stream
-from bestarm.kernel.tournament import NOBODY, best, best_except
+from bestarm.kernel.tournament import NO_ARM, best, best_except
 from bestarm.policies.contest import Contest, enter_contest, leave_contest, new_contest, unrivaled
 from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import (
@@ -48,7 +48,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     safety, remaining = memory
 
     a = best(remaining.mean)
-    if a == NOBODY:
+    if a == NO_ARM:
         return conclude(NONE)
     b = best_except(remaining.upper, a)
     if not unrivaled(remaining, a, b):

@@ -19,7 +19,7 @@ from bestarm.kernel.state import (
     every_metric,
     every_stream,
 )
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import half_width
 from bestarm.policies.kernels import Kernels
@@ -53,7 +53,7 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     safety, survivors, alive = memory
 
     bar = -math.inf
-    champion = NOBODY
+    champion = NO_ARM
     for place in range(alive[0]):
         arm = whole(survivors[place])
         lower = streams.means[arm, 0] - half_width(setting, streams, arm, 0)

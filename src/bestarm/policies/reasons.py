@@ -9,7 +9,7 @@ from bestarm.evidence.claims import violation_evidence, worse_evidence
 from bestarm.evidence.combine import apart_evidence, rival_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, violation
 from bestarm.policies.leads import largest_lead
 
@@ -52,7 +52,7 @@ def survey(
                     largest = evidence
                     reasons.worst[arm] = metric
             reasons.evidence[arm] = violation(setting, streams, arm)
-        elif leader != NOBODY and beaten[arm] == leader:
+        elif leader != NO_ARM and beaten[arm] == leader:
             level = pair_level(setting, leader, arm)
             if is_outperformed(setting, streams, leader, arm):
                 reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, every_metric, every_stream
-from bestarm.kernel.tournament import NOBODY, best, best_except
+from bestarm.kernel.tournament import NO_ARM, best, best_except
 from bestarm.policies.contest import unrivaled
 from bestarm.policies.kernels import Kernels
 from bestarm.policies.performance_first import Memory, new_memory, update
@@ -18,13 +18,13 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     safety, remaining = memory
 
     a = best(remaining.mean)
-    if a == NOBODY:
+    if a == NO_ARM:
         return conclude(NONE)
     b = best_except(remaining.upper, a)
     if safety.verdict[a] == FEASIBLE and unrivaled(remaining, a, b):
         return conclude(a)
     size = every_metric(streams, batch, 0, a)
-    if b != NOBODY:
+    if b != NO_ARM:
         size = every_metric(streams, batch, size, b)
     return size
 
@@ -33,7 +33,7 @@ class TFLUCB(SafetyPolicy):
     """Pull the leader and its challenger, among the arms not found infeasible, on all metrics at once.
 
     Made for the case that one measurement reveals every metric. Where metrics are tested separately, it pays for tests
-    that nobody needs. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
+    that are not needed. Stops when the leader is proven feasible and unrivaled. Errs with probability at most delta
     under the same assumptions as `feasible-lucb`. `propose` changes nothing.
 
     Parameters

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises import Noise
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.bounded import Bounded
@@ -274,9 +274,9 @@ def assert_findings_agree(study: Policy, problem: Problem) -> None:
         if found.infeasible[arm]:
             assert 1 <= found.worst[arm] < study.metrics, "of an infeasible arm `worst` names a constraint"
         better = found.beaten_by[arm]
-        assert better == NOBODY or 0 <= better < study.arms
+        assert better == NO_ARM or 0 <= better < study.arms
         assert better != arm, "an arm is beaten by itself"
-        assert better == NOBODY or not found.infeasible[better], "an arm is beaten by one that is out"
+        assert better == NO_ARM or not found.infeasible[better], "an arm is beaten by one that is out"
         reason = study.reason(problem, arm, found)
         assert reason is None or (reason.strip() and "\n" not in reason), "a reason is words on one line, or None"
 

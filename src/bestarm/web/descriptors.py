@@ -7,7 +7,7 @@ import contextlib
 RESERVE = 128
 """Descriptors that are not for clients: the database, temporary and static files, and connections just accepted."""
 
-_WHERE_NOBODY_SAYS = 1024
+_IF_UNKNOWN = 1024
 
 
 def available(wanted: int) -> int:
@@ -15,7 +15,7 @@ def available(wanted: int) -> int:
     try:
         import resource
     except ImportError:  # not a Unix
-        return _WHERE_NOBODY_SAYS
+        return _IF_UNKNOWN
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted

@@ -13,7 +13,7 @@ from bestarm.analysis.standing.quantiles import RawValues, quantile_of
 from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject
 from bestarm.answer import odds
 from bestarm.kernel.state import Floats
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
@@ -207,7 +207,7 @@ def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible:
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])
-    if found.beaten_by[arm] != NOBODY:
+    if found.beaten_by[arm] != NO_ARM:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm]:
         return "worse", f"{problem.objective.metric} behind a feasible arm"

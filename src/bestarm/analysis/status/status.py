@@ -281,7 +281,7 @@ def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     made = f"{status.tests:,} recorded, cost {status.cost:,.6g}; {status.pending:,} pending"
     lines = [*progress_lines(status, outlook), ("tests", made)]
     awaited = status.awaited
-    if awaited is not None and (status.waiting or awaited.needs_somebody):
+    if awaited is not None and (status.waiting or awaited.needs_attention):
         lines.append(("waiting", f"for {awaited}"))
     if status.seed is not None:
         lines.append(("seeds", status.seed_words))

@@ -72,7 +72,7 @@ class Awaited:
         return self.count_command is not None
 
     @property
-    def needs_somebody(self) -> bool:
+    def needs_attention(self) -> bool:
         """Whether the result may never come without help."""
         return self.state not in ("measuring", "free") and self.is_long_out
 

@@ -1,7 +1,7 @@
 """Machine code on disk.
 
 What is loaded from there runs as us. So it is kept and loaded only where no other user can put or change anything: in
-folders and files that belong to us or to root and that nobody else can write, on every part of the path.
+folders and files that belong to us or to root and that no other user can write, on every part of the path.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def keep(root: types.FunctionType, name: str, content: bytes) -> None:
             return
 
 
-# ------------------------------------------------------------------------------------------------- nobody else's files
+# ----------------------------------------------------------------------------------------- files of other users
 
 
 def _content(path: Path) -> bytes:
@@ -111,7 +111,7 @@ def _write(path: Path, content: bytes) -> None:
             file.write(content)
         if path.parent.name == _SHARED:
             os.chmod(unfinished, 0o644)
-        os.replace(unfinished, path)  # whoever reads finds all of it, or nothing
+        os.replace(unfinished, path)  # readers find all of it, or nothing
     except OSError:
         os.unlink(unfinished)
         raise

@@ -19,7 +19,7 @@ from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import UNLIMITED, with_own_differences, with_room
 from bestarm.kernel.compile import clone
 from bestarm.kernel.state import ON_ITEMS, RESERVED, Flags, Floats, Ints, Setting, Streams
-from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.certify import any_feasible, best_arm, short_list, showing, top
@@ -98,7 +98,7 @@ class Certify(KernelPolicy):
 
     @property
     def leader(self) -> int:
-        """The arm with the best mean among those that look feasible, or `NOBODY`."""
+        """The arm with the best mean among those that look feasible, or `NO_ARM`."""
         return int(best(self.memory.candidates))
 
     # ---------------------------------------------------------------------------------------------------- deciding
@@ -224,7 +224,7 @@ class Certify(KernelPolicy):
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
-            beaten_by=np.where(memory.beaten == leader, leader, NOBODY),
+            beaten_by=np.where(memory.beaten == leader, leader, NO_ARM),
             worst=reasons.worst,
             evidence=reasons.evidence,
             lead=reasons.lead,
@@ -236,7 +236,7 @@ class Certify(KernelPolicy):
             infeasible=found.infeasible & ~retired,
             excluded=found.excluded | retired,
             tested=found.tested & ~retired,
-            beaten_by=np.where(retired, NOBODY, found.beaten_by),
+            beaten_by=np.where(retired, NO_ARM, found.beaten_by),
         )
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
@@ -270,7 +270,7 @@ class Certify(KernelPolicy):
         fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
         memory, leader = self.memory, self.leader
         # Nothing more is said of a leader that is not certified feasible.
-        if leader != NOBODY and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
+        if leader != NO_ARM and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
             find, behind = for_size(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
             margin = find(self.setting, self.streams, memory.rejected, memory.beaten, leader, behind)
             narrow(low, high, arm, [leader], behind != 0, margin)

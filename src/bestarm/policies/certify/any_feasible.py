@@ -15,7 +15,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import first_tests, rejection, update, with_baseline
 from bestarm.policies.certify.memory import Memory, is_certified, new_memory, seed_choices, start
@@ -105,11 +105,11 @@ def reject_arms(setting: Setting, streams: Streams, memory: Memory) -> int:
 
 @kernel
 def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
-    """The arm with the best mean among those certified feasible, or `NOBODY`."""
-    found = NOBODY
+    """The arm with the best mean among those certified feasible, or `NO_ARM`."""
+    found = NO_ARM
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        if is_certified(memory, arm) and (found == NOBODY or streams.means[arm, 0] > streams.means[found, 0]):
+        if is_certified(memory, arm) and (found == NO_ARM or streams.means[arm, 0] > streams.means[found, 0]):
             found = arm
     return found
 
@@ -123,7 +123,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     if open_count == 0:
         return conclude(NONE)
     found = best_certified(streams, memory, open_count)
-    if found != NOBODY:
+    if found != NO_ARM:
         return conclude(found)
 
     seed_choices(memory)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
-from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import (
     LEADER,
@@ -29,7 +29,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
         open_count[1] = leader
         open_count[0] = 0
         for arm in range(memory.rejected.shape[0]):
-            if arm != leader and memory.rejected[arm] == 0 and (leader == NOBODY or memory.beaten[arm] != leader):
+            if arm != leader and memory.rejected[arm] == 0 and (leader == NO_ARM or memory.beaten[arm] != leader):
                 open_arms[open_count[0]] = arm
                 open_count[0] += 1
     kept = 0
@@ -66,13 +66,13 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
         return size
     leader = best(memory.candidates)
     close_certificates(setting, streams, memory, leader)
-    if leader == NOBODY and memory.open_count[0] == 0:
+    if leader == NO_ARM and memory.open_count[0] == 0:
         return conclude(NONE)
     seed_choices(memory)
-    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NO_ARM else 0.0
     # One test for each open arm …
     size = tests_of_open_arms(setting, streams, memory, memory.open_count[0], leader, drawn_leader, batch)
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return size
     # … and for the leader one of its constraints.
     size = tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)

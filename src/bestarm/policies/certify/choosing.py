@@ -30,7 +30,7 @@ from bestarm.kernel.state import (
     every_stream,
 )
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NOBODY, enter, key_of
+from bestarm.kernel.tournament import NO_ARM, enter, key_of
 from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import scatter
 from bestarm.policies.certify.memory import Memory
@@ -113,7 +113,7 @@ def closes(setting: Setting, streams: Streams, memory: Memory, leader: int, arm:
     infeasibility = rejection(setting, streams, memory, arm)
     if memory.rejected[arm] != 0:
         return True
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return False
     if not rival_reaches(setting, streams, leader, arm, infeasibility, pair_level(setting, leader, arm)):
         return False
@@ -222,7 +222,7 @@ def stream_to_test(
             if gain > largest:
                 largest = gain
                 chosen = metric
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return chosen
     lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]

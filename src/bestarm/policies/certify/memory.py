@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, seed_generator
 from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams
-from bestarm.kernel.tournament import NOBODY, Tournament, new_tournament
+from bestarm.kernel.tournament import NO_ARM, Tournament, new_tournament
 from bestarm.kernel.words import whole
 
 
@@ -60,7 +60,7 @@ def new_memory(arms: int, metrics: int) -> Memory:
         suspect=np.zeros((arms, metrics), np.int8),
         suspects=np.zeros(arms, np.int64),
         candidates=new_tournament(arms),
-        beaten=np.full(arms, NOBODY),
+        beaten=np.full(arms, NO_ARM),
         open_arms=np.arange(arms, dtype=np.uint32),
         open_count=np.array([arms, -2]),
         told=np.zeros(1, np.int64),

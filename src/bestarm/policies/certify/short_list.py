@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
-from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
 from bestarm.policies.certify.best_arm import tests_of_open_arms
 from bestarm.policies.certify.choosing import (
@@ -50,9 +50,9 @@ def list_candidates(memory: Memory, leader: int) -> int:
     for arm in range(arms):
         by = memory.beaten[arm]
         is_out = memory.rejected[arm] != 0
-        if by != NOBODY and arm != leader and memory.chosen.settled[by] != 0:
+        if by != NO_ARM and arm != leader and memory.chosen.settled[by] != 0:
             above = memory.beaten[by]
-            is_out = is_out or by == leader or above == NOBODY or memory.chosen.settled[above] == 0
+            is_out = is_out or by == leader or above == NO_ARM or memory.chosen.settled[above] == 0
         memory.chosen.listed[arm] = not is_out
         left += not is_out
     return left
@@ -65,7 +65,7 @@ def close_candidates(setting: Setting, streams: Streams, memory: Memory, leader:
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
         is_left = (
-            memory.chosen.listed[arm] != 0 and arm != leader and (leader == NOBODY or memory.beaten[arm] != leader)
+            memory.chosen.listed[arm] != 0 and arm != leader and (leader == NO_ARM or memory.beaten[arm] != leader)
         )
         if is_left and not closes(setting, streams, memory, leader, arm):
             memory.open_arms[open_count] = arm
@@ -77,7 +77,7 @@ def close_candidates(setting: Setting, streams: Streams, memory: Memory, leader:
 def not_to_exclude(memory: Memory, leader: int) -> int:
     """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
     are out as soon as it is certified feasible."""
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return 0
     count = 0
     for arm in range(memory.rejected.shape[0]):
@@ -97,7 +97,7 @@ def tests_to_exclude(
             if excess > 0.0:
                 tests = 2.0 * setting.rejecting[arm] / (excess * excess) - streams.counts[arm, metric]
                 least = min(least, max(tests, 1.0) / setting.inverse_cost[metric])
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return least
     lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
     if lead > 0.0:
@@ -143,15 +143,15 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
         return conclude(best_listed(streams, memory))
 
     seed_choices(memory)
-    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NOBODY else 0.0
+    drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NO_ARM else 0.0
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
         memory.chosen.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
-    spared = setting.top if leader == NOBODY else setting.top - 1
+    spared = setting.top if leader == NO_ARM else setting.top - 1
     open_count = leave_out(memory, open_count, spared)
 
     size = tests_of_open_arms(setting, streams, memory, open_count, leader, drawn_leader, batch)
-    if leader == NOBODY:
+    if leader == NO_ARM:
         return size
     return tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from bestarm.kernel.state import Setting, Streams
-from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.any_feasible import weigh_arms
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.top import mark_outperformed, weigh_list
@@ -44,11 +44,11 @@ def likeliest_feasible(setting: Setting, streams: Streams, memory: Memory) -> Pr
     order = np.argsort(-streams.means[:, 0], kind="stable")
     leader = int(order[cases[order].argmax()])
     looks_feasible = memory.rejected[leader] == 0 and memory.suspects[leader] == 0
-    return _answer(setting, leader if looks_feasible else NOBODY, float(cases[leader]) if looks_feasible else none)
+    return _answer(setting, leader if looks_feasible else NO_ARM, float(cases[leader]) if looks_feasible else none)
 
 
 def _answer(setting: Setting, leader: int, evidence: float) -> PresentAnswer:
-    return PresentAnswer(None if leader == NOBODY else leader, min(confidence_of(evidence), 1.0 - setting.delta))
+    return PresentAnswer(None if leader == NO_ARM else leader, min(confidence_of(evidence), 1.0 - setting.delta))
 
 
 # -------------------------------------------------------------------------------------------------------- what is open
@@ -57,7 +57,7 @@ def _answer(setting: Setting, leader: int, evidence: float) -> PresentAnswer:
 def open_against(setting: Setting, streams: Streams, memory: Memory, leader: int | None) -> list[OpenCertificate]:
     """What is lacking for the answer that `leader` is the best arm, or that no arm is feasible."""
     closed = (memory.certified, memory.rejected, memory.beaten)
-    return by_evidence(setting, streams, *closed, NOBODY if leader is None else leader)
+    return by_evidence(setting, streams, *closed, NO_ARM if leader is None else leader)
 
 
 def open_of_short_list(
@@ -80,7 +80,7 @@ def open_of_top(setting: Setting, streams: Streams, memory: Memory) -> list[Open
     chosen = memory.chosen
     members = np.flatnonzero(chosen.listed).tolist()
     is_full = len(members) == setting.top
-    last = min(members, key=lambda arm: float(streams.means[arm, 0])) if is_full else NOBODY
+    last = min(members, key=lambda arm: float(streams.means[arm, 0])) if is_full else NO_ARM
     closed = memory.rejected | chosen.listed | (chosen.settled if is_full else 0)
     everything = np.ones_like(memory.certified)
     others = by_evidence(setting, streams, everything, closed, memory.beaten, last)
@@ -112,7 +112,7 @@ def settled_top(setting: Setting, streams: Streams, memory: Memory, found: Findi
     is_beaten = known.excluded & ~known.infeasible
     known.beaten_by[is_beaten] = last
     # When these certificates were closed, the evidence was no less and the lead was no less.
-    known.evidence[is_beaten] = pair_level(setting, last, NOBODY)
+    known.evidence[is_beaten] = pair_level(setting, last, NO_ARM)
     known.lead[is_beaten] = np.where(marks != 0, -setting.tolerance, math.nan)[is_beaten]
     return known
 

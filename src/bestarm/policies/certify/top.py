@@ -14,7 +14,7 @@ from bestarm.evidence.claims import holding_evidence, suffices
 from bestarm.evidence.reaching import Infeasibility, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
-from bestarm.kernel.tournament import NOBODY, best
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import (
     LEADER,
@@ -45,15 +45,15 @@ def list_best(setting: Setting, memory: Memory) -> int:
         memory.chosen.listed[arm] = memory.chosen.listed[arm] != 0
     count = 0
     while count < setting.top:
-        chosen = NOBODY
+        chosen = NO_ARM
         for arm in range(arms):
             if (
                 keys[arm] > -math.inf
                 and memory.chosen.listed[arm] < 2
-                and (chosen == NOBODY or keys[arm] > keys[chosen])
+                and (chosen == NO_ARM or keys[arm] > keys[chosen])
             ):
                 chosen = arm
-        if chosen == NOBODY:
+        if chosen == NO_ARM:
             break
         memory.chosen.listed[chosen] += 2
         count += 1
@@ -102,9 +102,9 @@ def close_others(setting: Setting, streams: Streams, memory: Memory, is_full: bo
 
 @kernel
 def closest_member(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
-    """The member over which the lead is least clear, by its drawn performance and the number of tests of both; `NOBODY`
+    """The member over which the lead is least clear, by its drawn performance and the number of tests of both; `NO_ARM`
     if all is known about every one."""
-    closest = NOBODY
+    closest = NO_ARM
     least = math.inf
     n = streams.counts[arm, 0]
     for member in range(memory.chosen.listed.shape[0]):
@@ -112,7 +112,7 @@ def closest_member(setting: Setting, streams: Streams, memory: Memory, arm: int)
             others = streams.counts[member, 0]
             lead = memory.chosen.numbers[member] + setting.tolerance - streams.means[arm, 0]
             clear = lead * math.sqrt(n * others / (n + others))
-            if closest == NOBODY or clear < least:
+            if closest == NO_ARM or clear < least:
                 closest = member
                 least = clear
     return closest
@@ -139,7 +139,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     size = 0
     for place in range(open_count):
         arm = whole(memory.open_arms[place])
-        member = closest_member(setting, streams, memory, arm) if is_full else NOBODY
+        member = closest_member(setting, streams, memory, arm) if is_full else NO_ARM
         drawn = memory.chosen.numbers[member] if is_full else 0.0
         metric = stream_to_test(setting, streams, memory, member, drawn, arm)
         if metric != LEADER:

@@ -21,7 +21,7 @@ from bestarm.study.intake.values import Values, check_metric, check_ratios, in_w
 from bestarm.texts import from_cell, quoted
 from bestarm.validation import LONGEST_NAME, UNSTATED, InvalidInput
 
-_NOBODY = (-1, -1)
+_NO_TEST = (-1, -1)
 
 
 class Table(abc.ABC):
@@ -111,7 +111,7 @@ class Reader:
                     raise needs_test(metric, together)
             except InvalidInput as error:
                 if table.passes_over(row):
-                    self.skipped[_NOBODY] += 1
+                    self.skipped[_NO_TEST] += 1
                 else:
                     self._bad_rows.add(line, error)
                     self._broken.add(test)

@@ -191,7 +191,7 @@ class Display:
         awaited = status.awaited
         if awaited is None or awaited.holder == self._study.holder or not awaited.is_long_out:
             return ""
-        return str(awaited) if status.waiting or awaited.needs_somebody else ""
+        return str(awaited) if status.waiting or awaited.needs_attention else ""
 
     def _rate(self) -> float:
         (then, before), (now, tests) = self._history[0], self._history[-1]

@@ -357,7 +357,7 @@ class Notice:
             awaited = study.awaited()
         except StorageError:
             return
-        if awaited is None or not awaited.needs_somebody or awaited.holder == study.holder:
+        if awaited is None or not awaited.needs_attention or awaited.holder == study.holder:
             return
         if (awaited.test, awaited.state) not in self._said:
             self._said.add((awaited.test, awaited.state))

@@ -98,7 +98,7 @@ def check_a_plan_made_before_an_amendment_is_made_again(make_storage: MakeStorag
         def plan(count: int) -> list[list[tuple[int, int]]]:
             found = planned.pop(0)
             if len(planned) == 1:
-                # Somebody else changes the plan while we decide.
+                # Another process changes the plan while we decide.
                 storage.amend(study.key, "more", _more, BOB)
             return found
 
@@ -119,7 +119,7 @@ def check_tests_of_retired_arms_are_given_up(make_storage: MakeStorage) -> None:
             assert (found[1].value, found[1].reason, found[1].holder) == (None, "retired", BOB)
             with must_refuse("no such test"):
                 storage.tell(study.key, 99, 1.0, ANN)
-            # Whoever tells it learns that it is given up.
+            # Telling it says that it is given up.
             assert storage.tell(study.key, 4, 4.0, ANN) == found[1]
             storage.tell(study.key, 1, 1.0, ANN)
             storage.tell(study.key, 3, 3.0, ANN)

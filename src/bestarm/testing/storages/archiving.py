@@ -30,7 +30,7 @@ def check_archived_studies_do_not_change(make_storage: MakeStorage) -> None:
         storage.tell(key, 1, 1.0, ANN)
         other = make_storage()
         try:
-            # By somebody else, unnoticed by those who have it open.
+            # By another process, unnoticed by those that have it open.
             other.archive(key, BOB)
         finally:
             other.close()
@@ -83,7 +83,7 @@ def check_nothing_is_recorded_once_a_study_is_archived(make_storage: MakeStorage
                 mine.tell(key, 990 + k, 0.0, ANN)
                 started.wait()
                 for test in range(k + 1, 900, threads):
-                    # Not as fast as it goes: whoever archives must have a turn before there is nothing left to tell.
+                    # Not as fast as it goes: archiving must have a turn before there is nothing left to tell.
                     time.sleep(0.01)
                     if k == 0:
                         mine.give(key, [(0, 0, 1.0)], BOB, "")

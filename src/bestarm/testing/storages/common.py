@@ -81,8 +81,8 @@ def ask(
 def fall_silent(storage: Storage, study: StudyRecord, lease: float = SHORT) -> None:
     """Wait until it is certain that a holder with such a lease counts as gone."""
     time.sleep(2 * lease)
-    # Somebody asks for no tests, and so notices the silence.
-    storage.hand_out(study.key, 0, "somebody", LONG, 0, no_rounds)
+    # A request for no tests notices the silence.
+    storage.hand_out(study.key, 0, "a stranger", LONG, 0, no_rounds)
     time.sleep(2 * lease)
 
 

@@ -1,4 +1,4 @@
-"""Checks of tests on items: a test keeps its item, whoever holds it and however it is read."""
+"""Checks of tests on items: a test keeps its item when it is handed on and read again."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def check_a_plan_that_comes_too_late_is_made_again(make_storage: MakeStorage) ->
         def plan(count: int) -> Rounds:
             calls.append(count)
             if len(calls) == 1:
-                # While one decides, nobody has to wait, and another may be faster.
+                # While one decides, no other has to wait, and another may be faster.
                 storage.hand_out(study.key, 1, BOB, LONG, 0, lambda _: [[(1, 0)]])
             return [[(0, 0)]]
 
@@ -181,7 +181,7 @@ def check_silence_is_given_a_second_chance(make_storage: MakeStorage) -> None:
         ask(storage, study, 2, holder=ANN, lease=LONG)
         storage.renew(study.key, [1, 2], ANN, SHORT)
         fall_silent(storage, study)
-        # She is heard from at the last moment, before her tests went to somebody else.
+        # She is heard from at the last moment, before her tests were handed on.
         storage.renew(study.key, [1], ANN, LONG)
         assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [2]
         # Asking for no tests hands nothing on, and one look is not enough.
@@ -200,7 +200,7 @@ def check_tests_without_a_heartbeat_stay_with_their_holder(make_storage: MakeSto
         assert second.since >= storage.log(study.key)[0].time
         fall_silent(storage, study)
         assert storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds) == []
-        # Until somebody says that the result will not come.
+        # Until it is said that the result will not come.
         storage.release(study.key, [1], BOB)
         storage.fail(study.key, 2, BOB, "the power is out")
         assert [test.id for test in storage.hand_out(study.key, 9, BOB, LONG, 0, no_rounds)] == [1, 2]
@@ -210,13 +210,13 @@ def check_tests_without_a_heartbeat_stay_with_their_holder(make_storage: MakeSto
 
 
 def check_what_is_set_aside_waits_for_a_word(make_storage: MakeStorage) -> None:
-    """A failed attempt is not silently made again before somebody has said how it counts."""
+    """A failed attempt is not silently made again before it is said how it counts."""
     with new_study(make_storage) as (storage, study):
         ask(storage, study, 4, holder=ANN, lease=SHORT)
         storage.set_aside(study.key, 1, ANN, "failed", "exit status 3")
         storage.set_aside(study.key, 2, ANN, "timed out", "")
         storage.set_aside(study.key, 3, ANN, "refused", "7 is not a rate")
-        # Only whoever made the attempt can say how it ended.
+        # Only the holder who made the attempt can say how it ended.
         storage.set_aside(study.key, 4, BOB, "lost", "")
         fall_silent(storage, study)
         storage.renew(study.key, [1, 2, 3], ANN, SHORT)
@@ -261,7 +261,7 @@ def check_anybody_can_let_go_and_only_the_holder_can_hold_on(make_storage: MakeS
         storage.release(study.key, [1, 10**6], BOB)
         storage.fail(study.key, 3, BOB, "no")
         storage.release(study.key, [2], ANN)
-        # A lease on a test that nobody holds cannot be extended.
+        # A lease on a test without a holder cannot be extended.
         storage.renew(study.key, [1, 2, 3], ANN, LONG)
         assert [test.id for test in storage.hand_out(study.key, 9, "carl", LONG, 0, no_rounds)] == [1, 2, 3]
         failed = [(e.test, e.holder, e.detail) for e in storage.log(study.key) if e.kind == "failed"]

@@ -99,7 +99,7 @@ def check_the_log_is_in_order(make_storage: MakeStorage) -> None:
             ("archived", None),
         ]
         assert [event.time for event in log] == sorted(event.time for event in log)
-        # One clock sets all times, whoever reports.
+        # One clock sets all times.
         assert 0 <= log[-1].time - begin < 60
         assert (log[4].arm, log[4].metric, log[4].value, log[4].holder) == (1, 1, 2.0, BOB)
         for last in range(len(log) + 2):

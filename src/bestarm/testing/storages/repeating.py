@@ -30,7 +30,7 @@ def check_results_under_one_request_are_given_once(make_storage: MakeStorage) ->
             with must_refuse("r1", "something else"):
                 storage.give(study.key, other, ANN, "", request="r1")
         assert storage.log(study.key) == log
-        # Requests belong to their study, and outlive whoever made them.
+        # Requests belong to their study, and outlive the process that made them.
         second = storage.create_study(study.name + " other", "{}", seed=0)
         assert list(storage.give(second.key, two, ANN, "", request="r1")) == [1, 2]
         again = make_storage()
@@ -76,7 +76,7 @@ def check_everything_somebody_holds_is_freed_once(make_storage: MakeStorage) -> 
         assert storage.release_held_by(study.key, ANN, BOB, request="r1") == []
         assert all(row.expires > 0.0 for row in storage.pending(study.key))
         assert storage.release_held_by(study.key, ANN, BOB, request="r2") == [1, 3]
-        assert storage.release_held_by(study.key, "nobody", BOB) == []
+        assert storage.release_held_by(study.key, "a stranger", BOB) == []
 
 
 def check_what_is_noted_under_one_request_is_noted_once(make_storage: MakeStorage) -> None:
@@ -86,7 +86,7 @@ def check_what_is_noted_under_one_request_is_noted_once(make_storage: MakeStorag
             storage.set_aside(study.key, 1, ANN, "failed", "broke", request="r1")
             storage.fail(study.key, 2, BOB, "power", request="r2")
             storage.release(study.key, [3], BOB, request="r3")
-            # Somebody else has them by now. Repeating an earlier call does not take them away again.
+            # Another holder has them by now. Repeating an earlier call does not take them away again.
             storage.hand_out(study.key, 2, "cleo", LONG, 0, endless)
         noted = [event.kind for event in storage.log(study.key) if event.kind not in ("created", "asked")]
         assert noted == ["set aside", "failed", "released"]
