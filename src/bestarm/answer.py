@@ -149,7 +149,7 @@ def _better(limits: Difference | None) -> str:
 
 
 def promised(delta: float) -> str:
-    """1 - delta in percent. It reads 100 % for no delta.
+    """1 - delta in percent. It never reads 100 %, however small delta is.
 
     >>> promised(0.05), promised(1e-12)
     ('95 %', 'over 99.9999 %')

@@ -79,7 +79,7 @@ def test_policies_that_cannot_find_it_are_refused_when_a_study_is_made(fields: d
 def test_what_is_asked_and_what_an_answer_is_worth() -> None:
     among = "the largest mean gain among those with price below 3?"
     assert question(plan(goal="top", top=2)) == f"Which 2 of 4 arms have {among}"
-    assert question(plan(top=2)) == f"Which at most 2 of 4 arms are sure to hold the one that has {among}"
+    assert question(plan(top=2)) == f"Which short list of at most 2 of 4 arms contains the one that has {among}"
     assert question(plan(goal="any feasible")) == "Which of 4 arms, whichever it is, has price below 3?"
 
     def worth(fields: dict[str, Any], *arms: str) -> str:

@@ -71,7 +71,7 @@ def gate(
         raise InvalidInput("--at-most", UNSTATED, "say what passes: --at-most time=1.02x")
     old, new = contestants_of([baseline, candidate], [] if baseline != candidate else ["baseline", "candidate"])
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
-    told = Options(at_most, old.name, assume, delta, runs, *how)
+    options = Options(at_most, old.name, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    question, conditions = told.question(CANDIDATE), told.conditions()
+    question, conditions = options.question(CANDIDATE), options.conditions()
     run_race([old, new], question, conditions, study, db, exports, fresh=fresh, ignore_health=ignore_health)

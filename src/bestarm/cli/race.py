@@ -86,7 +86,7 @@ def race(
     objective = read_objective(minimize)
     near = 0.0 if tolerance is None else METRICS[objective].read("--tolerance", tolerance)
     how = (shell, prepare, warmup, timeout, minutes, ignore_failure, seed)
-    told = Options(at_most or [], base, assume, delta, runs, *how)
+    options = Options(at_most or [], base, assume, delta, runs, *how)
     exports = {"json": export_json, "csv": export_csv, "markdown": export_markdown}
-    question, conditions = told.question(objective, near), told.conditions()
+    question, conditions = options.question(objective, near), options.conditions()
     run_race(contestants, question, conditions, study, db, exports, fresh=fresh, ignore_health=ignore_health)

@@ -82,7 +82,8 @@ def _health(status: dict[str, Any]) -> Health:
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:
-    """What the simulation, or the budget, ended before it came comes as null. An older service says less."""
+    """Read a forecast. Figures that were not reached before the simulation or the budget ended come as null, and an
+    older service sends fewer of them."""
     unknown = math.nan if data.get("state") == "too early" else math.inf
     names = {field.name for field in dataclasses.fields(Outlook)}
     whole: dict[str, Any] = {name: unknown if data[name] is None else data[name] for name in names & data.keys()}

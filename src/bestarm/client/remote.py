@@ -87,7 +87,7 @@ class RemoteStudy:
         return self._connection.get(f"/api/studies/{self.id}/{what}", query)
 
     def _post(self, what: str, body: dict[str, Any], *, key: str | None = None) -> Any:
-        """Have the service do something that is the same however often it is said."""
+        """Post a request that may be repeated: it counts once."""
         path = f"/api/studies/{self.id}/{what}"
         with self._advising(key):
             return self._connection.post(path, body | {"holder": self.holder}, key=key)

@@ -28,7 +28,7 @@ from bestarm.noises.streams import Stream, stream_of
 UNLIMITED = 2**62
 FIRST_ROOM = 64
 SLOTS = 4
-"""Of several arms of an answer that change, so many times as many have streams of differences at once, about."""
+"""Streams of differences are kept for about so many times as many leaders as the answer has arms."""
 DIFFERENCE = 1
 """The metric of a stream of differences, which counts as a constraint: its threshold is minus the tolerance."""
 

@@ -2,7 +2,7 @@
 
 `kernel` only marks a function, so importing a policy never imports a compiler. `compiled` makes machine code of a
 marked function together with every marked function that it calls; the originals stay plain. `bestarm.kernel.native`
-translates the Python in which kernels are written; of any other, it names the file, the line and what to write instead.
+translates the Python that kernels may use. For anything else it names the file, the line and what to write instead.
 
 Compiling replaces two kinds of kernels. A stand-in only holds a place: `compiled(root, update=…)` says which kernel to
 put there. A kernel marked `one_of` does what one of several kernels does, chosen by a number; compiled, it is a chain

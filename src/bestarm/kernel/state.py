@@ -134,7 +134,7 @@ class Setting(NamedTuple):
     mixture: Floats
     """What `bestarm.noises.mixture` looks up: two entries for each n."""
     goal: int = 0
-    """The place of what is asked for in `bestarm.goals.ASKED`."""
+    """The place of what is asked for in `bestarm.problem.goals.ASKED`."""
     top: int = 1
     """How many arms the answer has at most."""
     log_members: float = 0.0

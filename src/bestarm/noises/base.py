@@ -25,7 +25,7 @@ ENDLESS = 10**15
 
 
 RELATIVE_ROUNDING = 1e-12
-"""A value that equals so many times another up to this share of it is equal: the product is rounded."""
+"""The relative tolerance for equality with a product, which is rounded."""
 
 
 class StatedNumber(NamedTuple):

@@ -51,9 +51,8 @@ def _shares(usual: float) -> list[float]:
 def log_weights(position: float | None) -> tuple[float, ...]:
     """The logs of the weights of one stream's bets.
 
-    A mean that is so many standard deviations from a threshold at `position` in [0, 1] is told from it by a tilt of as
-    many times 1 / the standard deviation there: tilts for rare events are large. Without a threshold, it is as in the
-    middle.
+    The best tilt for a mean z standard deviations from the threshold at `position` in [0, 1] is z divided by the
+    standard deviation there, so tilts for rare events are large. Without a threshold, it is as in the middle.
     """
     c = 0.5 if position is None else min(max(position, _RAREST), 1.0 - _RAREST)
     return tuple(math.log(share) for share in _shares(USUAL_GAP / math.sqrt(c * (1.0 - c))))

@@ -41,7 +41,7 @@ def regret_against(setting: Setting, streams: Streams, leader: int, arm: int, li
 
 
 @kernel
-def hopes(setting: Setting, streams: Streams, arm: int, level: float) -> float:
+def optimistic_mean(setting: Setting, streams: Streams, arm: int, level: float) -> float:
     """About how good an arm may be."""
     n = streams.counts[arm, 0]
     if n == 0:
@@ -62,7 +62,7 @@ def regret_of(setting: Setting, streams: Streams, rejected: Flags, beaten: Ints,
     largest = -math.inf
     for arm in range(arms):
         if arm != leader and rejected[arm] == 0 and beaten[arm] != leader:
-            hope = hopes(setting, streams, arm, setting.level[leader])
+            hope = optimistic_mean(setting, streams, arm, setting.level[leader])
             if hope > largest:
                 first = arm
                 largest = hope

@@ -43,7 +43,7 @@ def tests_in_all(level: float, gap: float, variance: float) -> float:
     """About how many tests it takes to the level, where each result lies `gap` from what is to be excluded."""
     if not gap > 0.0:
         return math.inf
-    # Of a gap whose square is no number any more, it would take forever, too.
+    # The square of a tiny gap is 0.
     if gap * gap == 0.0:
         return math.inf
     inverse_rate = 2.0 * variance / (gap * gap)

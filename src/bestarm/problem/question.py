@@ -235,8 +235,8 @@ class Question:
         """By the true means: every answer that is right, None standing for "no arm is feasible".
 
         An arm is right if it misses no threshold by `slack` or more and is not worse by more than `tolerance` than the
-        best arm that misses none at all. "No arm is feasible" is right if every arm misses one. Where any feasible arm
-        will do, none is too bad.
+        best arm that misses none at all. "No arm is feasible" is right if every arm misses one. For goal "any
+        feasible", performance does not matter.
         """
         scores = self.true_means()[:, 0] * self.normal_form().sign[0]
         truly, nearly = self.feasible_arms()

@@ -247,7 +247,7 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Obs
 
 
 def _take(seen: Observation, end: int, *, is_output: bool, everything: bool) -> bool:
-    """Read what there is, once or to the end. Whether nothing will ever come."""
+    """Read what is available, once or to the end. True at the end of the file."""
     while True:
         data = _read(end)
         if not data:

@@ -241,8 +241,8 @@ def confidence_words(status: Status) -> str:
 
 
 ABOUT_FORECASTS = (
-    "Continuations are simulated from here on, in worlds that the results leave possible. How many tests they take is "
-    "read so that in simulated studies half, and nine in ten, ended within what was foretold."
+    "Continuations are simulated from here on, in worlds that the results leave possible. The "
+    "forecasts are calibrated: half of simulated studies, and 9 in 10, ended within them."
 )
 
 

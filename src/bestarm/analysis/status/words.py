@@ -42,7 +42,7 @@ def question(plan: Plan) -> str:
         case "top":
             return f"Which {plan.top} of {arms} have {aim}?" if plan.top > 1 else f"Which of {arms} has {aim}?"
         case "short list":
-            return f"Which at most {plan.top} of {arms} are sure to hold the one that has {aim}?"
+            return f"Which short list of at most {plan.top} of {arms} contains the one that has {aim}?"
     return f"Which of {arms} has {aim}?"
 
 

@@ -31,10 +31,10 @@ from bestarm.kernel.native.writing import Block, Value, Writer, constant, joined
 
 
 @dataclass(frozen=True)
-class Thing:
+class CompileTimeObject:
     """What a name means that is no value of a kernel: a module, a function, a type, a tuple of constants."""
 
-    it: Any
+    value: Any
 
 
 _MATH: dict[Any, str] = {
@@ -60,7 +60,7 @@ class Expressions:
     def __init__(
         self,
         writer: Writer,
-        read_name: Callable[[str], Value | Thing],
+        read_name: Callable[[str], Value | CompileTimeObject],
         call_kernel: Callable[[Any, list[Value]], Value],
         table: Callable[[tuple[Any, ...]], tuple[str, Number]],
     ) -> None:
@@ -72,21 +72,21 @@ class Expressions:
 
     def value(self, node: ast.expr) -> Value:
         found = self.any(node)
-        if isinstance(found, Thing):
-            if isinstance(found.it, tuple):
-                return joined([constant(part) for part in found.it], getattr(found.it, "_fields", ()))
+        if isinstance(found, CompileTimeObject):
+            if isinstance(found.value, tuple):
+                return joined([constant(part) for part in found.value], getattr(found.value, "_fields", ()))
             raise Untranslatable(
                 f"`{ast.unparse(node)}` is no number",
                 "arrays as a part of the setting or the memory, and tables as tuples of numbers",
             )
         return found
 
-    def any(self, node: ast.expr) -> Value | Thing:
+    def any(self, node: ast.expr) -> Value | CompileTimeObject:
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         try:
             if method is None:
                 raise unknown_syntax(node)
-            found: Value | Thing = method(node)
+            found: Value | CompileTimeObject = method(node)
         except Untranslatable as error:
             raise error.inside(node) from None
         return found
@@ -94,17 +94,17 @@ class Expressions:
     def on_constant(self, node: ast.Constant) -> Value:
         return constant(node.value)
 
-    def on_name(self, node: ast.Name) -> Value | Thing:
+    def on_name(self, node: ast.Name) -> Value | CompileTimeObject:
         return self._read_name(node.id)
 
     def on_tuple(self, node: ast.Tuple) -> Value:
         return joined([self.value(part) for part in node.elts])
 
-    def on_attribute(self, node: ast.Attribute) -> Value | Thing:
+    def on_attribute(self, node: ast.Attribute) -> Value | CompileTimeObject:
         owner = self.any(node.value)
-        if isinstance(owner, Thing):
-            found = getattr(owner.it, node.attr)
-            return constant(found) if isinstance(found, int | float | np.generic) else Thing(found)
+        if isinstance(owner, CompileTimeObject):
+            found = getattr(owner.value, node.attr)
+            return constant(found) if isinstance(found, int | float | np.generic) else CompileTimeObject(found)
         if isinstance(owner.type, Record) and node.attr in owner.type.names:
             return owner.part(owner.type.names.index(node.attr))
         if isinstance(owner.type, Array) and node.attr == "shape":
@@ -121,10 +121,10 @@ class Expressions:
         if isinstance(owner, Value):
             if isinstance(owner.type, Record):
                 return self._part(owner, index)
-        elif isinstance(owner.it, tuple):
+        elif isinstance(owner.value, tuple):
             if isinstance(index.known, int):
-                return constant(owner.it[index.known])
-            return self._looked_up(owner.it, index)
+                return constant(owner.value[index.known])
+            return self._looked_up(owner.value, index)
         raise Untranslatable(
             f"`{ast.unparse(node)}` is no entry of an array or a tuple",
             "arrays as a part of the setting or the memory, and tables as tuples of numbers",
@@ -257,25 +257,25 @@ class Expressions:
 
     def on_call(self, node: ast.Call) -> Value:
         called = self.any(node.func)
-        if not isinstance(called, Thing):
+        if not isinstance(called, CompileTimeObject):
             raise unknown_call(None, node)
         for part in node.args:
             if isinstance(part, ast.Starred):
                 raise unknown_syntax(part)
-        it = called.it
-        if isinstance(it, type) and issubclass(it, tuple) and hasattr(it, "_fields"):
-            return joined(self._arguments(node, it._fields, {}), it._fields)
-        if isinstance(it, FunctionType):
-            code = it.__code__
+        function = called.value
+        if isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields"):
+            return joined(self._arguments(node, function._fields, {}), function._fields)
+        if isinstance(function, FunctionType):
+            code = function.__code__
             names = code.co_varnames[: code.co_argcount]
-            given = it.__defaults__ or ()
+            given = function.__defaults__ or ()
             defaults = dict(zip(names[len(names) - len(given) :], given, strict=True))
-            return self._call_kernel(it, self._arguments(node, names, defaults))
+            return self._call_kernel(function, self._arguments(node, names, defaults))
         if node.keywords:
-            raise unknown_call(it, node)
-        if it is len and len(node.args) == 1:
+            raise unknown_call(function, node)
+        if function is len and len(node.args) == 1:
             return self._length(node.args[0])
-        return self._built_in(it, [self.value(argument) for argument in node.args], node)
+        return self._built_in(function, [self.value(argument) for argument in node.args], node)
 
     def _arguments(self, node: ast.Call, names: tuple[str, ...], defaults: dict[str, Any]) -> list[Value]:
         given = dict(zip(names, [self.value(argument) for argument in node.args], strict=False))
@@ -288,43 +288,43 @@ class Expressions:
 
     def _length(self, node: ast.expr) -> Value:
         measured = self.any(node)
-        if isinstance(measured, Thing):
-            if isinstance(measured.it, tuple):
-                return constant(len(measured.it))
+        if isinstance(measured, CompileTimeObject):
+            if isinstance(measured.value, tuple):
+                return constant(len(measured.value))
         elif isinstance(measured.type, Array):
             return Value(INT, (measured.leaves[1],))
         elif isinstance(measured.type, Record):
             return constant(len(measured.type.parts))
         raise Untranslatable(f"`{ast.unparse(node)}` has no length")
 
-    def _built_in(self, it: Any, values: list[Value], node: ast.Call) -> Value:
-        if it in (min, max) and len(values) == 1 and isinstance(values[0].type, Record) and values[0].type.parts:
+    def _built_in(self, function: Any, values: list[Value], node: ast.Call) -> Value:
+        if function in (min, max) and len(values) == 1 and isinstance(values[0].type, Record) and values[0].type.parts:
             values = [values[0].part(place) for place in range(len(values[0].type.parts))]
-        elif it in (min, max) and len(values) == 1:
+        elif function in (min, max) and len(values) == 1:
             raise Untranslatable(f"`{ast.unparse(node)}` of {named(values[0].type)}", "a loop over its entries")
-        if it in (min, max):
+        if function in (min, max):
             best = values[0]
             for other in values[1:]:
-                best = self.numbers.chosen(ast.Lt() if it is min else ast.Gt(), other, best)
+                best = self.numbers.chosen(ast.Lt() if function is min else ast.Gt(), other, best)
             return best
-        if it is complex and len(values) == 2:
+        if function is complex and len(values) == 2:
             return Value(COMPLEX, joined([self.write.converted(value, FLOAT) for value in values]).leaves)
-        if it in _MATH and len(values) == 1 + (it in _OF_TWO):
-            found = self.numbers.called(_MATH[it], values)
-            return self.write.converted(found, INT) if it in _WHOLE else found
+        if function in _MATH and len(values) == 1 + (function in _OF_TWO):
+            found = self.numbers.called(_MATH[function], values)
+            return self.write.converted(found, INT) if function in _WHOLE else found
         if len(values) == 1:
             (value,) = values
             conversions: dict[Any, Type] = {
                 int: INT, np.int64: INT, np.uint64: WORD, float: FLOAT, np.float64: FLOAT, bool: FLAG
             }  # fmt: skip
-            if it in conversions:
-                return self.write.converted(value, conversions[it])
-            if it is abs:
+            if function in conversions:
+                return self.write.converted(value, conversions[function])
+            if function is abs:
                 return self.numbers.absolute(value)
-            if it is math.isnan:
+            if function is math.isnan:
                 return Value(FLAG, (self.numbers.compared(ast.NotEq(), value, value),))
-            if it is math.isinf:
+            if function is math.isinf:
                 return Value(FLAG, (self.numbers.compared(ast.Eq(), self.numbers.absolute(value), constant(math.inf)),))
-            if it is math.isfinite:
+            if function is math.isfinite:
                 return Value(FLAG, (self.numbers.compared(ast.Lt(), self.numbers.absolute(value), constant(math.inf)),))
-        raise unknown_call(it, node)
+        raise unknown_call(function, node)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.kernel.native.advice import unknown_syntax
-from bestarm.kernel.native.expressions import Expressions, Thing
+from bestarm.kernel.native.expressions import CompileTimeObject, Expressions
 from bestarm.kernel.native.source import bound_once, meaning_of, tree_of
 from bestarm.kernel.native.types import FLOAT, INT, NOTHING, Array, Number, Record, Type, Untranslatable, common
 from bestarm.kernel.native.writing import Block, Value, Writer, constant
@@ -19,14 +19,14 @@ from bestarm.kernel.native.writing import Block, Value, Writer, constant
 ENTRY = "bestarm_entry"
 
 _SMALL = 64
-"""Functions of fewer lines are copied into their callers; of others, LLVM thinks. Copying all of them doubles the time
-that compiling takes, and copying none makes `certify` a quarter slower."""
+"""Shorter functions are always inlined. LLVM decides about the others. Inlining all of them doubles the compile time,
+and inlining none makes `certify` a quarter slower."""
 
 Resolve = Callable[[types.FunctionType, str], types.FunctionType | None]
 """Which kernel a name in a kernel stands for; None if it is no kernel."""
 
 
-class _Again(Exception):
+class _TypeWidened(Exception):
     """A variable turned out to have a wider type than the code so far assumes."""
 
 
@@ -107,7 +107,7 @@ class Program:
             try:
                 text, returned = body.written()
                 break
-            except _Again:
+            except _TypeWidened:
                 pass
         leaves = [leaf for argument in arguments for leaf in argument.leaves]
         used = sorted({int(place) for place in re.findall(r"%a(\d+)\b", text)})
@@ -202,7 +202,7 @@ class _Body:
 
     # ------------------------------------------------------------------------------------------------------- names
 
-    def _read(self, name: str) -> Value | Thing:
+    def _read(self, name: str) -> Value | CompileTimeObject:
         if name in self._values:
             return self._values[name]
         if name in self._places:
@@ -211,9 +211,9 @@ class _Body:
             raise Untranslatable(f"{name} may not have a value here", f"`{name} = …` before it is read")
         kernel = self._program.resolve(self._kernel, name)
         if kernel is not None:
-            return Thing(kernel)
+            return CompileTimeObject(kernel)
         found = meaning_of(self._kernel, name)
-        return constant(found) if isinstance(found, int | float | np.generic) else Thing(found)
+        return constant(found) if isinstance(found, int | float | np.generic) else CompileTimeObject(found)
 
     def _call(self, kernel: types.FunctionType, values: list[Value]) -> Value:
         return self._program.call(self._write, kernel, values)
@@ -226,7 +226,7 @@ class _Body:
         kind = value.type if before is None else common(before, value.type)
         self._types[name] = kind
         if before is not None and kind != before and name in self._places:
-            raise _Again
+            raise _TypeWidened
         if name not in self._places:
             self._places[name] = self._write.memory(kind)
         self._write.store(self._write.converted(value, kind), self._places[name])
@@ -301,7 +301,7 @@ class _Body:
         kind = value.type if before is None else common(before, value.type)
         self._types["return"] = kind
         if before is not None and before != kind:
-            raise _Again
+            raise _TypeWidened
         written = Written("", kind, [])
         leaves = self._write.converted(value, kind).leaves
         if len(leaves) <= 1:
@@ -349,7 +349,7 @@ class _Body:
         if statement.orelse:
             raise Untranslatable("`for … else`", "a variable that says how the loop ended")
         call = statement.iter
-        if isinstance(call, ast.Call) and self._expressions.any(call.func) == Thing(range):
+        if isinstance(call, ast.Call) and self._expressions.any(call.func) == CompileTimeObject(range):
             first, last, step = self._bounds(call)
             self._count(statement, first, last, step, lambda number: number)
             return

@@ -256,8 +256,8 @@ class Certify(KernelPolicy):
 
     @classmethod
     def regret_is_apart(cls, problem: Problem) -> bool:
-        """Together with all the rest, it takes evidence that grows with what is claimed. One of the `top` best arms
-        that is not the best of them can do no harm but by its regret."""
+        """For goal "top", and for evidence that is not log-convex, the limit needs a delta of its own: see "How far the
+        leader can be from the best" in `docs/certify.md`."""
         noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
         return problem.asks == "top" or (noise.kernels.evidence_and_slope is None and not noise.is_exact)
 

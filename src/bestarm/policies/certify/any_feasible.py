@@ -26,7 +26,7 @@ SPREAD = 0.25
 """How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky
 start not to be left alone for good where the others are hard to certify."""
 SLIM = 1e-15
-"""A chance that is not worth a thought."""
+"""Smaller probabilities count as 0."""
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 """Of the standard normal distribution at 0."""

@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
     settled: Flags
     """1 where nothing more is to be shown of it against that answer."""
     numbers: Floats
-    """Something to choose by."""
+    """Scratch: a performance that was drawn (top), or what it costs to exclude the arm (short list)."""
 
 
 class Memory(NamedTuple):

@@ -34,8 +34,8 @@ _RACES = 5
 
 
 class _End(NamedTuple):
-    """The end of the record: the last test, the number of its plan, and the revision of what is before it. A plan made
-    for another end is useless: it may be of another plan."""
+    """The end of the record: the last test, the number of its plan, and the revision of what is before it. Rounds
+    planned for another end are discarded: the study's plan may have changed since."""
 
     last: int
     number: int

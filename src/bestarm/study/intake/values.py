@@ -79,7 +79,7 @@ def check_result(plan: Plan, lead: int, result: object) -> Values:
 
 
 def check_some(plan: Plan, lead: int, result: Mapping[str, object], known: Sequence[float]) -> Values:
-    """The same of a result that may leave out some of the values, which then stay as they are `known`."""
+    """Check a result that may leave out some values. Those stay as they are `known`."""
     metrics = plan.yields[lead]
     given = dict(zip(metrics, known, strict=True)) if known else {}
     if not result:

@@ -225,7 +225,7 @@ export function question(plan) {
   const several = plan.top > 1;
   const which = !several ? ["Which of ", arms, " has the "]
     : plan.goal === "top" ? [`Which ${plan.top} of `, arms, " have the "]
-      : [`Which at most ${plan.top} of `, arms, " are sure to hold the one that has the "];
+      : [`Which short list of at most ${plan.top} of `, arms, " contains the one that has the "];
   return [which, aim, named(objective.metric), constraints.length ? [" with ", limits] : "", "?"];
 }
 
