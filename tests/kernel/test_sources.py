@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import linecache
 import os
@@ -12,6 +13,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ import pytest
 import bestarm
 from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, fingerprint, kernel
-from bestarm.kernel.native import forms
+from bestarm.kernel.native import forms, source
 from bestarm.kernel.native.source import warn_interpreted
 
 HEAD = "from bestarm.kernel.compile import kernel\n"
@@ -341,3 +343,11 @@ def test_a_name_that_changes_before_the_code_is_made_leaves_nothing_behind(tmp_p
     assert not cache.exists()
     fresh = loaded(tmp_path / "made.py", text)
     assert compiled(fresh.lower)(10.0) == 9.0
+
+
+def test_a_file_is_parsed_again_if_another_thread_was_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python before 3.11.9 then says, wrongly, that the depth of recursion does not match."""
+    parsed = ast.parse("x = 1")
+    mismatch = SystemError("AST constructor recursion depth mismatch (before=387, after=168)")
+    monkeypatch.setattr(ast, "parse", mock.Mock(side_effect=[mismatch, parsed]))
+    assert source._parsed("x = 1") is parsed

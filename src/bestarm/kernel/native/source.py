@@ -38,6 +38,18 @@ def warn_interpreted(reason: str) -> None:
     _log.warning("%s. Until then it is interpreted: its decisions are right, and slow", reason)
 
 
+_ATTEMPTS = 20
+
+
+def _parsed(text: str) -> ast.Module:
+    """Parse a file, again if another thread was parsing. Python before 3.11.9 and 3.12.3 counts the depth of recursion
+    of all threads together, and then raises `SystemError` for nothing."""
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(SystemError):
+            return ast.parse(text)
+    return ast.parse(text)
+
+
 @functools.lru_cache(maxsize=256)
 def _definitions(text: str, flags: int) -> dict[str, list[tuple[types.CodeType, ast.FunctionDef]]]:
     """The functions of a file by name: what each compiles to, and its definition.
@@ -45,7 +57,7 @@ def _definitions(text: str, flags: int) -> dict[str, list[tuple[types.CodeType, 
     The whole file is compiled, because what it imports has an influence on what its functions compile to.
     """
     nodes = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.FunctionDef):
             nodes[min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])] = node
     found: dict[str, list[tuple[types.CodeType, ast.FunctionDef]]] = {}
