@@ -45,7 +45,7 @@ def draw(nature: Any, generator: Any, arm: int, metric: int) -> float:
     while product > limit:
         product *= uniform(generator)
         events += 1.0
-    return float(nature.gain[metric]) * events
+    return float(nature.shift[metric] + nature.gain[metric] * events)
 
 
 @value
@@ -68,9 +68,6 @@ class Poisson(NoiseModel):
 
     def reference(self, sign: float, landmark: float) -> float:
         return 0.0
-
-    def nature(self, means: Any, sign: float, reference: float) -> tuple[Any, float, float]:
-        return means, 0.0, sign
 
     def divergence(self, p: Any, q: Any) -> Any:
         return q - p + p * np.log(p / q)

@@ -247,10 +247,14 @@ class NoiseModel(abc.ABC):
         return ()
 
     def nature(self, means: Floats, sign: float, reference: float) -> tuple[Floats, float, float]:
-        """`Nature`'s mean (by arm), shift and gain for a metric with these true means, in the user's terms."""
+        """`Nature`'s mean (by arm), shift and gain for a metric with these true means, in the user's terms. By default
+        the mean is a share of the range or, if that has one end, the distance from it."""
         low, high = self.range
         if math.isfinite(high - low):
             return (means - low) / (high - low), sign * low - reference, sign * (high - low)
+        if math.isfinite(low) or math.isfinite(high):
+            end, away = (low, 1.0) if math.isfinite(low) else (high, -1.0)
+            return away * (means - end), sign * end - reference, sign * away
         return sign * means - reference, 0.0, self.unit
 
     # --------------------------------------------------------------------------------------- theory and planning

@@ -25,7 +25,7 @@ from bestarm.noises.dispatch import ceiling, evidence, evidence_and_slope
 from bestarm.noises.streams import ABOVE, Stream
 from bestarm.policies import find_policy
 from bestarm.policies.setting import new_setting, references
-from bestarm.problem import Arm, Objective, Plan, Problem, at_most
+from bestarm.problem import Arm, Objective, Plan, Problem, at_least, at_most
 from bestarm.simulation.device import why_no_card
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import simulate
@@ -237,11 +237,14 @@ def check_drawn_means(noise: NoiseModel, mean: float) -> None:
 # ------------------------------------------------------------------------------------------------------- whole studies
 
 
-def study_with(noise: NoiseModel, mean: float) -> Problem:
-    """Three arms, told apart by the objective and by a constraint, both with this noise."""
+def study_with(noise: NoiseModel, mean: float, *, is_reversed: bool = False) -> Problem:
+    """Three arms, told apart by the objective and by a constraint, both with this noise. Reversed, small values of the
+    objective and large ones of the constraint are wanted."""
     spread = spread_of(noise, mean)
     low, high = max(noise.range[0], mean - 2.0 * spread), min(noise.range[1], mean + 2.0 * spread)
     worse, better = mean + 0.6 * (low - mean), mean + 0.6 * (high - mean)
+    if is_reversed:
+        worse, better = better, worse
     spreads = {"m": spread, "c": spread} if noise.needs_spread else None
     return Problem(
         arms=(
@@ -249,17 +252,19 @@ def study_with(noise: NoiseModel, mean: float) -> Problem:
             Arm("worse", {"m": worse, "c": worse}, spreads=spreads),
             Arm("harmful", {"m": better, "c": better}, spreads=spreads),
         ),
-        objective=Objective("m", "maximize", noise),
-        constraints=(at_most("c", mean, noise=noise),),
+        objective=Objective("m", "minimize" if is_reversed else "maximize", noise),
+        constraints=((at_least if is_reversed else at_most)("c", mean, noise=noise),),
     )
 
 
 def check_studies_end_right(noise: NoiseModel, mean: float) -> None:
-    """At most 16 of 100 simulated studies at delta = 5 % are wrong. If each is wrong with 5 %, this fails once in
-    50,000 checks."""
-    result = simulate(study_with(noise, mean), policy="certify", delta=0.05, runs=100, max_tests=10**6)
-    assert result.unfinished == 0
-    assert result.error_rate <= 0.16
+    """At most 16 of 100 simulated studies at delta = 5 % are wrong, in both directions. If each is wrong with 5 %, this
+    fails once in 25,000 checks."""
+    for is_reversed in (False, True):
+        problem = study_with(noise, mean, is_reversed=is_reversed)
+        result = simulate(problem, policy="certify", delta=0.05, runs=100, max_tests=10**6)
+        assert result.unfinished == 0
+        assert result.error_rate <= 0.16
 
 
 def _job(noise: NoiseModel, mean: float, policy: str, **fields: Any) -> Job:
