@@ -201,7 +201,7 @@ def test_a_race_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_another_race_of_the_same_name_is_refused(tmp_path: Path) -> None:
     db = str(tmp_path / "races.db")
     race(FAST_AND_SLOW, ["fast", "slow"], db=db, runs=6)
-    with pytest.raises(InvalidInput, match="was begun with other options"):
+    with pytest.raises(InvalidInput, match="with another plan"):
         race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=6)
     with pytest.raises(InvalidInput, match="this race began with null; --fresh starts anew"):
         race(FAST_AND_SLOW, ["fast", "slow"], db=db, conditions=Conditions(timeout=10.0, prepare="slow"))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from bestarm.analysis.status.status import Status
-from bestarm.analysis.status.words import difference
 from bestarm.answer import DECIDED, Difference
 from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant, words_of
@@ -24,7 +23,6 @@ from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
 from bestarm.study.intake.names import is_gone
-from bestarm.study.record.amending import is_amended
 from bestarm.study.work.failures import MeasurementFailed, MeasurementTimedOut, NotStarted
 from bestarm.study.work.workers import create_or_open
 from bestarm.validation import InvalidInput
@@ -164,10 +162,7 @@ class Race:
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
-            if before is not None and not is_amended(before.plan, plan):
-                reason = f"was begun with other options ({difference(before.plan, plan)}); --fresh starts anew"
-                raise InvalidInput("study", self._name, reason)
-            study = create_or_open(plan, self._storage, self._conditions.seed)
+            study = create_or_open(plan, self._storage, self._conditions.seed, anew="--fresh starts anew")
             study._heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},

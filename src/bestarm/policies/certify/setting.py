@@ -111,8 +111,8 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
     reserve: float = getattr(plan, "reserve", 0.0)
     came = np.array([arm.added for arm in plan.arms])
     share, is_reduced = shares_with_reserve(plan), any(arm.retired and not arm.added for arm in plan.arms)
-    # Of the reserve, a half is for arms that come later and a half for what retiring one of the first brings. Of each
-    # half, one half is for certificates about one arm and one for those about two.
+    # Half of the reserve is for arms that come later, and half for retiring one of the first. Each half is divided
+    # equally between certificates about one arm and those about two.
     alone = np.where(came == 0, share, 0.25 * share)
     if is_reduced:
         again = 0.25 * reserve * share / (1.0 - reserve)

@@ -183,7 +183,7 @@ def wide_tests(plan: Plan, table: Table) -> dict[int, tuple[str, ...]]:
 
 
 def wide_values(plan: Plan, table: Table, tests: Mapping[int, Sequence[str]], row: Any, line: int) -> dict[int, Values]:
-    """The values on a row, by test. Of a test it has all or none."""
+    """The values on a row, by test. It has all values of a test, or none."""
     found: dict[int, Values] = {}
     for lead, metrics in tests.items():
         blank = [metric for metric in metrics if table.is_blank(row, metric)]

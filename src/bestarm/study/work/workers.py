@@ -185,8 +185,16 @@ def _check_takes_items(function: Callable[..., Result]) -> None:
         raise InvalidInput("function", called, reason, shown=called) from None
 
 
-def create_or_open(plan: Plan, storage: Storage, seed: int | None, items_seed: int | None = None) -> Study:
-    """A new study of this plan, or the one of its name that is there already, if it has the same plan."""
+def create_or_open(
+    plan: Plan,
+    storage: Storage,
+    seed: int | None,
+    items_seed: int | None = None,
+    *,
+    anew: str = "give another name to start anew",
+) -> Study:
+    """A new study of this plan, or the one of its name that is there already, if it has the same plan. If not, `anew`
+    says what to do."""
     if storage.find_study(plan.name) is None:
         # Another process may be quicker. Then we join its study.
         with contextlib.suppress(NameTaken):
@@ -197,7 +205,7 @@ def create_or_open(plan: Plan, storage: Storage, seed: int | None, items_seed: i
             "name",
             plan.name,
             f"there is a study of this name in {storage.url!r} with another plan "
-            f"({difference(study.plan, plan)}); give another name to start anew",
+            f"({difference(study.plan, plan)}); {anew}",
         )
     check_same_seeds(study.plan, study.record, seed, items_seed)
     if plan.budget is not None:
