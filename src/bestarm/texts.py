@@ -64,14 +64,23 @@ _quote.maxstring = _quote.maxother = LONGEST_QUOTE
 quoted = _quote.repr
 
 
-def enumerated(words: Iterable[str]) -> str:
-    """A list in words.
+def listed(words: Iterable[str], joint: str = "and") -> str:
+    """Words or names with `joint` before the last. The common part of numbered names is shown once.
 
-    >>> enumerated(["time", "memory", "cost"])
-    'time, memory and cost'
+    >>> listed(["a", "b", "c"]), listed(["arm 1", "arm 12"], "or"), listed(["a"])
+    ('a, b and c', 'arm 1 or 12', 'a')
+    >>> print(listed(["small, long", "large, long"]))
+    "small, long" and "large, long"
     """
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
+    names = list(words)
+    heads = {name.rpartition(" ")[0] for name in names}
+    tails = [name.rpartition(" ")[2] for name in names]
+    if any("," in name and name[0] not in "'\"" for name in names):
+        # A comma would seem to end the name.
+        names = [f'"{name}"' for name in names]
+    elif len(heads) == 1 and heads != {""} and all(tail.isdecimal() for tail in tails):
+        names = [names[0], *tails[1:]]
+    return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
 
 
 def first_ten(names: Sequence[str]) -> str:

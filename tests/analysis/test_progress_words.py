@@ -9,7 +9,7 @@ import random
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.standing.open_questions import OpenQuestion, progress_of
+from bestarm.analysis.standing.knowledge import OpenQuestion, progress_of
 from bestarm.analysis.status.outlook import Outlook, answers_words, to_go_words
 from bestarm.analysis.status.status import Status, bar, compact_line, progress_lines
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bestarm.analysis.health.notes import Health, HealthNote
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
-from bestarm.analysis.standing.open_questions import OpenQuestion
+from bestarm.analysis.standing.knowledge import OpenQuestion
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState

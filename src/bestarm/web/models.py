@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm.analysis.health.notes import HealthKind, Severity
 from bestarm.analysis.standing.arms import Verdict
-from bestarm.analysis.standing.open_questions import OpenKind
+from bestarm.analysis.standing.knowledge import OpenKind
 from bestarm.analysis.status.status import StudyState
 from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import AnswerState, Guarantee

@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from bestarm.analysis.status.measuring import about_tests
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
-from bestarm.analysis.status.words import about_intervals, question
+from bestarm.analysis.status.words import about_intervals, about_tests, question
 from bestarm.problem import Constraint, Plan
 from bestarm.storage.base import Entries, Event, Storage, StudyRecord
 from bestarm.storage.opening import default_url

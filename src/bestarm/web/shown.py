@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bestarm.analysis.status.measuring import yields_several
 from bestarm.storage.base import Event, Pending
 from bestarm.study.intake.names import Test
 from bestarm.study.study import Study
@@ -20,7 +19,7 @@ class Shown:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._has_several = yields_several(study.plan)
+        self._has_several = any(len(metrics) > 1 for metrics in study.plan.yields.values())
         self._has_items = study.plan.items is not None
 
     def tests(self, tests: Iterable[Test]) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""What is asked of a metric, in the user's terms: which of its figures counts, and where it must lie."""
+"""What is asked of a metric, in the user's words: which of its figures counts, and where it must lie."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from bestarm.problem import Constraint, Objective
 from bestarm.validation import exact
@@ -20,25 +21,22 @@ class Share:
     limit: float
 
 
-def quantile_name(q: float) -> str:
-    """A quantile in words.
-
-    >>> quantile_name(0.99), quantile_name(0.999), quantile_name(0.5)
-    ('99 % quantile', '99.9 % quantile', 'median')
-    """
-    return "median" if q == 0.5 else f"{percentage(q)} quantile"
-
-
 def percentage(share: float) -> str:
     """A share in percent, with as many digits as it takes; measured ones are rounded to three before."""
     return f"{100.0 * share:.10g} %"
 
 
 def statistic(part: Objective | Constraint) -> str:
-    """What of the metric counts: its mean or a quantile."""
+    """What of the metric counts: its mean or a quantile.
+
+    >>> import bestarm as ba
+    >>> [statistic(ba.at_most("latency", 200, noise=ba.Quantile(q))) for q in (0.99, 0.999, 0.5)]
+    ['99 % quantile', '99.9 % quantile', 'median']
+    """
     if not (isinstance(part, Constraint) and part.noise.is_share):
         return MEAN
-    return quantile_name(part.limit if part.at_most is None else round(1.0 - part.limit, 15))
+    q = part.limit if part.at_most is None else round(1.0 - part.limit, 15)
+    return "median" if q == 0.5 else f"{percentage(q)} quantile"
 
 
 def share_name(part: Constraint) -> str:
@@ -88,3 +86,20 @@ def relation(part: Constraint) -> str:
     """The same as a sign, for the heads of tables."""
     signs = ("≥", "≤") if part.noise.is_exact else (">", "<")
     return f"{signs[part.at_most is not None]} {part.bound}"
+
+
+def side_by_side(*values: float, least: int = 4) -> list[str]:
+    """Numbers as texts that can be told apart: with two digits more than they have in common.
+
+    >>> side_by_side(0.61234, 0.5)
+    ['0.6123', '0.5']
+    >>> side_by_side(1000000000.2512, 1000000000.3)
+    ['1000000000.251', '1000000000.3']
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
+    digits = least
+    if 0.0 < spread < math.inf:
+        common = math.floor(math.log10(size)) - math.floor(math.log10(spread))
+        digits = min(max(least, common + 2), 17)
+    return [f"{value:.{digits}g}" for value in values]

@@ -13,8 +13,7 @@ from bestarm import __version__
 from bestarm.analysis.charts.intervals import interval_chart
 from bestarm.analysis.charts.selection import charted
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
-from bestarm.analysis.standing.figures import side_by_side
-from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
+from bestarm.analysis.standing.terms import relation, share_words, side_by_side, statistic, subject
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import ABOUT_FORECASTS, Status, confidence_words, lines_html, progress_lines
