@@ -6,26 +6,65 @@ Connections commit each statement on their own. What takes several statements is
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.storage.address import read_address, secrets_of, shown_address
-from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, unknown_outcome
+from bestarm.storage.errors import (
+    BUSY_SECONDS,
+    ConnectionLost,
+    NoStudiesYet,
+    OutcomeUnknown,
+    StorageError,
+    busy,
+    complaint,
+    unknown_outcome,
+)
+from bestarm.storage.keys import new_key
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
 """The advisory lock held while the tables of a PostgreSQL database are made or upgraded."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def retried(method: Callable[P, T]) -> Callable[P, T]:
+    """The method is called once more if the connection was lost. A repeat is recognized by its `request`, which is made
+    up here if the caller gave none."""
+    has_request = "request" in inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        if has_request:
+            named["request"] = schema.storable(str(named.get("request") or new_key()))
+        try:
+            return method(*args, **named)
+        except ConnectionLost as lost:
+            try:
+                return method(*args, **named)
+            except StorageError as error:
+                # The first error says most, unless only the second leaves the outcome unknown.
+                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                    raise
+                raise lost from None
+
+    return call
 
 
 class Database:
@@ -144,6 +183,21 @@ class Database:
             if changes and _is_lost(error):
                 raise unknown_outcome(self.url, error) from error
             raise complaint(self.url, error, self._secrets, is_lost=_is_lost(error)) from error
+
+    def read(self, query: sa.Executable, **names: object) -> Sequence[Any]:
+        """The rows that a query finds."""
+        with self.connect() as connection:
+            return connection.execute(query, names).all()
+
+    def fetch(self, query: sa.Executable, **names: object) -> Sequence[Any]:
+        """The driver's own rows: a million of SQLAlchemy's would take twice as long."""
+        with self.connect() as connection:
+            return connection.execute(query, names).cursor.fetchall()
+
+    def scalar(self, query: sa.Executable, **names: object) -> Any:
+        """The first value of the first row, if there is one."""
+        with self.connect() as connection:
+            return connection.execute(query, names).scalar()
 
     def _make_turns(self) -> None:
         # A writer that finds SQLite locked sleeps and tries again. A queue loses no time.
