@@ -6,65 +6,26 @@ Connections commit each statement on their own. What takes several statements is
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
 import os
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool, StaticPool
 
 from bestarm.storage.address import read_address, secrets_of, shown_address
-from bestarm.storage.errors import (
-    BUSY_SECONDS,
-    ConnectionLost,
-    NoStudiesYet,
-    OutcomeUnknown,
-    StorageError,
-    busy,
-    complaint,
-    unknown_outcome,
-)
-from bestarm.storage.keys import new_key
+from bestarm.storage.errors import BUSY_SECONDS, NoStudiesYet, busy, complaint, unknown_outcome
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.read_only import Copy, StandingFile, how_to_read
 from bestarm.validation import InvalidInput
 
 _MAKING_TABLES = 0x62417266
 """The advisory lock held while the tables of a PostgreSQL database are made or upgraded."""
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def retried(method: Callable[P, T]) -> Callable[P, T]:
-    """The method is called once more if the connection was lost. A repeat is recognized by its `request`, which is made
-    up here if the caller gave none."""
-    has_request = "request" in inspect.signature(method).parameters
-
-    @functools.wraps(method)
-    def call(*args: P.args, **named: P.kwargs) -> T:
-        if has_request:
-            named["request"] = schema.storable(str(named.get("request") or new_key()))
-        try:
-            return method(*args, **named)
-        except ConnectionLost as lost:
-            try:
-                return method(*args, **named)
-            except StorageError as error:
-                # The first error says most, unless only the second leaves the outcome unknown.
-                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
-                    raise
-                raise lost from None
-
-    return call
 
 
 class Database:

@@ -6,16 +6,22 @@ What was done under a caller's key is noted in the same transaction, so that a r
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 
 from bestarm.storage.base import EventKind
-from bestarm.storage.errors import StudyArchived
+from bestarm.storage.errors import ConnectionLost, OutcomeUnknown, StorageError, StudyArchived
+from bestarm.storage.keys import new_key
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.schema import events, requests, storable, studies
 from bestarm.validation import InvalidInput
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Made once, since putting a statement together takes longer than running it.
 _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, studies.c.revision).where(
@@ -24,6 +30,29 @@ _LOOK = sa.select(studies.c.name, studies.c.by_arrival, studies.c.archived, stud
 _LOCK = _LOOK.with_for_update(key_share=True)
 # Also blocks telling results.
 _LOCK_OUT = _LOOK.with_for_update()
+
+
+def retried(method: Callable[P, T]) -> Callable[P, T]:
+    """The method is called once more if the connection was lost. A repeat is recognized by its `request`, which is made
+    up here if the caller gave none."""
+    has_request = "request" in inspect.signature(method).parameters
+
+    @functools.wraps(method)
+    def call(*args: P.args, **named: P.kwargs) -> T:
+        if has_request:
+            named["request"] = storable(str(named.get("request") or new_key()))
+        try:
+            return method(*args, **named)
+        except ConnectionLost as lost:
+            try:
+                return method(*args, **named)
+            except StorageError as error:
+                # The first error says most, unless only the second leaves the outcome unknown.
+                if isinstance(error, OutcomeUnknown) and not isinstance(lost, OutcomeUnknown):
+                    raise
+                raise lost from None
+
+    return call
 
 
 class Done(NamedTuple):

@@ -14,9 +14,8 @@ from bestarm.storage.columns import Columns, Given
 from bestarm.storage.errors import HandedOn, NameTaken, SourceTaken, StorageError, StudyArchived
 from bestarm.storage.sql.bulk import digest_of, issue_given
 from bestarm.storage.sql.copies import SQLCopies
-from bestarm.storage.sql.database import retried
 from bestarm.storage.sql.handing_out import Plans, TestRequest
-from bestarm.storage.sql.locked import Done, LockedStudy, lock_study
+from bestarm.storage.sql.locked import Done, LockedStudy, lock_study, retried
 from bestarm.storage.sql.outcomes import Outcomes, outcome_row
 from bestarm.storage.sql.reading import SQLReader
 from bestarm.storage.sql.schema import arrivals, former, has_outcome, outcomes, queue, sources, storable, studies

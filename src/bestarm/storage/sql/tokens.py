@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bestarm.storage.sql.database import Database, retried
+from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.locked import retried
 from bestarm.storage.sql.schema import tokens
 from bestarm.storage.tokens import (
     DAY,
