@@ -68,23 +68,21 @@ def about(number: float) -> str:
     return f"{int(float(f'{max(math.ceil(number), 1):.2g}')):,}"
 
 
-def progress_of(
-    questions: Sequence[OpenQuestion], *, arms: int, constraints: int, candidates: int, is_done: bool
-) -> float:
+def progress_of(problem: Problem, questions: Sequence[OpenQuestion], candidates: int) -> float:
     """How much there is of all the evidence that the likeliest answer needs, from 0 to 1: the mean over its
     certificates, closed ones included.
 
     The weakest open certificate alone is a poor measure of how far a study is: in studies of drug-bernoulli and
     exp1-c it fell three to eight times as far in all, with the luck of one stream and with every new leader.
-
-    >>> one = OpenQuestion("holds", "b", "cost", None, 0.4, 20.0)
-    >>> progress_of([one], arms=4, constraints=1, candidates=2, is_done=False)  # three rivals are beaten
-    0.85
     """
-    if is_done:
-        return 1.0
     if not questions:
         return 0.0
+    # The answer must be told from all other arms, and all constraints of it must be certified.
+    arms, constraints = len(problem.arms) - problem.top + 1, len(problem.constraints)
+    if problem.asks == "any feasible":
+        arms = 1
+    elif problem.asks == "top":
+        constraints *= problem.top
     has_leader = any(question.kind != "infeasible" for question in questions)
     needed = max(constraints + arms - 1 if has_leader else arms, len(questions))
     # If many certificates are open, only those that may take longest are listed. The others are taken to be like them.
@@ -132,14 +130,6 @@ def differences_of(problem: Problem, policy: Policy, arm: int, stop: Stop | None
     estimates = [None if math.isnan(lead) else lead for lead in measured_leads(policy.streams, arm).tolist()]
     rows = zip(problem.arm_names, low.tolist(), high.tolist(), estimates, strict=True)
     return {name: Difference(*limits) for other, (name, *limits) in enumerate(rows) if other != arm}
-
-
-def certificates_of(problem: Problem) -> tuple[int, int]:
-    """How many arms the answer must be told from, counting itself, and how many constraints must be certified."""
-    arms, constraints = len(problem.arms), len(problem.constraints)
-    if problem.asks == "any feasible":
-        return 1, constraints
-    return arms - problem.top + 1, constraints * (problem.top if problem.asks == "top" else 1)
 
 
 def open_questions_of(

@@ -11,7 +11,6 @@ from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
 from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
 from bestarm.analysis.standing.knowledge import (
-    certificates_of,
     differences_of,
     open_questions_of,
     progress_of,
@@ -127,7 +126,6 @@ class Follower:
             health = self._health()
             state = state_of(stop, health, is_done=self._is_done)
             answered = answered_by(self.plan, stop)
-            arms, constraints = certificates_of(self.plan)
             leading = None if leader is None else self.plan.arm_names[leader]
             candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
             regret = regret_at_most(self.plan, policy, found, leader, stop)
@@ -151,13 +149,7 @@ class Follower:
                 regret_at_most=regret,
                 known=known(self.plan, state, leading, candidates, feasible, regret, is_void=bool(health.void_because)),
                 open=questions,
-                progress=progress_of(
-                    questions,
-                    arms=arms,
-                    constraints=constraints,
-                    candidates=len(candidates),
-                    is_done=stop is not None,
-                ),
+                progress=1.0 if stop is not None else progress_of(self.plan, questions, len(candidates)),
                 answered=answered,
                 claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
