@@ -22,7 +22,7 @@ import bestarm.cli
 from bestarm.cli.app import app
 from bestarm.cli.app.discovery import GROUP, own_commands
 from bestarm.cli.doctor import examine
-from bestarm.cli.shared.command import command
+from bestarm.cli.shared.command import command, flattened
 
 FOLDER = Path(bestarm.cli.__file__).parent
 
@@ -43,7 +43,7 @@ def test_no_two_have_the_same_place() -> None:
 
 def test_arguments_stand_in_one_order() -> None:
     """What two commands both take, they take in the same order."""
-    taken = {name: list(inspect.signature(found.flat).parameters) for name, found in own_commands().items()}
+    taken = {name: list(inspect.signature(flattened(found.body)).parameters) for name, found in own_commands().items()}
     for (one, mine), (other, theirs) in itertools.combinations(taken.items(), 2):
         both = [name for name in mine if name in theirs]
         assert both == [name for name in theirs if name in mine], f"{one} and {other}"

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from bestarm.cli.app.command_line import DashCommand, OnceCommand
-from bestarm.cli.shared.command import Command
+from bestarm.cli.shared.command import Command, flattened
 from bestarm.cli.shared.show import complain
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def own_commands() -> dict[str, Command[...]]:
 def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
     """Make the command one of the program's."""
     reader = DashCommand if command.takes_names else OnceCommand
-    program.command(name, cls=reader, rich_help_panel=command.panel)(command.flat)
+    program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec
@@ -35,29 +34,28 @@ class Command(Generic[P]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         self.body(*args, **kwargs)
 
-    @functools.cached_property
-    def flat(self) -> Any:
-        """The function as Typer reads it: with every option as an argument of its own."""
-        groups: dict[str, Any] = {}
-        parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(self.body, eval_str=True).parameters.values():
-            group: Any = parameter.annotation
-            if isinstance(group, type) and dataclasses.is_dataclass(group):
-                groups[parameter.name] = group
-                parameters += inspect.signature(group, eval_str=True).parameters.values()
-            else:
-                parameters.append(parameter)
-        body: Any = self.body
 
-        def call(**given: Any) -> None:
-            for name, group in groups.items():
-                given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
-            body(**given)
+def flattened(body: Callable[..., None]) -> Any:
+    """The function as Typer reads it: with every option of a group as an argument of its own."""
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(body, eval_str=True).parameters.values():
+        group: Any = parameter.annotation
+        if isinstance(group, type) and dataclasses.is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += inspect.signature(group, eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter)
 
-        call.__doc__ = self.body.__doc__
-        signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
-        call.__signature__ = signature  # type: ignore[attr-defined]
-        return call
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+        body(**given)
+
+    call.__doc__ = body.__doc__
+    signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
 
 
 def command(place: int, panel: str | None = None) -> Callable[[Callable[P, None]], Command[P]]:
