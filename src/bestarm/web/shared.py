@@ -7,19 +7,18 @@ import gzip
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bestarm.analysis.status.measuring import about_tests
+from bestarm.analysis.status.measuring import about_tests, yields_several
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
 from bestarm.analysis.status.words import about_intervals, question
 from bestarm.problem import Constraint, Plan
-from bestarm.storage.base import Entries, Event, Storage, StudyRecord
+from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.study import Study, Test
 from bestarm.web.errors import json_bytes
-from bestarm.web.shown import Shown
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -94,7 +93,7 @@ class SharedStudy(Study):
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         super().__init__(storage, record)
         self._client = threading.local()
-        self.shown = Shown(self)
+        self._has_several = yields_several(self.plan)
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
@@ -280,6 +279,36 @@ class SharedStudy(Study):
             end = time.monotonic()
             self._outlook = None if made is None else _KnownOutlook(end + max(10.0, 10.0 * (end - start)), made)
             return made
+
+    # --------------------------------------------------------------------------------- tests and events as JSON data
+    # What only studies with items, or with tests of several metrics, need is left out of the others. Clients that know
+    # nothing of it can use those as before.
+
+    def test_data(self, test: Test, **place: int | None) -> dict[str, Any]:
+        """A test to make."""
+        named = {"id": test.id, "arm": test.arm, "metric": test.metric}
+        return named | self._optional(test.metrics, item=test.item, **place)
+
+    def pending_data(self, test: Test, row: Pending) -> dict[str, Any]:
+        """A test whose result is out, and who holds it."""
+        data = row._asdict()
+        return data | self.test_data(test, place=data.pop("item"))
+
+    def event_data(self, event: Event) -> dict[str, Any]:
+        """A line of the log."""
+        plan, data = self.plan, event._asdict()
+        del data["more"], data["item"]
+        data["arm"] = None if event.arm is None else plan.arm_names[event.arm]
+        data["metric"] = None if event.metric is None else plan.test_names[event.metric]
+        metrics = () if event.metric is None else plan.yields[event.metric]
+        if self._has_several:
+            told = None if event.value is None else dict(zip(metrics, (event.value, *event.more), strict=True))
+            data |= {"value": event.value if len(metrics) < 2 else None, "values": told}
+        return data | self._optional(metrics, item=self.item_name(event.item), place=event.item)
+
+    def _optional(self, metrics: Sequence[str], **item: str | int | None) -> dict[str, Any]:
+        several = {"metrics": list(metrics)} if self._has_several else {}
+        return several | (item if self.plan.items is not None else {})
 
 
 def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
