@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import math
 import threading
@@ -14,6 +15,7 @@ from bestarm.analysis.status.measuring import about_tests, yields_several
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
 from bestarm.analysis.status.words import about_intervals, question
+from bestarm.client import StudyLine
 from bestarm.problem import Constraint, Plan
 from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
 from bestarm.storage.opening import default_url
@@ -210,14 +212,13 @@ class SharedStudy(Study):
         start = time.perf_counter()
         status, answer, plan = self.status(), self.answer, self.plan
         data = status.to_dict()
-        frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
             conclusion = plain(answer) | {"warnings": list(status.health.through("file").warnings)}
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
-            "id": frame["id"],
+            "id": self._record.key,
             "version": str(version),
             **data,
             "plan": plan.to_data(),
@@ -236,10 +237,11 @@ class SharedStudy(Study):
             "about_intervals": about_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,
-            **frame,
+            "created": self._record.created,
+            "archived": self._record.archived,
         }
         shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending", "guarantee", "void_because")
-        row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
+        row = list_row(self._record, plan) | {name: data[name] for name in shared}
         row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
@@ -331,29 +333,11 @@ def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
 
 def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -> dict[str, Any]:
     """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
-    return {
-        "id": record.key,
-        "name": record.name,
-        "state": None,
-        "answer": None,
-        "leader": None,
-        "confidence": None,
-        "tests": None,
-        "cost": None,
-        "pending": None,
-        "created": record.created,
-        "archived": record.archived,
-        "delta": None if plan is None else plan.delta,
-        "policy": None if plan is None else plan.policy,
-        "objective": None if plan is None else plan.objective.metric,
-        "arms": None if plan is None else len(plan.arms),
-        "metrics": None if plan is None else len(plan.metrics),
-        "tolerance": None if plan is None else plan.objective.tolerance,
-        "slack": None if plan is None else bool(plan.slacks),
-        "left": None,
-        "answered": [],
-        "claim": "",
-        "guarantee": None,
-        "void_because": [],
-        "error": error,
-    }
+    row: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(StudyLine))
+    row |= {"id": record.key, "name": record.name, "created": record.created, "archived": record.archived}
+    row |= {"answered": [], "claim": "", "void_because": [], "error": error}
+    if plan is not None:
+        objective = plan.objective
+        row |= {"delta": plan.delta, "policy": plan.policy, "objective": objective.metric, "arms": len(plan.arms)}
+        row |= {"metrics": len(plan.metrics), "tolerance": objective.tolerance, "slack": bool(plan.slacks)}
+    return row
