@@ -109,7 +109,7 @@ class ShareBeyond(BaseModel):
 
 @_fields_of(MetricStanding)
 class Metric(BaseModel):
-    """One metric of one arm. `mean`, `low`, `high` and `threshold` are those of its `statistic`, a mean or a quantile."""
+    """One metric of one arm. `mean`, `low`, `high` and `threshold` are those of its `statistic`: mean or quantile."""
 
     share: ShareBeyond | None
 
