@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 import unicodedata
@@ -90,6 +91,23 @@ def first_ten(names: Sequence[str]) -> str:
     "'a', 'b', 'c'"
     """
     return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def side_by_side(*values: float, least: int = 4) -> list[str]:
+    """Numbers as texts that can be told apart: with two digits more than they have in common.
+
+    >>> side_by_side(0.61234, 0.5)
+    ['0.6123', '0.5']
+    >>> side_by_side(1000000000.2512, 1000000000.3)
+    ['1000000000.251', '1000000000.3']
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
+    digits = least
+    if 0.0 < spread < math.inf:
+        common = math.floor(math.log10(size)) - math.floor(math.log10(spread))
+        digits = min(max(least, common + 2), 17)
+    return [f"{value:.{digits}g}" for value in values]
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str:

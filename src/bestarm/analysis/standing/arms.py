@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
-from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, side_by_side, statistic, subject
+from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject
 from bestarm.answer import odds
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tournament import NO_ARM
@@ -19,6 +19,7 @@ from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
+from bestarm.texts import side_by_side
 from bestarm.validation import exact
 
 Verdict = Literal["feasible", "infeasible", "worse", "open", "retired"]

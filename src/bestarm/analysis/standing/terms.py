@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 from bestarm.problem import Constraint, Objective
 from bestarm.validation import exact
@@ -86,20 +85,3 @@ def relation(part: Constraint) -> str:
     """The same as a sign, for the heads of tables."""
     signs = ("≥", "≤") if part.noise.is_exact else (">", "<")
     return f"{signs[part.at_most is not None]} {part.bound}"
-
-
-def side_by_side(*values: float, least: int = 4) -> list[str]:
-    """Numbers as texts that can be told apart: with two digits more than they have in common.
-
-    >>> side_by_side(0.61234, 0.5)
-    ['0.6123', '0.5']
-    >>> side_by_side(1000000000.2512, 1000000000.3)
-    ['1000000000.251', '1000000000.3']
-    """
-    finite = [value for value in values if math.isfinite(value)]
-    size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
-    digits = least
-    if 0.0 < spread < math.inf:
-        common = math.floor(math.log10(size)) - math.floor(math.log10(spread))
-        digits = min(max(least, common + 2), 17)
-    return [f"{value:.{digits}g}" for value in values]
