@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference, void_words
-from bestarm.problem.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
 from bestarm.race.units import size_words, time_words
+from bestarm.texts import listed
 
 
 @dataclasses.dataclass(frozen=True)
