@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bestarm.analysis.health.metric import yes_or_no
+from bestarm.analysis.health.checks import is_yes_or_no
 from bestarm.analysis.health.typical import Typical
 from bestarm.problem import Plan
 from bestarm.storage.base import Entries, Issued
@@ -156,6 +156,8 @@ class FarValues(Follower):
 def _with_scale(plan: Plan) -> list[str]:
     """The metrics of which a value can be far from others: not those of yes and no, nor those that never vary."""
     without = {
-        part.metric for part in plan.parts if part.noise.is_exact or (yes_or_no(part.noise) and not part.noise.is_share)
+        part.metric
+        for part in plan.parts
+        if part.noise.is_exact or (is_yes_or_no(part.noise) and not part.noise.is_share)
     }
     return [metric for metric in plan.measured if metric not in without]
