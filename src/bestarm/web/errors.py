@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from bestarm.parsing import read_decimal
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
@@ -181,6 +182,12 @@ def _bad_request(error: RequestValidationError) -> Refusal:
     source, *rest = first["loc"]
     field = _path(part for part in rest if not str(part).startswith(FORM)) or None
     words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
+    if first["type"] == "float_type" and isinstance(first["input"], str):
+        # "3,5" is not a number, and the reader of typed numbers says why.
+        try:
+            read_decimal(first["input"])
+        except ValueError as reason:
+            words = str(reason)
     if field is None:
         return Refusal(422, f"the {source} {words}")
     sentence = f"{field}{' ' if words.startswith('is ') else ': '}{words}"

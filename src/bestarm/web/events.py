@@ -137,18 +137,14 @@ class LiveUpdates:
         self._most_streams = most_streams
         self._watches: dict[int | ListPage, Watch] = {}
         self._mark: tuple[float, object | None] = (-math.inf, None)
-        self._streams = 0
+        self.streams = 0
+        """How many are open."""
         self.closing = False
 
     @property
     def looks(self) -> int:
         """Looks at the database that all pollers make in one round."""
         return sum(watch.looks for watch in self._watches.values())
-
-    @property
-    def streams(self) -> int:
-        """How many are open."""
-        return self._streams
 
     async def mark(self) -> object | None:
         """What changes whenever there may be news: the database's change mark, read for all pollers together."""
@@ -177,13 +173,13 @@ class LiveUpdates:
 
     def open_stream(self, key: int | ListPage, may_listen: Callable[[], Awaitable[bool]]) -> Response:
         """The events of a study, or of all of them, until they may not be listened to any more."""
-        if self._streams >= self._most_streams:
+        if self.streams >= self._most_streams:
             raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
-        self._streams += 1
+        self.streams += 1
         return _Stream(self._watch(key), may_listen, self._one_less)
 
     def _one_less(self) -> None:
-        self._streams -= 1
+        self.streams -= 1
 
     def _watch(self, key: int | ListPage) -> Watch:
         """The watch over a study, or over all of them."""

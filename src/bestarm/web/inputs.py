@@ -85,7 +85,7 @@ class Ask(_Input):
     holder: Holder
 
 
-class _OfTest(_Input):
+class OfTest(_Input):
     """Names a test. Its arm, metric and item are optional; if given, they must be right."""
 
     test: TestId
@@ -94,7 +94,7 @@ class _OfTest(_Input):
     item: Name | None = None
 
 
-class Result(_OfTest):
+class Result(OfTest):
     """The result of a test that was asked for: a number, or one for each of its metrics, all or none."""
 
     value: AnyValue
@@ -158,7 +158,7 @@ class Typed(_Input):
     holder: Holder
 
 
-class Correct(_OfTest):
+class Correct(OfTest):
     """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
 
     value: AnyValue
@@ -166,7 +166,7 @@ class Correct(_OfTest):
     holder: Holder
 
 
-class OneTest(_OfTest):
+class OneTest(OfTest):
     """A test whose attempt failed, or that is given up, and why."""
 
     reason: Reason = ""
