@@ -9,7 +9,6 @@ import statistics
 from collections.abc import Iterator
 
 from bestarm.answer import Difference, void_words
-from bestarm.problem.goals import listed
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
@@ -18,6 +17,7 @@ from bestarm.race.ratios import ratio_of, ratio_words
 from bestarm.race.runs import Run
 from bestarm.race.symmetry import Found, conclusion_of, paused
 from bestarm.race.units import size_words, time_words
+from bestarm.texts import listed
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,7 +7,8 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-from bestarm.analysis.status.words import html_view
+from bestarm.analysis.status.status import status_html
+from bestarm.analysis.status.words import question
 from bestarm.problem import Budget, Plan, Problem
 from bestarm.storage.base import Aside, Event, Issued, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.columns import Columns
@@ -117,7 +118,7 @@ class Study(Tables, Amendable):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html_view(self.plan, self.status())
+        return status_html(self.status(), asks=question(self.plan))
 
     # ------------------------------------------------------------------------------------------- ask and tell
 

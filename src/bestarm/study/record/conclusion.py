@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.standing.arms import findings_of, named, standings_of
+from bestarm.analysis.standing.arms import findings_of, named, standings
 from bestarm.analysis.standing.knowledge import MOST_DIFFERENCES, differences_of, regret_at_most
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import StudyState
@@ -34,7 +34,7 @@ def state_of(stop: Stop | None, health: Health, *, is_done: bool) -> StudyState:
 def answer_of(
     plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None, health: Health | None = None
 ) -> Answer | None:
-    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings_of`.
+    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings`.
 
     `health` is what the checks of its results say: where there are no results but simulated ones, nothing.
     """
@@ -57,7 +57,7 @@ def answer_of(
         confidence=confidence,
         tests=tests,
         cost=cost,
-        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings_of(plan, policy, found, raw)},
+        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings(plan, policy, found, raw)},
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
         candidates=candidates,

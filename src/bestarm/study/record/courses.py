@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.analysis.standing.course import Moment, moment_of
+from bestarm.analysis.standing.knowledge import Moment, moment_of
 from bestarm.storage.base import Entries
 from bestarm.study.record.follower import Follower
 

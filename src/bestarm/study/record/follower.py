@@ -9,9 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
-from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings, standings_of
-from bestarm.analysis.standing.knowledge import certificates_of, differences_of, open_questions_of, regret_at_most
-from bestarm.analysis.standing.open_questions import progress_of
+from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
+from bestarm.analysis.standing.knowledge import (
+    differences_of,
+    open_questions_of,
+    progress_of,
+    regret_at_most,
+)
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.standing.timeline import Progress, Timeline
 from bestarm.analysis.status.outlook import Outlook
@@ -99,7 +103,8 @@ class Follower:
         """Where every arm stands, metric by metric."""
         with self._lock:
             self._sync()
-            return tuple(standings(self.plan, self._decider.policy, self._decider.stop, self._raw))
+            policy = self._decider.policy
+            return tuple(standings(self.plan, policy, findings_of(policy, self._decider.stop), self._raw))
 
     @property
     def health(self) -> Health:
@@ -121,7 +126,6 @@ class Follower:
             health = self._health()
             state = state_of(stop, health, is_done=self._is_done)
             answered = answered_by(self.plan, stop)
-            arms, constraints = certificates_of(self.plan)
             leading = None if leader is None else self.plan.arm_names[leader]
             candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
             regret = regret_at_most(self.plan, policy, found, leader, stop)
@@ -137,7 +141,7 @@ class Follower:
                 cost=cost + sum(self.plan.costs[metric] for _, metric in late),
                 pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
-                arms=tuple(standings_of(self.plan, policy, found, self._raw)),
+                arms=tuple(standings(self.plan, policy, found, self._raw)),
                 tolerance=self.plan.objective.tolerance,
                 slack=self.plan.slacks,
                 candidates=candidates,
@@ -145,13 +149,7 @@ class Follower:
                 regret_at_most=regret,
                 known=known(self.plan, state, leading, candidates, feasible, regret, is_void=bool(health.void_because)),
                 open=questions,
-                progress=progress_of(
-                    questions,
-                    arms=arms,
-                    constraints=constraints,
-                    candidates=len(candidates),
-                    is_done=stop is not None,
-                ),
+                progress=1.0 if stop is not None else progress_of(self.plan, questions, len(candidates)),
                 answered=answered,
                 claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bestarm.analysis.standing.course import Moment
+from bestarm.analysis.standing.knowledge import Moment
 from bestarm.storage.base import Entries
 from bestarm.storage.errors import making_sense
 from bestarm.study.intake.frames import read_frame
