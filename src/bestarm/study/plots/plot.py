@@ -15,8 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bestarm.analysis.charts.drawing import plain
-from bestarm.analysis.charts.intervals import COLORS, limits, short, short_names
-from bestarm.analysis.charts.selection import charted
+from bestarm.analysis.charts.intervals import COLORS, charted, limits, short, short_names
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
 from bestarm.study.plots.canvas import ACROSS, legend_below, new_figure, pyplot, tidy
 from bestarm.study.plots.compare import compare
