@@ -74,8 +74,8 @@ def compiled_rate(job: Job, tests: int) -> float:
 
 def interpreted_rate(job: Job) -> float:
     short = Job(job.problem, job.policy, job.delta, job.bound, job.seed, 20_000)
-    short._interpret(0, 0, None)
-    return 20_000 / seconds(lambda: short._interpret(0, 1, None))
+    short.interpret(0, 0)
+    return 20_000 / seconds(lambda: short.interpret(0, 1))
 
 
 def speed_on_exp1_c() -> None:

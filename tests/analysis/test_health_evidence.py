@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from bestarm.analysis.health import odd
-from bestarm.analysis.health.evidence import in_any, jointly, log_mean, log_outlier_limit
-from bestarm.analysis.health.odd import Odd
-from bestarm.analysis.health.scatter import BETS, Scatter
-from bestarm.analysis.health.scores import Ranks, Scale, is_ranked
-from bestarm.analysis.health.sums import Ranked, SubGaussian, Won
-from bestarm.analysis.health.weights import CHECKS, DEPENDENCE, DRIFT, TOGETHER, Place, Result, Weights
+from bestarm.analysis.health import symmetric
+from bestarm.analysis.health.bets import (
+    DEPENDENCE,
+    DRIFT,
+    ORDER_CHECKS,
+    TOGETHER,
+    Bets,
+    RankBets,
+    Result,
+    Scale,
+    StreamState,
+    SubGaussianBets,
+    Weights,
+    Won,
+    is_ranked,
+    rank_score,
+)
+from bestarm.analysis.health.evidence import SQUARE_BETS, Scatter, in_any, jointly, log_mean, log_outlier_limit
+from bestarm.analysis.health.symmetric import SymmetricBets
 from bestarm.kernel.state import Floats
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
@@ -46,7 +59,7 @@ def evidence(won: Won) -> dict[str, float]:
     return {kind: float(log_mean(part.ravel())) for kind, part in won.items()}
 
 
-def peaks(engine: SubGaussian | Odd | Ranked, results: list[Result], every: int = 7) -> dict[str, float]:
+def peaks(engine: Bets, results: list[Result], every: int = 7) -> dict[str, float]:
     """By check: the largest evidence ever seen."""
     found: dict[str, float] = {}
     for k, result in enumerate(results, start=1):
@@ -68,7 +81,7 @@ def test_bets_on_sub_gaussian_results_rarely_reach_a_level(name: str) -> None:
     four checks."""
     rng = np.random.default_rng(1)
     drawn = 7.0 + SYMMETRIC[name](rng, (150, 84))
-    assert max(shares([peaks(SubGaussian(1, 1.0), results_of(row)) for row in drawn]).values()) <= 34 / 150
+    assert max(shares([peaks(SubGaussianBets(1, 1.0), results_of(row)) for row in drawn]).values()) <= 34 / 150
 
 
 @pytest.mark.parametrize("name", SYMMETRIC)
@@ -77,7 +90,7 @@ def test_bets_on_symmetric_results_rarely_reach_a_level(name: str) -> None:
     five checks."""
     rng = np.random.default_rng(2)
     drawn = 3.0 + SYMMETRIC[name](rng, (60, 84))
-    found = [peaks(Odd(1, only_skewness=False), results_of(row), every=14) for row in drawn]
+    found = [peaks(SymmetricBets(1), results_of(row), every=14) for row in drawn]
     assert max(shares(found).values()) <= 17 / 60
 
 
@@ -88,7 +101,7 @@ def test_bets_on_the_order_of_exchangeable_results_rarely_reach_a_level(ties: bo
     found = []
     for _ in range(150):
         values = rng.integers(0, 2, 84).astype(float) if ties else rng.standard_t(2, 84)
-        found.append(peaks(Ranked(1, rng.random, own_groups=True), results_of(values)))
+        found.append(peaks(RankBets(1, rng.random, own_groups=True), results_of(values)))
     assert max(shares(found).values()) <= 34 / 150
 
 
@@ -109,16 +122,16 @@ def test_squares_of_sub_gaussian_values_rarely_reach_a_level(name: str) -> None:
     else:
         # With a rate of 0.1, more than 40 of 200 have a probability of 1e-5.
         assert sum(reached) <= 40
-    assert len(BETS) == 4
+    assert len(SQUARE_BETS) == 4
 
 
 def weights_of(results: list[Result], start: float) -> tuple[Floats, Floats]:
     """By the definition: the weights of all results of one arm, [column, result], and their values."""
-    weights, place, scale, found = Weights(start=start), Place(), Scale(), []
+    weights, place, scale, found = Weights(start=start), StreamState(), Scale(), []
     for result in results:
         found.append(weights.of_next(place, result)[: TOGETHER.last])
         _, off = scale.next(0, result.value)
-        weights.note(place, result, off)
+        weights.update(place, result, off)
     return np.array(found).T, np.array([result.value for result in results])
 
 
@@ -126,7 +139,7 @@ def test_sub_gaussian_evidence_is_the_least_over_all_means() -> None:
     """The formula, by numerical integration over c and minimization over the mean."""
     rng = np.random.default_rng(4)
     results = results_of(0.9 * rng.standard_normal(30))
-    engine = SubGaussian(1, 1.0)
+    engine = SubGaussianBets(1, 1.0)
     for result in results:
         engine.enter(result)
     weights, values = weights_of(results, -1.0)
@@ -149,7 +162,7 @@ def test_sub_gaussian_evidence_is_the_least_over_all_means() -> None:
 def test_symmetric_evidence_is_the_least_over_all_means() -> None:
     """The bets at every mean, by their definition, on a fine grid: none is less, and the least is reached."""
     rng = np.random.default_rng(5)
-    engine = Odd(1, only_skewness=False)
+    engine = SymmetricBets(1)
     for result in results_of(rng.standard_normal(40)):
         engine.enter(result)
     stream = engine._streams[0]
@@ -165,22 +178,22 @@ def test_symmetric_evidence_is_the_least_over_all_means() -> None:
         found: Floats = (stakes * score(levels) - 0.5 * np.square(stakes * score(levels))).sum(axis=1)
         return found
 
-    center = log_mean(np.array([logs(np.full(len(x), bet), odd._SCORES) for bet in odd._MEANS]))
+    center = log_mean(np.array([logs(np.full(len(x), bet), symmetric._SCORES) for bet in symmetric._MEANS]))
     rest = np.log(0.1) + np.logaddexp(center, 0.0)
     won = engine.won()
     for check in (DRIFT, DEPENDENCE, TOGETHER):
         for k, bet in enumerate(check.bets):
             column = np.array(stream.columns[check.first])
-            by_hand = np.logaddexp(np.log(0.8) + logs(bet * column, odd._SCORES), rest).min()
+            by_hand = np.logaddexp(np.log(0.8) + logs(bet * column, symmetric._SCORES), rest).min()
             assert won[check.kind][k, 0, 0, 0] == pytest.approx(by_hand, abs=1e-9)
-    by_hand = np.logaddexp(np.log(0.8) + logs(np.full(len(x), odd.SKEWNESS[0]), odd._LEAN), rest).min()
+    by_hand = np.logaddexp(np.log(0.8) + logs(np.full(len(x), symmetric.SKEWNESS[0]), symmetric._LEAN), rest).min()
     assert won["skewness"][0, 0, 0, 0] == pytest.approx(by_hand, abs=1e-9)
 
 
 def test_symmetric_evidence_is_no_larger_at_means_that_are_results() -> None:
     """Of whole numbers several bets step at once. At such a mean, a result that equals it wins nothing."""
     rng = np.random.default_rng(6)
-    engine = Odd(1, only_skewness=False)
+    engine = SymmetricBets(1)
     for result in results_of(rng.integers(0, 3, 40).astype(float)):
         engine.enter(result)
     stream = engine._streams[0]
@@ -188,17 +201,17 @@ def test_symmetric_evidence_is_no_larger_at_means_that_are_results() -> None:
     column = np.array(stream.columns[DEPENDENCE.first])
     for mean in np.unique(np.concatenate([x, x - 0.6 * scale, x + 1.4 * scale])).tolist():
         u = (x - mean) / scale
-        psi = np.sign(u) * odd._SCORES[np.searchsorted([0.6, 1.4], np.abs(u))]
-        bets = [DEPENDENCE.bets[0] * column * psi, *(bet * psi for bet in odd._MEANS)]
+        psi = np.sign(u) * symmetric._SCORES[np.searchsorted([0.6, 1.4], np.abs(u))]
+        bets = [DEPENDENCE.bets[0] * column * psi, *(bet * psi for bet in symmetric._MEANS)]
         main, *center = [float(np.sum(stake - 0.5 * stake * stake)) for stake in bets]
         rest = np.log(0.1) + np.logaddexp(log_mean(np.array(center)), 0.0)
         assert engine.won()["dependence"][0, 0, 0, 0] <= np.logaddexp(np.log(0.8) + main, rest) + 1e-9
 
 
 def test_weights_do_not_depend_on_the_result() -> None:
-    weights, place = Weights(start=0.0), Place()
+    weights, place = Weights(start=0.0), StreamState()
     for k, value in enumerate((1.0, -2.0, 0.5)):
-        weights.note(place, Result(k, 0, value, k % 2, 1.0), value)
+        weights.update(place, Result(k, 0, value, k % 2, 1.0), value)
     low, high = (Result(9, 0, value, 0, 1.0) for value in (-5.0, 5.0))
     assert weights.of_next(place, low) == weights.of_next(place, high)
     assert weights.of_next(place, low)[DEPENDENCE.first] == 0.5
@@ -208,8 +221,8 @@ def test_weights_do_not_depend_on_the_result() -> None:
 
 def test_on_items_a_group_is_of_one_arm() -> None:
     weights = Weights(start=0.0, own_groups=True)
-    weights.note(Place(), Result(1, 0, 0.0, 0, 1.0), 2.0)
-    others = [weights.of_next(Place(), Result(2, arm, 0.0, 0, 1.0))[TOGETHER.first] for arm in (0, 1)]
+    weights.update(StreamState(), Result(1, 0, 0.0, 0, 1.0), 2.0)
+    others = [weights.of_next(StreamState(), Result(2, arm, 0.0, 0, 1.0))[TOGETHER.first] for arm in (0, 1)]
     assert others == [pytest.approx(2.0 / 3.0), 0.0]
 
 
@@ -219,9 +232,9 @@ def test_scores_of_exchangeable_results_are_independent_and_normal(ties: bool) -
     rng = np.random.default_rng(4)
     scores = []
     for _ in range(100):
-        ranks = Ranks()
+        ranked = array("d")
         values = rng.integers(0, 2, 40) if ties else rng.exponential(size=40)
-        scores.append([ranks.score(float(value), rng.random()) for value in values])
+        scores.append([rank_score(ranked, float(value), rng.random()) for value in values])
     found = np.array(scores)
     assert stats.kstest(found.ravel(), "norm").pvalue > 1e-4
     products = (found[:, 1:] * found[:, :-1]).ravel()
@@ -257,7 +270,7 @@ def test_evidence_that_arms_share_adds_up_and_idle_arms_cost_little() -> None:
 
 
 def test_every_check_has_columns_of_its_own() -> None:
-    assert [check.first for check in CHECKS] == [0, *(check.last for check in CHECKS[:-1])]
+    assert [check.first for check in ORDER_CHECKS] == [0, *(check.last for check in ORDER_CHECKS[:-1])]
 
 
 def test_shares_of_far_values_add_up() -> None:

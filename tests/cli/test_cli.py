@@ -83,7 +83,7 @@ def test_repeated_options_are_refused_in_every_form() -> None:
 
 def test_what_may_be_given_twice(tmp_path: Path) -> None:
     assert options(multiple=True) == [
-        *(("race", name) for name in ("--at-most", "--name", "--parameter-list", "-L")),
+        *(("race", name) for name in ("--name", "--parameter-list", "-L", "--at-most")),
         ("gate", "--at-most"),
         *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
         ("paper", "--policy"),

@@ -1,7 +1,8 @@
-"""A command is a file in `cli/`, or an entry point of another package; there is no list of them."""
+"""A command is a function in `cli/`, or an entry point of another package; there is no list of them."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import os
@@ -21,18 +22,18 @@ import bestarm.cli
 from bestarm.cli.app import app
 from bestarm.cli.app.discovery import GROUP, own_commands
 from bestarm.cli.doctor import examine
-from bestarm.cli.shared.command import command
+from bestarm.cli.shared.command import command, flattened
 
 FOLDER = Path(bestarm.cli.__file__).parent
 
 
-def test_every_file_is_a_command_and_is_listed() -> None:
-    files = {path.stem.rstrip("_") for path in FOLDER.glob("*.py") if path.name != "__init__.py"}
+def test_every_file_has_commands_and_they_are_listed() -> None:
+    files = {f"bestarm.cli.{path.stem}" for path in FOLDER.glob("*.py") if path.name != "__init__.py"}
     group: Any = get_command(app)
-    assert set(group.commands) == set(own_commands()) == files
+    assert set(group.commands) == set(own_commands())
+    assert {found.body.__module__ for found in own_commands().values()} == files
     for name, found in own_commands().items():
         assert found.body.__name__.rstrip("_") == name
-        assert found.body.__module__.rstrip("_") == f"bestarm.cli.{name}"
 
 
 def test_no_two_have_the_same_place() -> None:
@@ -42,7 +43,7 @@ def test_no_two_have_the_same_place() -> None:
 
 def test_arguments_stand_in_one_order() -> None:
     """What two commands both take, they take in the same order."""
-    taken = {name: list(inspect.signature(found.body).parameters) for name, found in own_commands().items()}
+    taken = {name: list(inspect.signature(flattened(found.body)).parameters) for name, found in own_commands().items()}
     for (one, mine), (other, theirs) in itertools.combinations(taken.items(), 2):
         both = [name for name in mine if name in theirs]
         assert both == [name for name in theirs if name in mine], f"{one} and {other}"
@@ -132,3 +133,21 @@ def test_an_installed_package_is_found(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "bestarm", "hello", "you"]
     ended = subprocess.run(program, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True)
     assert ended.stdout == "hello you\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """A group of options."""
+
+    host: str = "here"
+    port: int = 8000
+
+
+def test_a_data_class_is_a_group_of_options(installed: dict[str, Any]) -> None:
+    @command(place=16)
+    def show(name: str, *, where: Where, loud: bool = False) -> None:
+        print(name, where, loud)
+
+    installed["show"] = show
+    ended = CliRunner().invoke(app, ["show", "x", "--port", "7", "--loud"])
+    assert ended.output == "x Where(host='here', port=7) True\n"

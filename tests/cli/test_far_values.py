@@ -22,7 +22,7 @@ def filled(bestarm: Program) -> Program:
 @pytest.fixture
 def typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if on a terminal."""
-    monkeypatch.setattr("bestarm.cli.shared.confirming._is_typing", lambda: True)
+    monkeypatch.setattr("bestarm.cli.shared.files._is_typing", lambda: True)
 
 
 TELL = ("tell", "dose", "--arm", "25 mg", "--metric", "purity", "6.4")

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.lengths import cases, first
 
 import bestarm as ba
-from bestarm.evidence.ceilings import (
+from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
+from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
+from bestarm.evidence.reaching import (
     add_logs_ceiling,
     infeasible_ceiling,
     pair_ceiling,
     rival_ceiling,
 )
-from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
-from bestarm.evidence.pairs import pair_evidence, product, product_ceiling
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.bernoulli import divergence_ceiling, numbers_of_rates, rate_ceiling, rate_divergence, rate_evidence
 from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights

@@ -10,10 +10,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 import bestarm as ba
-from bestarm.evidence.claims import violation_evidence
+from bestarm.evidence.claims import constraint_evidence
 from bestarm.evidence.combine import (
     add_logs,
-    apart_evidence,
+    independent_evidence,
     infeasible_evidence,
     rival_evidence,
 )
@@ -135,9 +135,9 @@ def test_evidence_from_one_test_is_not_multiplied() -> None:
     )
     infeasible = infeasible_evidence(none, streams, 0)
     assert infeasible == infeasible_evidence(some, streams, 0) == infeasible_evidence(all_of_them, streams, 0)
-    assert apart_evidence(none, streams, 0, infeasible) == infeasible
+    assert independent_evidence(none, streams, 0, infeasible) == infeasible
     # The second constraint has half of the weight.
-    half = violation_evidence(some, streams, 0, 2) + math.log(0.5)
-    assert apart_evidence(some, streams, 0, infeasible) == pytest.approx(half)
-    assert apart_evidence(all_of_them, streams, 0, infeasible) == -math.inf
+    half = constraint_evidence(some, streams, 0, 2, ABOVE) + math.log(0.5)
+    assert independent_evidence(some, streams, 0, infeasible) == pytest.approx(half)
+    assert independent_evidence(all_of_them, streams, 0, infeasible) == -math.inf
     assert rival_evidence(all_of_them, -math.inf, math.log(11)) == pytest.approx(math.log(11))

@@ -50,7 +50,7 @@ def job_of(plan: Plan, max_tests: int = 4_000) -> Job:
 def test_the_answer_is_right_and_the_baseline_is_tested_as_often_as_any_arm(kind: str, items: int | None) -> None:
     plan = plan_of(kind, items=items)
     assert plan.right_answers() == (2,)
-    outcomes, _ = job_of(plan)._interpret(0, 1, None)
+    outcomes = job_of(plan).interpret(0, 1).outcomes
     assert outcomes.answers.tolist() == [2]
     latency = outcomes.counts[0, :, 1]
     assert latency[0] >= latency.max()
@@ -142,7 +142,7 @@ def test_wrong_answers_are_rare(noise: ba.Noise, means: tuple[float, float]) -> 
 def test_with_slack_a_tie_ends() -> None:
     plan = hard(ba.Gaussian(1.0), (4.0, 5.0), slack=1.0)
     assert plan.right_answers() == (0, 1)
-    answers = job_of(plan)._interpret(0, 3, None)[0].answers
+    answers = job_of(plan).interpret(0, 3).outcomes.answers
     assert set(answers.tolist()) <= {0, 1}
 
 
@@ -152,7 +152,7 @@ def test_the_baseline_meets_its_limit_by_definition() -> None:
     limit = ba.at_most("latency", noise=ba.Gaussian(1.0), relative_to_baseline=0.5)
     plan = Plan(arms=arms, objective=ba.maximize("speed", noise=ba.Exact()), constraints=[limit], baseline="old")
     assert plan.right_answers() == (0,)
-    assert job_of(plan)._interpret(0, 2, None)[0].answers.tolist() == [0, 0]
+    assert job_of(plan).interpret(0, 2).outcomes.answers.tolist() == [0, 0]
 
 
 def test_a_value_that_equals_its_limit_but_for_rounding_is_allowed() -> None:
@@ -162,7 +162,7 @@ def test_a_value_that_equals_its_limit_but_for_rounding_is_allowed() -> None:
         limit = ba.at_most("size", noise=ba.Exact(), relative_to_baseline=1.15)
         objective = ba.maximize("speed", noise=ba.Exact())
         plan = Plan(arms=arms, objective=objective, constraints=[limit], baseline="old", items=items)
-        assert job_of(plan)._interpret(0, 1, None)[0].answers.tolist() == [1]
+        assert job_of(plan).interpret(0, 1).outcomes.answers.tolist() == [1]
 
 
 def test_only_certify_compares_with_a_baseline() -> None:

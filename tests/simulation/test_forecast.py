@@ -17,7 +17,8 @@ from scipy import stats
 
 import bestarm as ba
 from bestarm.analysis.charts.forecast_chart import forecast_chart
-from bestarm.cli.forecast import forecast as forecast_command
+from bestarm.cli.simulate import Computing, Simulating
+from bestarm.cli.simulate import forecast as forecast_command
 from bestarm.problem import Budget
 from bestarm.simulation.forecast import MOST_WORLDS, Forecast, draw_worlds, forecast
 from bestarm.theory import analyze
@@ -264,7 +265,10 @@ def command(plan: ba.Plan, *, runs: int = 60, max_tests: int = 10**8, plot: Path
     with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
         file.write(plan.to_toml())
         file.flush()
-        forecast_command(file.name, runs=runs, max_tests=max_tests, plot=plot, as_json=json)
+        simulating, computing = Simulating(runs=runs), Computing()
+        forecast_command(
+            file.name, simulating=simulating, max_tests=max_tests, computing=computing, plot=plot, as_json=json
+        )
 
 
 def test_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:

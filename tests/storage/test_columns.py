@@ -1,4 +1,4 @@
-"""Results in columns, with and without further values and items; and further values as the database keeps them."""
+"""Results in columns, with one value or several and on items; and several values as the database keeps them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bestarm.storage.columns import Columns, Given
-from bestarm.storage.sql.further import read, read_all, written
-from bestarm.storage.sql.requests import digest_of
+from bestarm.storage.sql.bulk import digest_of
+from bestarm.storage.sql.schema import decode_all_more, decode_more, encode_more
 from bestarm.storage.sql.storage import SQLStorage
 from bestarm.validation import InvalidInput
 
@@ -55,18 +55,18 @@ def test_digests_differ() -> None:
     assert len({digest_of(Columns(rows), ()) for rows in different}) == len(different)
 
 
-def test_further_values() -> None:
-    assert written(()) is None
-    assert read(None) == ()
-    assert len(read_all([])) == len(read_all([None, None])) == 0
-    assert read_all([written((1, 0.1)), None]).tolist() == [(1.0, 0.1), ()]
+def test_several_values() -> None:
+    assert encode_more(()) is None
+    assert decode_more(None) == ()
+    assert len(decode_all_more([])) == len(decode_all_more([None, None])) == 0
+    assert decode_all_more([encode_more((1, 0.1)), None]).tolist() == [(1.0, 0.1), ()]
 
 
 DAMAGED = ["", "[", "1.0", "null", "[1]", '["1.0"]', "[null]", "[[1.0]]", "{}", "[1.0],[2.0]", "[true]"]
 
 
 @pytest.mark.parametrize("text", DAMAGED)
-def test_further_values_that_make_no_sense(text: str, tmp_path: Path) -> None:
+def test_several_values_that_make_no_sense(text: str, tmp_path: Path) -> None:
     path = str(tmp_path / "studies.db")
     storage = SQLStorage(path, create=True)
     key = storage.create_study("x", "{}", 0).key

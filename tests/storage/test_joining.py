@@ -132,8 +132,8 @@ def test_whoever_tells_while_a_study_is_being_archived_waits(postgres_server: Po
     assert study.status().tests == 0
     storage.archive(key, "ann", undo=True)
     # The other way round: the archive waits for who has begun to tell.
-    with storage._database.transaction() as connection:
-        assert storage._outcomes.settle(connection, key, tests[0].id, 1.0, "ann") is None
+    with storage._database.transaction():
+        assert storage.tell(key, tests[0].id, 1.0, "ann") is None
         done = threading.Event()
 
         def archive() -> None:

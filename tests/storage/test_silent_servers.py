@@ -152,8 +152,7 @@ def test_who_is_gone_keeps_nobody_out(proxy: Proxy, study: ba.Study, address: st
     here = ba.Study.open("mine", storage=address)
 
     def work_and_fall_silent() -> None:
-        with gone._database.transaction() as connection:
-            gone._lock(connection, study.record.key)
+        with gone._locked(study.record.key):
             proxy.silence()
             assert here.add([("a", "gain", 1.0)]) == [1]
             proxy.cut()

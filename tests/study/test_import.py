@@ -23,7 +23,7 @@ from bestarm.storage.base import Storage
 from bestarm.storage.columns import Columns
 from bestarm.storage.errors import StorageError
 from bestarm.storage.opening import open_storage
-from bestarm.storage.sql import bulk, leases
+from bestarm.storage.sql import bulk
 from bestarm.study.files.exchange import import_results, tell_results
 from bestarm.study.intake import csv_file as csv_reader
 from bestarm.study.intake.csv_file import CsvFile
@@ -223,9 +223,9 @@ def test_any_number_of_results_is_recorded_as_it_is(database_url: str, count: in
 KILLED = """
 import os, signal, sys
 from bestarm.cli import main
-from bestarm.storage.sql import leases
+from bestarm.storage.sql import bulk
 
-insert_rows = leases.insert_rows
+insert_rows = bulk.insert_rows
 
 def killed(values):
     for k, value in enumerate(values):
@@ -238,7 +238,7 @@ def insert(connection, table, same, columns):
         columns = columns | {"value": killed(columns["value"])}
     insert_rows(connection, table, same, columns)
 
-leases.insert_rows = insert
+bulk.insert_rows = insert
 sys.argv = ["bestarm", "import", "study", sys.argv[1], "--db", sys.argv[2]]
 main()
 """
@@ -275,7 +275,7 @@ def test_what_fails_in_the_middle_is_undone(database_url: str, monkeypatch: pyte
     def insert(connection: Any, table: Any, same: Any, columns: dict[str, Any]) -> None:
         whole(connection, table, same, columns | ({"value": breaking(columns["value"])} if "value" in columns else {}))
 
-    monkeypatch.setattr(leases, "insert_rows", insert)
+    monkeypatch.setattr(bulk, "insert_rows", insert)
     with pytest.raises(_Trouble):
         study.add([("low", "yield", 1.0)] * 300, source="file")
     monkeypatch.undo()
@@ -303,7 +303,7 @@ def test_a_server_that_stops_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> N
             changed = {"value": stopping(columns["value"])} if "value" in columns else {}
             whole(connection, table, same, columns | changed)
 
-        monkeypatch.setattr(leases, "insert_rows", insert)
+        monkeypatch.setattr(bulk, "insert_rows", insert)
         with pytest.raises(StorageError, match="nothing acknowledged is lost"):
             study.add([("low", "yield", 1.0)] * 10_000, source="file")
         monkeypatch.undo()

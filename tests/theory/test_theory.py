@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.theory.problems import UNIT, kl, problem_of
 
 import bestarm as ba
-from bestarm.cli.theory import theory as command
+from bestarm.cli.simulate import theory as command
 from bestarm.theory import analyze
 from bestarm.theory.bounds import divergence_bound, lower_bound, upper_bound
 

@@ -19,10 +19,8 @@ from tests.lengths import cases
 from tests.tools.patience import PATIENCE, wait_until
 from tests.web.service import TOKEN
 
-from bestarm.web.descriptors import RESERVE, room_for_clients
-from bestarm.web.limits import Limits
-from bestarm.web.quiet import OnceAMinute
-from bestarm.web.server import running
+from bestarm.web.limits import RESERVE, Limits, room_for_clients
+from bestarm.web.server import OnceAMinute, running
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 PLAN = {"arms": ["a", "b"], "objective": {"metric": "gain", "goal": "maximize", "noise": {"gaussian": 0.3}}}

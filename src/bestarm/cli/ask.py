@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import shlex
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Token, Worker
+from bestarm.cli.shared.arguments import AsJson, Key, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.files import written_whole
-from bestarm.cli.shared.opening import open_study, repeatable_with_key
-from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
+from bestarm.cli.shared.files import is_stdout, writing
+from bestarm.cli.shared.opening import Access, repeatable_with_key
+from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say, shown
+from bestarm.errors import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy
@@ -43,63 +43,59 @@ def ask(
         bool, typer.Option("--semicolons", help="Semicolons between its columns, for decimal commas.")
     ] = False,
     key: Key = None,
-    worker: Worker = None,
-    token: Token = None,
-    db: Database = None,
+    *,
+    access: Access,
     as_json: AsJson = False,
 ) -> None:
     """Get the next tests to make. They are yours until you tell, fail or release them."""
-    from bestarm.validation import UNSTATED, InvalidInput
-
     if semicolons and out is None:
         raise InvalidInput("--semicolons", UNSTATED, "goes with --out")
     if as_json and out is not None:
         raise InvalidInput("--json", UNSTATED, "prints the tests; leave out --out")
-    study = open_study(name, db, worker, token)
+    study = access.open(name)
+    days = math.inf if days is None else days
     if out is not None:
-        _write_sheet(study, number, math.inf if days is None else days, key, out, semicolons)
+        _write_sheet(study, number, days, key, out, semicolons)
         return
     with repeatable_with_key():
-        tests = study.ask(number, days=math.inf if days is None else days, key=key)
+        tests = study.ask(number, days=days, key=key)
     if as_json:
         print_json([_plain(test) for test in tests])
         if not tests:
-            print(_nothing_to_do(study), file=sys.stderr)
+            print(shown(_nothing_to_do(study)), file=sys.stderr)
         return
-    console = plain_console()
     if not tests:
-        console.print(_nothing_to_do(study), soft_wrap=True)
+        say(_nothing_to_do(study))
         return
     has_items = study.plan.items is not None
     table = new_table("test", "arm", "metric", *(["item"] if has_items else []), right=("test",))
     for test in tests:
         item = [shown(test.item or "")] if has_items else []
         table.add_row(str(test.id), shown(test.arm), shown(test.metric), *item)
-    console.print(table)
+    plain_console().print(table)
     if len(tests) < number:
-        console.print(f"{len(tests)} of the {number:,}: what comes next depends on their results.", soft_wrap=True)
+        say(f"{len(tests)} of the {number:,}: what comes next depends on their results.")
 
 
 def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
     """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
     from bestarm.storage.keys import new_key
     from bestarm.study.files.sheets import columns_to_fill, write_blank_sheet
-    from bestarm.validation import InvalidInput
 
-    is_printed = str(out) == "-"
+    is_printed = is_stdout(out)
     if not is_printed and out.exists():
         raise InvalidInput("out", str(out), "is there already, and may hold results; name another file")
     delimiter = ";" if semicolons else "\t" if out.suffix.lower() == ".tsv" else ","
     key = new_key() if key is None else key
     tests: list[Test] = []
     try:
-        with contextlib.nullcontext(sys.stdout) if is_printed else written_whole(out) as file, repeatable_with_key():
+        with writing(out) as file, repeatable_with_key():
             tests = study.ask(number, days=days, key=key)
             if not tests:
                 raise _NothingToDo
             write_blank_sheet(study, tests, file, delimiter)
     except _NothingToDo:
-        print(_nothing_to_do(study), file=sys.stderr if is_printed else sys.stdout)
+        print(shown(_nothing_to_do(study)), file=sys.stderr if is_printed else sys.stdout)
         return
     except InvalidInput as error:
         if tests:
@@ -108,11 +104,8 @@ def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out
     if is_printed:
         return
     columns = " and ".join(columns_to_fill(study.plan, tests))
-    words = [
-        f"{counted(len(tests), 'test')} of {study.name} written to {out}. Fill in {columns}, then give it back:",
-        f"bestarm tell {shlex.quote(study.name)} --csv {shlex.quote(str(out))}",
-    ]
-    plain_console().print("\n".join(map(shown, words)), soft_wrap=True)
+    say(f"{counted(len(tests), 'test')} of {study.name} written to {out}. Fill in {columns}, then give it back:")
+    say(f"bestarm tell {shlex.quote(study.name)} --csv {shlex.quote(str(out))}")
 
 
 class _NothingToDo(Exception):
@@ -132,7 +125,7 @@ def _plain(test: Test) -> dict[str, object]:
 def _nothing_to_do(study: AnyStudy) -> str:
     answer = study.answer
     if answer is not None:
-        return f"Nothing left to test. {shown(str(answer))}"
+        return f"Nothing left to test. {answer}"
     awaited = study.awaited()
     first = "" if awaited is None else f" First of all it waits for {awaited}."
-    return f"Nothing to test now: the study waits for {counted(len(study.pending()), 'result')}.{shown(first)}"
+    return f"Nothing to test now: the study waits for {counted(len(study.pending()), 'result')}.{first}"

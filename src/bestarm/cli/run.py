@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import Annotated
 
@@ -12,8 +11,9 @@ from rich.console import Console
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_as
-from bestarm.cli.shared.show import VOID_STYLE, plain_console, print_json, shown
-from bestarm.cli.shared.verdicts import VOID, IgnoreHealth
+from bestarm.cli.shared.show import VOID_STYLE, print_json, say
+from bestarm.cli.shared.verdicts import VOID, IgnoreHealth, stop_on_signals
+from bestarm.errors import UNSTATED, InvalidInput
 
 
 @study_command(place=220)
@@ -68,7 +68,6 @@ def run(
     from bestarm.study.work.failures import ON_THE_COMMAND_LINE, Declared, read_declared
     from bestarm.study.work.watching import Display
     from bestarm.study.work.workers import drive
-    from bestarm.validation import UNSTATED, InvalidInput
 
     if not 1 <= workers <= 10_000:
         raise InvalidInput("workers", workers, "must be a whole number from 1 to 10,000")
@@ -88,9 +87,7 @@ def run(
         ON_THE_COMMAND_LINE,
     )
     pool = ThreadPoolExecutor(workers)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        # The same as Ctrl-C: commands are ended, and their tests given back.
-        signal.signal(number, signal.default_int_handler)
+    stop_on_signals()
     try:
         with Display(study, Console(stderr=True)) as display:
             answer = drive(
@@ -111,9 +108,8 @@ def run(
     if as_json:
         print_json(status.to_dict())
     else:
-        console = plain_console()
-        console.print(shown(str(answer)), soft_wrap=True, style=VOID_STYLE if answer.guarantee == "void" else None)
+        say(str(answer), VOID_STYLE if answer.guarantee == "void" else None)
         for sentence in status.health.through("file").warnings:
-            console.print(shown(f"warning: {sentence}"), soft_wrap=True)
+            say(f"warning: {sentence}")
     if answer.guarantee == "void" and not ignore_health:
         raise typer.Exit(VOID)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bestarm.cli.shared.arguments import Database, Key, Reason, StudyName, Token, Worker, Yes
+from bestarm.cli.shared.arguments import Key, Reason, StudyName, Yes
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.confirming import confirm_far, record_confirmed
-from bestarm.cli.shared.files import recorded_words, results_file
-from bestarm.cli.shared.opening import check_text, open_study, repeatable_with_key
-from bestarm.cli.shared.show import plain_console, shown
+from bestarm.cli.shared.files import confirm_far, record_confirmed, recorded_words, results_file
+from bestarm.cli.shared.opening import Access, check_text, repeatable_with_key
+from bestarm.cli.shared.show import say
+from bestarm.errors import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
     from bestarm.study.files.exchange import Recorded
@@ -53,15 +53,13 @@ def tell(
     reason: Reason = "",
     yes: Yes = False,
     key: Key = None,
-    worker: Worker = None,
-    token: Token = None,
-    db: Database = None,
+    *,
+    access: Access,
 ) -> None:
     """Record results: TEST VALUE, or --arm A --metric M VALUE, or --csv FILE."""
     from bestarm.study import Study
     from bestarm.study.files.exchange import tell_results
     from bestarm.study.intake.names import read_test
-    from bestarm.validation import UNSTATED, InvalidInput
 
     words = words or []
     is_table, by_name = table is not None, arm is not None or metric is not None
@@ -89,7 +87,7 @@ def tell(
         raise InvalidInput("--key", UNSTATED, "goes with --arm and --metric, or --csv; a test's number is key enough")
     check_text("reason", reason)
     if table is not None:
-        study = open_study(name, db, worker, token)
+        study = access.open(name)
 
         def record(check_far: bool) -> Recorded:
             with results_file(table) as (file, called), repeatable_with_key():
@@ -101,7 +99,7 @@ def tell(
         said = recorded_words(study, record_confirmed(record, yes, table))
     elif arm is not None:
         result = _result(words)
-        study = open_study(name, db, worker, token)
+        study = access.open(name)
         if metric is not None:
             given: tuple[Any, ...] = check_text("arm", arm), check_text("metric", metric), result
         else:
@@ -114,20 +112,19 @@ def tell(
         said = f"Recorded as test {number}: {what}."
     else:
         number, result = read_test(words[0].strip()), _result(words[1:])
-        study = open_study(name, db, worker, token)
+        study = access.open(name)
         confirm_far(lambda: study.check_far([(number, result)]), yes)
         if correct:
             study.correct(number, result, reason)
         else:
             study.tell(number, result)
         said = f"{'Corrected' if correct else 'Recorded'}: test {number} = {_shown(result)}."
-    plain_console().print(shown(said), soft_wrap=True)
+    say(said)
 
 
 def _result(words: Sequence[str]) -> Result:
     """A value, or METRIC=VALUE, several times."""
     from bestarm.parsing import read_number
-    from bestarm.validation import InvalidInput
 
     if len(words) == 1 and "=" not in words[0]:
         return read_number(words[0])

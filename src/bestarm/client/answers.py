@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from bestarm.analysis.health.notes import Health, HealthNote
-from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
+from bestarm.analysis.health.notes import Health
+from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.analysis.standing.open_questions import OpenQuestion
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState
-from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import Answer, Difference, Guarantee
 from bestarm.storage.base import Event, Pending
 from bestarm.study.intake.names import Test
+
+T = TypeVar("T")
+
+NULLS: dict[type, dict[str, float]] = {
+    Answer: {"cost": math.inf},
+    Difference: {"low": -math.inf, "high": math.inf},
+    MetricStanding: {"mean": math.nan, "low": -math.inf, "high": math.inf},
+    OpenQuestion: {"tests": math.inf},
+    Outlook: dict.fromkeys(("median_tests", "p90_tests", "median_cost", "p90_cost"), math.inf),
+    Share: dict.fromkeys(("value", "low", "high"), math.nan),
+    Status: {"cost": math.inf},
+}
+"""JSON has no infinite and no unknown numbers. By data class and field: what null stands for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +65,43 @@ class StudyLine:
     error: str | None = None
 
 
-def read_status(data: dict[str, Any]) -> Status:
-    known = (field.name for field in dataclasses.fields(Status) if field.init and field.name in data)
-    plain = _costed({name: data[name] for name in known})
-    awaited = None if data["awaited"] is None else Awaited(**data["awaited"])
-    health = _health(data)
-    lists = {"arms": tuple(map(_arm, data["arms"])), "open": tuple(map(_question, data["open"]))}
-    lists["answered"] = tuple(data["answered"])
-    return Status(**_listed(plain) | lists | {"awaited": awaited, "health": health})
+def read(kind: type[T], data: dict[str, Any]) -> T:
+    """JSON data as a data class. Fields that it does not know, and those that are computed from others, do not count.
+
+    >>> read(Difference, {"low": None, "high": 0.5})
+    Difference(low=-inf, high=0.5, estimate=None)
+    """
+    found: T = _reader(kind)(data)  # type: ignore[arg-type] # a class is hashable
+    return found
+
+
+@functools.cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """Reads JSON data as a data class, or as what fields of data classes hold: tuples, mappings, optional values."""
+    if dataclasses.is_dataclass(kind):
+        return _class_reader(kind)
+    parts = get_args(kind)
+    if type(None) in parts:
+        read_some = _reader(parts[0])
+        return lambda data: None if data is None else read_some(data)
+    if get_origin(kind) is tuple:
+        read_item = _reader(parts[0])
+        return lambda data: tuple(map(read_item, data))
+    if len(parts) == 2 and parts[0] is str:
+        read_value = _reader(parts[1])
+        return lambda data: {name: read_value(value) for name, value in data.items()}
+    return lambda data: data
+
+
+def _class_reader(kind: Any) -> Callable[[Any], Any]:
+    hints, nulls = get_type_hints(kind), NULLS.get(kind, {})
+    readers = {field.name: _reader(hints[field.name]) for field in dataclasses.fields(kind) if field.init}
+
+    def read_fields(data: dict[str, Any]) -> Any:
+        given = {name: reader(data[name]) for name, reader in readers.items() if name in data}
+        return kind(**given | {name: null for name, null in nulls.items() if name in data and data[name] is None})
+
+    return read_fields
 
 
 def read_answer(status: dict[str, Any]) -> Answer | None:
@@ -66,28 +109,16 @@ def read_answer(status: dict[str, Any]) -> Answer | None:
     if status["conclusion"] is None:
         return None
     reasons = {arm["name"]: f"{arm['verdict']}: {arm['reason']}" for arm in status["arms"]}
-    data = _listed(_costed(status["conclusion"]))
-    differences = {name: read_difference(limits) for name, limits in data["differences"].items()}
     # Advice is sent in the words of study files.
-    names = {"warnings": _health(status).warnings, "arms": tuple(data["arms"])}
-    names["void_because"] = tuple(data["void_because"])
-    del data["guarantee"]
-    return Answer(**data | names | {"differences": differences}, reasons=reasons)
-
-
-def _health(status: dict[str, Any]) -> Health:
-    names = [field.name for field in dataclasses.fields(HealthNote) if field.name != "door"]
-    found = (HealthNote(**{name: note[name] for name in names}) for note in status["health"]["notes"])
-    return Health(status["health"]["checks"], tuple(found))
+    warnings = read(Health, status["health"]).warnings
+    return read(Answer, status["conclusion"] | {"reasons": reasons, "warnings": warnings})
 
 
 def read_forecast(data: dict[str, Any]) -> Outlook:
-    """Read a forecast. Figures that were not reached before the simulation or the budget ended come as null, and an
-    older service sends fewer of them."""
-    unknown = math.nan if data.get("state") == "too early" else math.inf
-    names = {field.name for field in dataclasses.fields(Outlook)}
-    whole: dict[str, Any] = {name: unknown if data[name] is None else data[name] for name in names & data.keys()}
-    return Outlook(**whole)
+    """Figures that were not reached before the simulation or the budget ended come as null, and so does everything that
+    it is too early to say."""
+    unknown = dict.fromkeys(NULLS[Outlook], math.nan) if data.get("state") == "too early" else {}
+    return read(Outlook, data | unknown)
 
 
 def read_test(data: dict[str, Any]) -> Test:
@@ -108,39 +139,3 @@ def read_event(data: dict[str, Any], arm: int | None, metric: int | None) -> Eve
     value, *more = (data.get("values") or {"": data["value"]}).values()
     told = {"value": value, "more": tuple(more)}
     return Event(**plain | told | {"arm": arm, "metric": metric, "item": data.get("place")})
-
-
-def _costed(data: dict[str, Any]) -> dict[str, Any]:
-    """A cost beyond all numbers comes as null."""
-    return data | {"cost": math.inf if data["cost"] is None else data["cost"]}
-
-
-def _listed(data: dict[str, Any]) -> dict[str, Any]:
-    """With names in tuples, as they are in a local study."""
-    return data | {name: tuple(data[name]) for name in ("candidates", "feasible")}
-
-
-def _question(data: dict[str, Any]) -> OpenQuestion:
-    """A question without an end in sight takes null tests."""
-    return OpenQuestion(**data | {"tests": math.inf if data["tests"] is None else data["tests"]})
-
-
-def read_difference(data: dict[str, Any]) -> Difference:
-    """A limit that is not there comes as null."""
-    low, high = data["low"], data["high"]
-    # A service of an earlier version says nothing of what was measured.
-    return Difference(-math.inf if low is None else low, math.inf if high is None else high, data.get("estimate"))
-
-
-def _arm(data: dict[str, Any]) -> ArmStanding:
-    return ArmStanding(data["name"], data["verdict"], data["reason"], tuple(map(_metric, data["metrics"])))
-
-
-def _metric(data: dict[str, Any]) -> MetricStanding:
-    """What JSON has no number for comes as null: a mean without results, and ends of intervals without bounds."""
-    absent = {"mean": math.nan, "low": -math.inf, "high": math.inf}
-    share = data["share"]
-    if share is not None:
-        unknown = {name: math.nan for name in ("value", "low", "high") if share[name] is None}
-        share = Share(**share | unknown)
-    return MetricStanding(**data | {"share": share} | {name: absent[name] for name in absent if data[name] is None})

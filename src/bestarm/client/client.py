@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bestarm.client.answers import StudyLine
+from bestarm.client.answers import StudyLine, read
 from bestarm.client.connection import Connection
 from bestarm.client.remote import RemoteStudy
 from bestarm.problem import Plan, Problem
@@ -56,7 +56,7 @@ class Client:
     def _lines(self, *, archived: bool, **query: Any) -> list[StudyLine]:
         query |= {"archived": "true" if archived else "false"}
         rows = self._connection.get("/api/studies", query)
-        return [StudyLine(**row | {name: tuple(row[name]) for name in ("answered", "void_because")}) for row in rows]
+        return [read(StudyLine, row) for row in rows]
 
     def create(
         self,

@@ -18,15 +18,7 @@ from bestarm.analysis.status.status import Status
 from bestarm.analysis.status.waiting import Awaited, is_unresolved
 from bestarm.analysis.status.words import html_view
 from bestarm.answer import Answer, Difference
-from bestarm.client.answers import (
-    read_answer,
-    read_difference,
-    read_event,
-    read_forecast,
-    read_pending,
-    read_status,
-    read_test,
-)
+from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
 from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, plain_result
 from bestarm.problem import Budget, Plan
@@ -303,12 +295,12 @@ class RemoteStudy:
 
     def status(self) -> Status:
         """Everything at a glance."""
-        return read_status(self._status())
+        return read(Status, self._status())
 
     def differences(self, arm: str | None = None) -> dict[str, Difference]:
         """By how much, at least and at most, `arm`, by default the leader, performs better than each other arm."""
         found = self._get("differences", None if arm is None else {"arm": arm})
-        return {name: read_difference(limits) for name, limits in found.items()}
+        return {name: read(Difference, limits) for name, limits in found.items()}
 
     def awaited(self) -> Awaited | None:
         """The test whose result counts next, on which all later ones wait; None if no result is out, or none needed."""

@@ -8,8 +8,10 @@ evidence; on items, `bestarm.evidence.items` has the streams.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bestarm.evidence.contrasts import (
+    OfContrast,
     contrast_ceiling,
     contrast_end,
     contrast_evidence,
@@ -19,13 +21,13 @@ from bestarm.evidence.contrasts import (
     least_excess,
 )
 from bestarm.evidence.intervals import interval_end
-from bestarm.evidence.items import lead_of
+from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import FIXED, ON_ITEMS, RELATIVE, SEPARATE, Setting, Streams
-from bestarm.noises.dispatch import ceiling, evidence_above, evidence_below, scatter
+from bestarm.noises.dispatch import ceiling, evidence, evidence_above, scatter
 from bestarm.noises.exact import CERTAIN
-from bestarm.noises.streams import ABOVE, BELOW, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 
 
 @kernel
@@ -34,87 +36,38 @@ def suffices(evidence: float, level: float) -> bool:
     return level <= evidence < math.inf
 
 
-# ------------------------------------------------------------------------------------------- a constraint is violated
+# ------------------------------------------------------------------------------- a constraint is violated, or it holds
 
 
-@kernel
-def _violates_threshold(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    return evidence_above(stream_of(setting, streams, arm, metric), setting.threshold[metric])
+def _about_constraint(
+    of_stream: Callable[[Stream, int, float], float], of_contrast: OfContrast
+) -> Callable[[Setting, Streams, int, int, int], float]:
+    @kernel
+    def against_threshold(setting: Setting, streams: Streams, arm: int, metric: int, side: int) -> float:
+        limit = setting.threshold[metric]
+        if side == BELOW:
+            limit += setting.slack[metric]
+        return of_stream(stream_of(setting, streams, arm, metric), side, limit)
+
+    @kernel
+    def against_limit(setting: Setting, streams: Streams, arm: int, metric: int, side: int) -> float:
+        if setting.relative.factor[metric] == 0.0:
+            return against_threshold(setting, streams, arm, metric, side)
+        if arm == setting.relative.baseline:
+            # It meets its constraints by definition.
+            return CERTAIN if side == BELOW else -math.inf
+        if not is_known(setting, streams, arm, metric):
+            return -math.inf
+        excess = setting.slack[metric] if side == BELOW else least_excess(setting, streams, metric)
+        return of_contrast(setting, streams, arm, metric, side, excess)
+
+    return choice("setting.limits", {FIXED: against_threshold, RELATIVE: against_limit})
 
 
-@kernel
-def _violates_limit(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    if setting.relative.factor[metric] == 0.0:
-        return _violates_threshold(setting, streams, arm, metric)
-    if arm == setting.relative.baseline or not is_known(setting, streams, arm, metric):
-        return -math.inf
-    return contrast_evidence(setting, streams, arm, metric, ABOVE, least_excess(setting, streams, metric))
-
-
-violation_evidence = choice("setting.limits", {FIXED: _violates_threshold, RELATIVE: _violates_limit})
-"""Log-evidence that a constraint is violated."""
-
-
-@kernel
-def _ceiling_over_threshold(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    return ceiling(stream_of(setting, streams, arm, metric), ABOVE, setting.threshold[metric])
-
-
-@kernel
-def _ceiling_over_limit(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    if setting.relative.factor[metric] == 0.0:
-        return _ceiling_over_threshold(setting, streams, arm, metric)
-    if arm == setting.relative.baseline or not is_known(setting, streams, arm, metric):
-        return -math.inf
-    return contrast_ceiling(setting, streams, arm, metric, ABOVE, least_excess(setting, streams, metric))
-
-
-violation_ceiling = choice("setting.limits", {FIXED: _ceiling_over_threshold, RELATIVE: _ceiling_over_limit})
-"""A ceiling of the evidence that a constraint is violated."""
-
-
-# ------------------------------------------------------------------------------------------------- a constraint holds
-
-
-@kernel
-def _keeps_threshold(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    return evidence_below(stream_of(setting, streams, arm, metric), setting.threshold[metric] + setting.slack[metric])
-
-
-@kernel
-def _keeps_limit(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    if setting.relative.factor[metric] == 0.0:
-        return _keeps_threshold(setting, streams, arm, metric)
-    if arm == setting.relative.baseline:
-        return CERTAIN
-    if not is_known(setting, streams, arm, metric):
-        return -math.inf
-    return contrast_evidence(setting, streams, arm, metric, BELOW, setting.slack[metric])
-
-
-holding_evidence = choice("setting.limits", {FIXED: _keeps_threshold, RELATIVE: _keeps_limit})
-"""Log-evidence that a constraint holds, up to its slack."""
-
-
-@kernel
-def _ceiling_under_threshold(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    limit = setting.threshold[metric] + setting.slack[metric]
-    return ceiling(stream_of(setting, streams, arm, metric), BELOW, limit)
-
-
-@kernel
-def _ceiling_under_limit(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    if setting.relative.factor[metric] == 0.0:
-        return _ceiling_under_threshold(setting, streams, arm, metric)
-    if arm == setting.relative.baseline:
-        return CERTAIN
-    if not is_known(setting, streams, arm, metric):
-        return -math.inf
-    return contrast_ceiling(setting, streams, arm, metric, BELOW, setting.slack[metric])
-
-
-holding_ceiling = choice("setting.limits", {FIXED: _ceiling_under_threshold, RELATIVE: _ceiling_under_limit})
-"""A ceiling of the evidence that a constraint holds."""
+constraint_evidence = _about_constraint(evidence, contrast_evidence)
+"""Log-evidence that a constraint is violated (on the side `ABOVE`), or that it holds up to its slack (`BELOW`)."""
+constraint_ceiling = _about_constraint(ceiling, contrast_ceiling)
+"""A ceiling of it."""
 
 
 # ------------------------------------------------------------------------------- where a constraint's mean seems to be
@@ -217,10 +170,8 @@ def _is_behind(setting: Setting, streams: Streams, leader: int, arm: int) -> flo
 
 @kernel
 def _is_behind_on_items(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    lead = lead_of(setting, streams, leader, arm)
-    if lead.n == 0:
-        return -math.inf
-    return evidence_above(lead, -setting.tolerance)
+    difference = difference_of(setting, streams, leader, arm)
+    return -math.inf if difference.n == 0 else evidence_above(difference, -setting.tolerance)
 
 
 worse_evidence = choice("setting.pairing", {SEPARATE: _is_behind, ON_ITEMS: _is_behind_on_items})

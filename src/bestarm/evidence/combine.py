@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.claims import violation_evidence
+from bestarm.evidence.claims import constraint_evidence
 from bestarm.kernel.compile import choice, kernel, large
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
+from bestarm.noises.streams import ABOVE
 
 WEIGHTS = (0.9, 0.1)
 """The weights of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
@@ -37,7 +38,7 @@ def add_logs(a: float, b: float) -> float:
 def _together(setting: Setting, streams: Streams, arm: int) -> float:
     evidence = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        violated = setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric)
+        violated = setting.log_weight[metric] + constraint_evidence(setting, streams, arm, metric, ABOVE)
         evidence = add_logs(evidence, violated)
     return evidence
 
@@ -48,7 +49,7 @@ def _most_suspect(setting: Setting, streams: Streams, arm: int) -> float:
     itself, at all times, and nothing is known of their sum."""
     largest = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        largest = max(largest, setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric))
+        largest = max(largest, setting.log_weight[metric] + constraint_evidence(setting, streams, arm, metric, ABOVE))
     return largest
 
 
@@ -58,7 +59,7 @@ most suspect constraint, by its weight."""
 
 
 @kernel
-def apart_evidence(setting: Setting, streams: Streams, arm: int, infeasible: float) -> float:
+def independent_evidence(setting: Setting, streams: Streams, arm: int, infeasible: float) -> float:
     """The part of `infeasible`, the log-evidence that the arm is infeasible, that may be multiplied with the evidence
     that it is worse: that from constraints which are not measured together with the objective."""
     if setting.is_joint == 0:
@@ -66,15 +67,15 @@ def apart_evidence(setting: Setting, streams: Streams, arm: int, infeasible: flo
     evidence = -math.inf
     for metric in range(1, streams.counts.shape[1]):
         if setting.lead[metric] != setting.lead[0] and streams.counts[arm, metric] > 0:
-            violated = setting.log_weight[metric] + violation_evidence(setting, streams, arm, metric)
+            violated = setting.log_weight[metric] + constraint_evidence(setting, streams, arm, metric, ABOVE)
             evidence = add_logs(evidence, violated)
     return evidence
 
 
 @kernel
-def rival_evidence(setting: Setting, apart: float, worse: float) -> float:
-    """Log-evidence that a rival is not both feasible and better, from the evidence that it is worse; `apart` is that it
-    is infeasible, as far as it does not rest on the tests of its performance."""
+def rival_evidence(setting: Setting, independent: float, worse: float) -> float:
+    """Log-evidence that a rival is not both feasible and better, from the evidence that it is worse, and the
+    `independent` evidence that it is infeasible: that which does not rest on tests of its performance."""
     if setting.threshold.shape[0] == 1:
         return worse
-    return worse + add_logs(setting.log_worse, setting.log_both + apart)
+    return worse + add_logs(setting.log_worse, setting.log_both + independent)

@@ -9,6 +9,7 @@ definition, so nothing here is asked about it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import contrast_of
@@ -17,10 +18,12 @@ from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
 from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.noises.dispatch import ceiling, evidence, scatter
-from bestarm.noises.streams import ABOVE, BELOW, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 
 _STEPS = 16
 """The end of an interval is shown up to 2^-16 of its distance from the mean."""
+
+OfContrast = Callable[[Setting, Streams, int, int, int, float], float]
 
 # ------------------------------------------------------------------------------------------------------ without items
 
@@ -53,24 +56,20 @@ def _what_may_be_rounding(setting: Setting, streams: Streams, metric: int) -> fl
     return excess
 
 
-@kernel
-def _evidence_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
-    own = stream_of(setting, streams, arm, metric)
-    base = stream_of(setting, streams, setting.relative.baseline, metric)
-    if side == ABOVE:
-        return scaled_evidence(own, base, -d, setting.relative.factor[metric])
-    inverse = 1.0 / setting.relative.factor[metric]
-    return scaled_evidence(base, own, d * inverse, inverse)
+def _of_pair(of_streams: Callable[[Stream, Stream, float, float], float]) -> OfContrast:
+    @kernel
+    def of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+        own = stream_of(setting, streams, arm, metric)
+        base = stream_of(setting, streams, setting.relative.baseline, metric)
+        if side == ABOVE:
+            return of_streams(own, base, -d, setting.relative.factor[metric])
+        inverse = 1.0 / setting.relative.factor[metric]
+        return of_streams(base, own, d * inverse, inverse)
+
+    return of_pair
 
 
-@kernel
-def _ceiling_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
-    own = stream_of(setting, streams, arm, metric)
-    base = stream_of(setting, streams, setting.relative.baseline, metric)
-    if side == ABOVE:
-        return scaled_pair_ceiling(own, base, -d, setting.relative.factor[metric])
-    inverse = 1.0 / setting.relative.factor[metric]
-    return scaled_pair_ceiling(base, own, d * inverse, inverse)
+_evidence_of_pair = _of_pair(scaled_evidence)
 
 
 @kernel
@@ -115,14 +114,13 @@ def _end_of_pair(setting: Setting, streams: Streams, arm: int, metric: int, side
 
 @kernel
 def _any_common_item(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
-    return bool(contrast_of(setting, streams, arm, metric).n > 0)
+    return contrast_of(setting, streams, arm, metric).n > 0
 
 
 @kernel
 def _mean_on_items(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     s = contrast_of(setting, streams, arm, metric)
-    mean: float = s.total / s.n
-    return mean
+    return s.total / s.n
 
 
 @kernel
@@ -131,22 +129,13 @@ def _scatter_on_items(setting: Setting, streams: Streams, arm: int, metric: int)
     return scatter(between, streams.items.contrasts, arm, metric, between.threshold[metric])
 
 
-@kernel
-def _nothing(setting: Setting, streams: Streams, metric: int) -> float:
-    """Contrasts that may be rounding count as 0 already."""
-    return 0.0
+def _on_items(of_stream: Callable[[Stream, int, float], float]) -> OfContrast:
+    @kernel
+    def on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
+        limit = setting.items.contrasts.threshold[metric] + d
+        return of_stream(contrast_of(setting, streams, arm, metric), side, limit)
 
-
-@kernel
-def _evidence_on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
-    limit = setting.items.contrasts.threshold[metric] + d
-    return evidence(contrast_of(setting, streams, arm, metric), side, limit)
-
-
-@kernel
-def _ceiling_on_items(setting: Setting, streams: Streams, arm: int, metric: int, side: int, d: float) -> float:
-    limit = setting.items.contrasts.threshold[metric] + d
-    return ceiling(contrast_of(setting, streams, arm, metric), side, limit)
+    return on_items
 
 
 @kernel
@@ -162,11 +151,11 @@ contrast_mean = choice("setting.pairing", {SEPARATE: _difference_of_means, ON_IT
 """How far the arm's measured mean lies over the factor times the baseline's."""
 contrast_scatter = choice("setting.pairing", {SEPARATE: _scatter_of_both, ON_ITEMS: _scatter_on_items})
 """The standard deviation of one result of the arm minus the factor times one of the baseline."""
-least_excess = choice("setting.pairing", {SEPARATE: _what_may_be_rounding, ON_ITEMS: _nothing})
-"""What may be rounding is no excess."""
-contrast_evidence = choice("setting.pairing", {SEPARATE: _evidence_of_pair, ON_ITEMS: _evidence_on_items})
+least_excess = choice("setting.pairing", {SEPARATE: _what_may_be_rounding}, unknown="0.0")
+"""What may be rounding is no excess. On items, contrasts that may be rounding count as 0 already."""
+contrast_evidence = choice("setting.pairing", {SEPARATE: _evidence_of_pair, ON_ITEMS: _on_items(evidence)})
 """Log-evidence that the arm's excess over the limit lies on this side of d."""
-contrast_ceiling = choice("setting.pairing", {SEPARATE: _ceiling_of_pair, ON_ITEMS: _ceiling_on_items})
+contrast_ceiling = choice("setting.pairing", {SEPARATE: _of_pair(scaled_pair_ceiling), ON_ITEMS: _on_items(ceiling)})
 """A ceiling of it."""
 contrast_end = choice("setting.pairing", {SEPARATE: _end_of_pair, ON_ITEMS: _end_on_items})
 """The last d for which the evidence that the arm's excess over the limit lies on this side of d reaches `level`."""

@@ -49,5 +49,4 @@ _every_end, _end_of = by_kind(lambda kernels: kernels.end or by_newton)
 @one_of("s.kind", _every_end)
 def interval_end(s: Stream, side: int, level: float) -> float:
     """The last c for which the evidence that the mean lies on this side of c has reached `level`."""
-    end: float = _end_of(s.kind)(s, side, level)
-    return end
+    return _end_of(s.kind)(s, side, level)

@@ -88,7 +88,7 @@ def row_of(streams: Streams, leader: int, arm: int) -> int:
 
 
 @kernel
-def lead_of(setting: Setting, streams: Streams, leader: int, arm: int) -> Stream:
+def difference_of(setting: Setting, streams: Streams, leader: int, arm: int) -> Stream:
     """How much the leader was better than the arm, on all items on which both were measured."""
     items, between = streams.items, streams.items.differences
     row, slot = row_of(streams, leader, arm), leader % items.against.shape[0]

@@ -67,15 +67,13 @@ _every_ceiling, _ceiling_of = by_kind(lambda kernels: kernels.product_ceiling or
 @one_of("high.kind", _every_product, "(math.nan, math.nan, math.nan)")
 def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
     """Log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in c and d."""
-    found: tuple[float, float, float] = _product_of(high.kind)(high, low, c, d)
-    return found
+    return _product_of(high.kind)(high, low, c, d)
 
 
 @one_of("high.kind", _every_ceiling)
 def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     """A cheap upper bound of `product`."""
-    found: float = _ceiling_of(high.kind)(high, low, c, d)
-    return found
+    return _ceiling_of(high.kind)(high, low, c, d)
 
 
 @kernel
@@ -153,8 +151,7 @@ _every_scaled_pair, _scaled_pair_of = by_kind(lambda kernels: kernels.scaled_pai
 @one_of("high.kind", _every_scaled_pair)
 def scaled_pair_evidence(high: Stream, low: Stream, margin: float, factor: float) -> float:
     """Log-evidence that the first mean plus `margin` is above `factor` times the second."""
-    found: float = _scaled_pair_of(high.kind)(high, low, margin, factor)
-    return found
+    return _scaled_pair_of(high.kind)(high, low, margin, factor)
 
 
 @apart
@@ -183,5 +180,4 @@ _every_pair, _pair_of = by_kind(lambda kernels: kernels.pair or by_tangents)
 @one_of("high.kind", _every_pair)
 def pair_evidence(high: Stream, low: Stream, margin: float) -> float:
     """Log-evidence that the first mean plus `margin` is above the second. Both streams are of one metric."""
-    found: float = _pair_of(high.kind)(high, low, margin)
-    return found
+    return _pair_of(high.kind)(high, low, margin)

@@ -1,39 +1,97 @@
 """Whether evidence reaches its level, computed only as far as it takes to tell.
 
-Every question here is one inequality, "evidence >= level". A ceiling of the evidence often settles it at a fraction of
-the cost. If not, a closer ceiling is tried, and in the end the evidence itself. NaN fails each of these comparisons. No
-answer depends on how close a ceiling is.
+Every question here is one inequality, "evidence >= level". It is asked after every test, and rarely answered by yes. So
+a ceiling is tried first: an upper bound of the evidence that is close to it and cheap, because it takes no logarithm.
+If that reaches the level, a closer ceiling is tried, and in the end the evidence itself. NaN fails each of these
+comparisons. No answer depends on how close a ceiling is.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-from bestarm.evidence.ceilings import infeasible_ceiling, pair_ceiling, rival_ceiling
-from bestarm.evidence.claims import holding_ceiling, holding_evidence, suffices
-from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence
-from bestarm.evidence.items import lead_of
-from bestarm.evidence.pairs import evidence_between, pair_evidence
+from bestarm.evidence.claims import constraint_ceiling, constraint_evidence, suffices
+from bestarm.evidence.combine import independent_evidence, infeasible_evidence, rival_evidence
+from bestarm.evidence.items import difference_of
+from bestarm.evidence.pairs import evidence_between, pair_evidence, product_ceiling
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
 from bestarm.noises.dispatch import ceiling, evidence_above
 from bestarm.noises.mixture import ROUNDING
-from bestarm.noises.streams import ABOVE, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, stream_of
 
 HOLDS = 1
 HOLDS_BEYOND_LUCK = 2
 BEYOND_LUCK = 1e5
-"""A constraint that is certified by so much evidence was not certified by luck."""
+"""A constraint that is certified by this much evidence was not certified by luck."""
+
+_LOG_2 = math.log(2.0)
+
+_FAR = 30.0
+"""If two logarithms are this far apart, the smaller one adds less than `ROUNDING`."""
+
+
+@kernel
+def add_logs_ceiling(a: float, b: float) -> float:
+    """A ceiling of log(e^a + e^b), at most 0.007 above it."""
+    if a == b:
+        # This includes two equal infinities, whose difference is NaN.
+        return a + (_LOG_2 + ROUNDING)
+    gap = abs(a - b)
+    if gap > _FAR:
+        return max(a, b) + ROUNDING
+    # e^x is at least its series up to the fifth power, and log(1 + y) at most y (6 + y) / (6 + 4 y).
+    power = 1.0 + gap * (1.0 + gap * (0.5 + gap * (1.0 / 6.0 + gap * (1.0 / 24.0 + gap * (1.0 / 120.0)))))
+    return max(a, b) + (6.0 * power + 1.0) / (power * (6.0 * power + 4.0))
+
+
+@kernel
+def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    """A ceiling of log A_j, the evidence that the arm is infeasible: all constraints but the most suspect one count as
+    if they were as suspect as the second."""
+    chosen = 0
+    largest = -math.inf
+    second = -math.inf
+    for metric in range(1, streams.counts.shape[1]):
+        violated = constraint_ceiling(setting, streams, arm, metric, ABOVE)
+        if violated > largest:
+            chosen, second, largest = metric, largest, violated
+        else:
+            second = max(second, violated)
+    return add_logs_ceiling(setting.log_weight[chosen] + largest, second)
+
+
+@kernel
+def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    """A ceiling of the evidence that the leader performs better than the arm: the product at any c is at least the
+    smallest product."""
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+    mean_leader, mean = streams.means[leader, 0] + setting.tolerance, streams.means[arm, 0]
+    if mean_leader < mean:
+        return -math.inf
+    c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
+    # Only a c inside both ranges can lie between the means.
+    c = min(max(c, ahead.low + setting.tolerance), behind.high)
+    return product_ceiling(ahead, behind, c - setting.tolerance, c)
+
+
+@kernel
+def rival_ceiling(setting: Setting, infeasible: float, worse: float) -> float:
+    """A ceiling of `rival_evidence`, from ceilings of its parts. The independent evidence is at most `infeasible`."""
+    if setting.threshold.shape[0] == 1:
+        return worse
+    return worse + add_logs_ceiling(setting.log_worse, setting.log_both + infeasible)
 
 
 @kernel
 def holding_reaches(setting: Setting, streams: Streams, arm: int, metric: int, level: float) -> int:
     """`HOLDS` if the evidence that a constraint holds reaches the level, `HOLDS_BEYOND_LUCK` if it may be beyond luck,
     else 0."""
-    limit = holding_ceiling(setting, streams, arm, metric)
-    if not (limit >= level and suffices(holding_evidence(setting, streams, arm, metric), level)):
+    highest = constraint_ceiling(setting, streams, arm, metric, BELOW)
+    if not (highest >= level and suffices(constraint_evidence(setting, streams, arm, metric, BELOW), level)):
         return 0
-    return HOLDS_BEYOND_LUCK if limit >= BEYOND_LUCK else HOLDS
+    return HOLDS_BEYOND_LUCK if highest >= BEYOND_LUCK else HOLDS
 
 
 class Infeasibility(NamedTuple):
@@ -53,12 +111,6 @@ def infeasibility_up_to(setting: Setting, streams: Streams, arm: int, level: flo
 
 
 @kernel
-def infeasibility_reaches(found: Infeasibility, level: float) -> bool:
-    """Whether the evidence that an arm is infeasible reaches the level up to which it was found."""
-    return found.is_exact and suffices(found.evidence, level)
-
-
-@kernel
 def _rival_reaches(
     setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
@@ -72,9 +124,9 @@ def _rival_reaches(
     infeasible = found.evidence if found.is_exact else infeasible_evidence(setting, streams, arm)
     if not rival_ceiling(setting, infeasible, worse_limit) >= level:
         return False
-    apart = apart_evidence(setting, streams, arm, infeasible)
+    independent = independent_evidence(setting, streams, arm, infeasible)
     worse = pair_evidence(ahead, behind, setting.tolerance)
-    return suffices(rival_evidence(setting, apart, worse), level)
+    return suffices(rival_evidence(setting, independent, worse), level)
 
 
 @kernel
@@ -82,10 +134,10 @@ def _reaches_on_items(
     setting: Setting, streams: Streams, leader: int, arm: int, found: Infeasibility, level: float
 ) -> bool:
     """That the arm is infeasible counts by itself."""
-    lead = lead_of(setting, streams, leader, arm)
-    if lead.n == 0 or not ceiling(lead, ABOVE, -setting.tolerance) >= level:
+    difference = difference_of(setting, streams, leader, arm)
+    if difference.n == 0 or not ceiling(difference, ABOVE, -setting.tolerance) >= level:
         return False
-    return suffices(evidence_above(lead, -setting.tolerance), level)
+    return suffices(evidence_above(difference, -setting.tolerance), level)
 
 
 rival_reaches = choice("setting.pairing", {SEPARATE: _rival_reaches, ON_ITEMS: _reaches_on_items}, unknown="False")

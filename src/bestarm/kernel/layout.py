@@ -34,7 +34,7 @@ def _view(value: Any, block: npt.NDArray[np.int64], start: int) -> tuple[Any, in
     for part in value:
         view, start = _view(part, block, start)
         parts.append(view)
-    return type(value)(*parts), start
+    return (value._make(parts) if hasattr(value, "_make") else tuple(parts)), start
 
 
 def in_one_block(state: T) -> tuple[T, npt.NDArray[np.int64]]:

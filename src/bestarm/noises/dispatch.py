@@ -6,7 +6,7 @@ Nothing else asks for the kind of a noise. Compiled, each function is a chain of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
@@ -16,12 +16,14 @@ from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
 from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def _kernels(kind: int) -> NoiseKernels:
     return numbered()[kind].kernels
 
 
-def _every(choose: Callable[[NoiseKernels], Callable[..., Any]]) -> Callable[[], Sequence[Callable[..., Any]]]:
+def _every(choose: Callable[[NoiseKernels], F]) -> Callable[[], Sequence[F]]:
     """Each noise's kernel for an operation, in the order of the noises' numbers."""
     return lambda: [choose(noise.kernels) for noise in numbered()]
 
@@ -79,8 +81,8 @@ def draw_own(nature: Nature, generator: Generator, arm: int, metric: int) -> flo
 
 
 def by_kind(
-    choose: Callable[[NoiseKernels], Callable[..., Any]],
-) -> tuple[Callable[[], Sequence[Callable[..., Any]]], Callable[[int], Callable[..., Any]]]:
+    choose: Callable[[NoiseKernels], F],
+) -> tuple[Callable[[], Sequence[F]], Callable[[int], F]]:
     """For kernels elsewhere that a noise may bring itself: each noise's, for `one_of`, and the one of a kind."""
     return _every(choose), lambda kind: choose(_kernels(kind))
 

@@ -11,7 +11,6 @@ from bestarm.kernel.state import (
     ON_ITEMS,
     RESERVED,
     SEPARATE,
-    SHARED,
     Batch,
     Flags,
     Floats,
@@ -53,16 +52,11 @@ take_in = choice("setting.pairing", {SEPARATE: _take_in, ON_ITEMS: _take_in_at},
 
 
 @kernel
-def _always(setting: Setting, arm: int) -> bool:
-    return True
-
-
-@kernel
 def _unless_retired(setting: Setting, arm: int) -> bool:
     return bool(setting.reserve.is_retired[arm] == 0)
 
 
-must_be_tested = choice("setting.sharing", {SHARED: _always, RESERVED: _unless_retired}, unknown="True")
+must_be_tested = choice("setting.sharing", {RESERVED: _unless_retired}, unknown="True")
 """Whether nothing can be decided before every metric of the arm has a result."""
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.claims import end_of, holding_evidence, looks_fine, suffices, worse_evidence
-from bestarm.evidence.combine import apart_evidence, infeasible_evidence, rival_evidence
+from bestarm.evidence.claims import constraint_evidence, end_of, looks_fine, suffices, worse_evidence
+from bestarm.evidence.combine import independent_evidence, infeasible_evidence, rival_evidence
 from bestarm.kernel.compile import choice, compiled, kernel
-from bestarm.kernel.state import FIXED, RELATIVE, RESERVED, SHARED, Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import RELATIVE, RESERVED, SHARED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import ABOVE, BELOW
@@ -127,7 +127,7 @@ def is_outperformed(setting: Setting, streams: Streams, leader: int, arm: int) -
 def rival_case(setting: Setting, streams: Streams, leader: int, arm: int, infeasible: float) -> float:
     """Log-evidence that the arm is infeasible or worse than the leader; `infeasible` is that for the first alone."""
     worse = worse_evidence(setting, streams, leader, arm)
-    return rival_evidence(setting, apart_evidence(setting, streams, arm, infeasible), worse)
+    return rival_evidence(setting, independent_evidence(setting, streams, arm, infeasible), worse)
 
 
 @kernel
@@ -156,7 +156,7 @@ def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> fl
     handicap = setting.level[leader] + log_delta
     for metric in range(1, metrics):
         if closed.certified[leader, metric] == 0:
-            least = lesser(least, holding_evidence(setting, streams, leader, metric) - handicap)
+            least = lesser(least, constraint_evidence(setting, streams, leader, metric, BELOW) - handicap)
     for arm in range(arms):
         is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
         if arm != leader and not is_closed and least > 0.0:
@@ -218,17 +218,12 @@ def new_intervals(arms: int, metrics: int) -> Intervals:
 
 
 @kernel
-def _nobody(setting: Setting, arm: int, metric: int) -> int:
-    return NO_ARM
-
-
-@kernel
 def _baseline_of(setting: Setting, arm: int, metric: int) -> int:
     baseline = setting.relative.baseline
     return NO_ARM if setting.relative.factor[metric] == 0.0 or arm == baseline else baseline
 
 
-compared_with = choice("setting.limits", {FIXED: _nobody, RELATIVE: _baseline_of}, unknown=str(NO_ARM))
+compared_with = choice("setting.limits", {RELATIVE: _baseline_of}, unknown=str(NO_ARM))
 """The baseline that limits a metric of the arm, or `NO_ARM`."""
 
 

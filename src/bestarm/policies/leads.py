@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bestarm.evidence.claims import suffices
 from bestarm.evidence.intervals import interval_end
-from bestarm.evidence.items import lead_of
+from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import by_tangents
 from bestarm.kernel.compile import choice, kernel, one_of
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
@@ -105,8 +105,7 @@ _every_lead, _lead_of = by_kind(_lead)
 def lead_at(ahead: Stream, behind: Stream, level: float, enough: float) -> float:
     """The largest lead of the first stream's mean over the second's for which the evidence reaches `level`, or any lead
     of `enough` or more that it shows."""
-    found: float = _lead_of(ahead.kind)(ahead, behind, level, enough)
-    return found
+    return _lead_of(ahead.kind)(ahead, behind, level, enough)
 
 
 @kernel
@@ -122,7 +121,7 @@ def _largest_lead(setting: Setting, streams: Streams, ahead: int, behind: int, l
 def _largest_lead_on_items(
     setting: Setting, streams: Streams, ahead: int, behind: int, level: float, enough: float
 ) -> float:
-    lead = lead_of(setting, streams, ahead, behind)
+    lead = difference_of(setting, streams, ahead, behind)
     return -math.inf if lead.n == 0 else interval_end(lead, ABOVE, max(level, LEAST_LEVEL))
 
 
@@ -139,7 +138,7 @@ def _end_of_lead(setting: Setting, streams: Streams, arm: int, other: int, side:
 
 @kernel
 def _end_of_lead_on_items(setting: Setting, streams: Streams, arm: int, other: int, side: int, level: float) -> float:
-    lead = lead_of(setting, streams, arm, other)
+    lead = difference_of(setting, streams, arm, other)
     return -side * math.inf if lead.n == 0 else interval_end(lead, side, level)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bestarm.evidence.combine import add_logs, apart_evidence
+from bestarm.evidence.combine import add_logs, independent_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Streams
 from bestarm.noises.dispatch import scatter
@@ -29,8 +29,8 @@ def needed_from_performance(setting: Setting, streams: Streams, arm: int, level:
     # Infinity is no evidence, and neither is NaN.
     if not infeasible < math.inf:
         return level - setting.log_worse
-    apart = apart_evidence(setting, streams, arm, infeasible)
-    return level - add_logs(setting.log_worse, setting.log_both + apart)
+    independent = independent_evidence(setting, streams, arm, infeasible)
+    return level - add_logs(setting.log_worse, setting.log_both + independent)
 
 
 @kernel

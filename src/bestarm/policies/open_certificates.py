@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from bestarm.evidence.claims import excess_of, holding_evidence
-from bestarm.evidence.items import DIFFERENCE, UNLIMITED, lead_of, row_of
+from bestarm.evidence.claims import constraint_evidence, excess_of
+from bestarm.evidence.items import DIFFERENCE, UNLIMITED, difference_of, row_of
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
+from bestarm.noises.streams import BELOW
 from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
@@ -83,7 +84,7 @@ def _tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> f
 
 @kernel
 def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    lead = lead_of(setting, streams, leader, arm)
+    lead = difference_of(setting, streams, leader, arm)
     if lead.n == 0:
         return math.inf
     row, mean = row_of(streams, leader, arm), lead.total / lead.n
@@ -148,7 +149,7 @@ def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, s
     for place in range(metrics.shape[0]):
         metric = metrics[place]
         n = streams.counts[arm, metric]
-        found = holding_evidence(setting, streams, arm, metric)
+        found = constraint_evidence(setting, streams, arm, metric, BELOW)
         shares[place] = share_of(found, setting.level[arm], overhead(n))
         tests[place] = left_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.claims import violation_evidence, worse_evidence
-from bestarm.evidence.combine import apart_evidence, rival_evidence
+from bestarm.evidence.claims import constraint_evidence
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM
-from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, violation
+from bestarm.noises.streams import ABOVE
+from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, rival_case, violation
 from bestarm.policies.leads import largest_lead
 
 
@@ -47,7 +47,7 @@ def survey(
         if rejected[arm]:
             largest = -math.inf
             for metric in range(1, streams.counts.shape[1]):
-                evidence = violation_evidence(setting, streams, arm, metric)
+                evidence = constraint_evidence(setting, streams, arm, metric, ABOVE)
                 if evidence > largest:
                     largest = evidence
                     reasons.worst[arm] = metric
@@ -57,8 +57,6 @@ def survey(
             if is_outperformed(setting, streams, leader, arm):
                 reasons.lead[arm] = shown_lead(setting, streams, leader, arm, level)
             else:
-                worse = worse_evidence(setting, streams, leader, arm)
-                infeasible = violation(setting, streams, arm)
                 reasons.lead[arm] = math.nan
-                apart = apart_evidence(setting, streams, arm, infeasible)
-                reasons.evidence[arm] = rival_evidence(setting, apart, worse)
+                infeasible = violation(setting, streams, arm)
+                reasons.evidence[arm] = rival_case(setting, streams, leader, arm, infeasible)

@@ -10,24 +10,15 @@ import functools
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import compiled, is_kernel
-from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
-from bestarm.kernel.state import (
-    EMPTY,
-    NONE,
-    UNFINISHED,
-    Flags,
-    Ints,
-    Setting,
-    total_cost,
-)
+from bestarm.kernel.state import EMPTY, NONE, UNFINISHED, Flags, Floats, Ints, Setting, Streams, total_cost
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies import policy_for
@@ -38,12 +29,14 @@ from bestarm.policies.kernels import KernelPolicy, Kernels, kernels_for
 from bestarm.policies.setting import true_references
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
-from bestarm.simulation.item_runs import ItemRuns
-from bestarm.simulation.loop import Chunk, Outcomes, RunState, Trace, Workspace, in_workspace, simulate_runs
+from bestarm.simulation.item_worlds import ItemWorlds
+from bestarm.simulation.loop import ON_ITEMS, TOO_SMALL, Chunk, Outcomes, Trace, Workspace, new_workspace, simulate_runs
 from bestarm.simulation.nature import draw_batch, new_nature
 
 Answered = tuple[Outcomes, Flags | None]
 """Outcomes and, where answers are sets, the arms of each: as in `Chunk`."""
+Results = list[tuple[int, int, float]]
+"""What one test gives: (arm, metric, value)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,12 +101,15 @@ class Job:
     def _form(self) -> dict[str, Any]:
         """Which form of the loop is compiled."""
         kernels = self.kernels
+        # On items, nothing is drawn while a run goes on.
+        parts = (self.setting, self.nature) if self.worlds is None else (self.setting,)
         return {
             "label": self.policy.name.replace("-", "_"),
-            "known": known_for(self.setting, self.nature),
+            "known": known_for(*parts),
             "start": kernels.start,
             "update": kernels.update,
             "propose": kernels.propose,
+            **({} if self.worlds is None else ON_ITEMS),
         }
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,9 +123,13 @@ class Job:
     def simulate(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
         """Runs `first_run`, `first_run + 1`, … of this job."""
         if not self.is_compiled:
-            return self._measured(self._interpret, first_run, runs, stop)
+            return self.interpret(first_run, runs, stop)
         self._compiled(first_run, 0, stop)  # compiles, or loads what was compiled earlier
         return self._measured(self._compiled, first_run, runs, stop)
+
+    def interpret(self, first_run: int, runs: int, stop: Ints | None = None) -> Chunk:
+        """The same runs, with the policy as plain Python."""
+        return self._measured(self._interpret, first_run, runs, stop)
 
     def trace(self, run: int) -> tuple[Chunk, Trace]:
         """One run with all its tests in order. Values are in normal form."""
@@ -158,9 +158,7 @@ class Job:
             raise EmptyProposal(self.policy.name)
         return outcomes
 
-    def measured(
-        self, generator: Generator, tests: Sequence[tuple[int, int]]
-    ) -> Iterator[list[tuple[int, int, float]]]:
+    def measured(self, generator: Generator, tests: Sequence[tuple[int, int]]) -> Iterator[Results]:
         """Make tests in the simulated world: for each, its results (arm, metric, value)."""
         batch = np.array(tests, np.uint32)
         most = len(tests) * max(map(len, self.problem.bundles))
@@ -181,65 +179,85 @@ class Job:
         """Room for the arms that each run answers; None if every answer is one arm."""
         return np.zeros((runs, self.shape[0]), np.int8) if answers_sets(self.problem.asks) else None
 
-    def new_workspace(self) -> Workspace:
-        state = RunState(streams_for(self.setting, *self.shape), self.kernels.new_memory(*self.shape))
-        (streams, memory), block = in_one_block(state)
-        return in_workspace(streams, memory, block)
-
     @functools.cached_property
-    def _on_items(self) -> ItemRuns:
-        return ItemRuns(self)
+    def worlds(self) -> ItemWorlds | None:
+        """Where runs with items get their values from."""
+        return None if self.problem.items is None else ItemWorlds(self.problem, self.setting.reference)
+
+    def world(self, run: int, room: int) -> Floats:
+        """What every arm gives on every item in a run: [arm, metric, place], with this much room."""
+        assert self.worlds is not None
+        return self.worlds.of(self.seed, run, room)
+
+    def start_of_run(self, room: int) -> tuple[Streams, Any]:
+        """The streams and the policy's memory that a compiled run starts with a copy of."""
+        return streams_for(self.setting, *self.shape, room), self.kernels.new_memory(*self.shape)
+
+    def new_policy(self, run: int) -> Policy:
+        """The policy that an interpreted run starts with."""
+        return self.policy(self.setting, *self.shape, seed=self.seed, run=run)
+
+    def _new_workspace(self, world: Floats | None = None) -> Workspace:
+        if world is None:
+            return new_workspace(*self.start_of_run(0))
+        return new_workspace(*self.start_of_run(world.shape[2]), self.setting.items.places)._replace(world=world)
 
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
-        if self.problem.items is not None:
-            return self._simulated_on_items(first_run, runs, stop, trace, is_compiled=True)
         loop = compiled(simulate_runs, **self._form)
         outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
-        workspace = self.new_workspace()
-        # The arms of an answer are in the memory at the end of a run.
-        for first, part in [(0, outcomes)] if sets is None or not runs else _one_by_one(outcomes):
-            loop(
-                self.setting,
-                self.nature,
-                workspace,
-                part,
-                trace or _NO_TRACE,
-                self.seed,
-                first_run + first,
-                self.max_tests,
-                self.max_cost,
-                _GO if stop is None else stop,
-            )
+        workspace = self._new_workspace()
+        stop = _GO if stop is None else stop
+        limits = self.max_tests, self.max_cost, stop
+        # The arms of an answer are in the memory at the end of a run, and on items each run has a world of its own.
+        is_alone = runs > 0 and (sets is not None or self.worlds is not None)
+        for first, part in _one_by_one(outcomes) if is_alone else [(0, outcomes)]:
+            run, is_done = first_run + first, False
+            while not is_done and not stop[0]:
+                if self.worlds is not None and runs:
+                    world = self.world(run, self.worlds.room)
+                    workspace = self._new_workspace(world)
+                loop(self.setting, self.nature, workspace, part, trace or _NO_TRACE, self.seed, run, *limits)
+                is_done = not (part.answers == TOO_SMALL).any()
+                if self.worlds is not None and not is_done:
+                    self.worlds.room = max(self.worlds.room, 2 * world.shape[2])
             if sets is not None and runs and part.answers[0] >= 0:
                 sets[first] = workspace.memory.chosen.listed
         return outcomes, sets
 
-    def _simulated_on_items(
-        self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None, *, is_compiled: bool
-    ) -> Answered:
-        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
-        given = _GO if stop is None else stop
-        self._on_items.simulate(outcomes, first_run, given, trace or _NO_TRACE, sets, is_compiled=is_compiled)
-        return outcomes, sets
+    def _measuring(self, policy: Policy, run: int) -> Callable[[Sequence[tuple[int, int]]], Iterator[Results]]:
+        """What makes the tests of an interpreted run; on items, each on the next item of its stream, if one is left."""
+        if self.worlds is None:
+            generator = np.zeros(4, np.uint64)
+            compiled(seed_generator)(generator, self.seed, run, NOISE)
+            return functools.partial(self.measured, generator)
+        world = self.world(run, self.worlds.room)
+
+        def measured_on_items(tests: Sequence[tuple[int, int]]) -> Iterator[Results]:
+            nonlocal world
+            for arm, metric in tests:
+                place = int(policy.streams.counts[arm, metric])
+                while place >= world.shape[2] < self.setting.items.places:
+                    world = self.world(run, 2 * world.shape[2])
+                if place < world.shape[2]:
+                    yield [(arm, part, float(world[arm, part, place])) for _, part in policy.results_of(arm, metric)]
+
+        return measured_on_items
 
     def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
-        if self.problem.items is not None:
-            return self._simulated_on_items(first_run, runs, stop, trace, is_compiled=False)
-        seed = compiled(seed_generator)
         outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
-        generator = np.zeros(4, np.uint64)
         for k in range(runs):
-            policy = self.policy(self.setting, *self.shape, seed=self.seed, run=first_run + k)
-            seed(generator, self.seed, first_run + k, NOISE)
-            tests, results, cost = 0, 0, 0.0
-            while tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
+            policy = self.new_policy(first_run + k)
+            measured = self._measuring(policy, first_run + k)
+            tests, results, cost, before = 0, 0, 0.0, -1
+            while before < tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
                 proposal = policy.decide()
                 if isinstance(proposal, Stop):
                     outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
                     if sets is not None:
                         sets[k, list(proposal.arms)] = 1
                     break
-                for made in self.measured(generator, proposal[: self.max_tests - tests]):
+                before = tests
+                for made in measured(proposal[: self.max_tests - tests]):
                     if trace is not None:
                         end = results + len(made)
                         trace.streams[results:end] = [(arm, metric) for arm, metric, _ in made]
@@ -251,7 +269,7 @@ class Job:
                     if cost >= self.max_cost:
                         break
             outcomes.tests[k] = tests
-            outcomes.cost[k] = total_cost(self.setting, policy.streams)
+            outcomes.cost[k] = total_cost(self.setting, policy.streams) if self.worlds is None else cost
             if self.keep_counts:
                 outcomes.counts[k] = policy.streams.counts
         return outcomes, sets

@@ -24,6 +24,7 @@ from bestarm.problem import Problem
 from bestarm.problem.items import count_of
 from bestarm.simulation.nature import new_nature
 
+FIRST_ROOM = 512
 _SALT = 0x2545F4914F6CDD1D
 """Separates the seeds of the items' effects from the others."""
 
@@ -53,10 +54,8 @@ class ItemWorlds:
         self._reference = reference
         self._is_set = not problem.repeats
         self._count = count_of(problem.items)
-
-    def places(self, room: int) -> int:
-        """The number of places in a world that needs at least this many."""
-        return self._count if self._is_set else room
+        self.room = FIRST_ROOM
+        """How many places a world has, unless it is a set; more once a run has needed more."""
 
     @functools.cached_property
     def _spreads(self) -> Floats:
@@ -91,7 +90,7 @@ class ItemWorlds:
 
     def of(self, seed: int, run: int, room: int) -> Floats:
         """The values of run number `run`, [arm, metric, place], at this many places, or at all places of a set."""
-        places, (arms, metrics) = self.places(room), self._truth.shape
+        places, (arms, metrics) = self._count if self._is_set else room, self._truth.shape
         generator = np.zeros(4, np.uint64)
         compiled(seed_generator)(generator, seed, run, NOISE)
         values = np.zeros((places, arms, metrics))

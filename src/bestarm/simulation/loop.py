@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bestarm.evidence.items import record_at
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
     UNFINISHED,
@@ -27,6 +29,9 @@ from bestarm.policies.advance import propose, update
 from bestarm.policies.kernels import new_batch
 from bestarm.simulation.nature import draw_part
 
+TOO_SMALL = -9
+"""Instead of an answer: the run needs more places than its world has."""
+
 
 class Workspace(NamedTuple):
     """The state of one run, reused run after run. `block` holds it all; `fresh` is what it holds at the start."""
@@ -36,8 +41,20 @@ class Workspace(NamedTuple):
     batch: Batch
     covered: Flags
     generator: Generator
+    world: Floats
+    """[arm, metric, place]: what every arm gives on every item; without items, it has no places."""
+    places: int
+    """How many places there are; all the items of a set, or more than any run needs."""
     block: Ints
     fresh: Ints
+
+
+def new_workspace(streams: Streams, memory: Any, places: int = 0) -> Workspace:
+    """The workspace of runs that start with copies of `streams` and `memory`."""
+    (streams, memory), block = in_one_block((streams, memory))
+    shape = streams.counts.shape
+    covered, generator, world = np.zeros(shape, np.int8), np.zeros(4, np.uint64), np.zeros((0, 0, 0))
+    return Workspace(streams, memory, new_batch(*shape), covered, generator, world, places, block, block.copy())
 
 
 class Outcomes(NamedTuple):
@@ -68,11 +85,32 @@ def start(memory: Any, seed: int, run: int) -> None:
 
 
 @kernel
-def note(outcomes: Outcomes, k: int, answer: int, tests: int, setting: Setting, streams: Streams) -> None:
+def enter(setting: Setting, streams: Streams, arm: int, metric: int, place: int, value: float) -> None:
+    """Enter a result into its stream. On items, the loop is compiled with `record_at` instead."""
+    record(setting, streams, arm, metric, value)
+
+
+@kernel
+def is_on_items() -> bool:
+    """Whether each run has a world of items. Where it has, the loop is compiled with `yes` instead."""
+    return False
+
+
+@kernel
+def yes() -> bool:
+    return True
+
+
+ON_ITEMS: dict[str, Any] = {"enter": record_at, "is_on_items": yes}
+"""What the loop is compiled with on items."""
+
+
+@kernel
+def note(outcomes: Outcomes, k: int, answer: int, tests: int, cost: float, streams: Streams) -> None:
     """Record the outcome of run number k."""
     outcomes.answers[k] = answer
     outcomes.tests[k] = tests
-    outcomes.cost[k] = total_cost(setting, streams)
+    outcomes.cost[k] = cost
     if outcomes.counts.shape[0] > 0:
         for arm in range(streams.counts.shape[0]):
             for metric in range(streams.counts.shape[1]):
@@ -93,7 +131,7 @@ def simulate_runs(
     stop: Ints,
 ) -> None:
     """Simulate the runs from `first_run` on that `outcomes` has room for, until `stop[0]` is set."""
-    streams, memory, batch, covered, generator, block, fresh = workspace
+    streams, memory, batch, covered, generator, world, places, block, fresh = workspace
     for k in range(outcomes.answers.shape[0]):
         seed_generator(generator, seed, first_run + k, NOISE)
         for word in range(block.shape[0]):
@@ -109,13 +147,25 @@ def simulate_runs(
                 answer = concluded(size)
                 break
             size = min(gather(setting, covered, batch, size), max_tests - tests)
+            before = tests
             for row in range(size):
                 arm = whole(batch[row, 0])
                 metric = whole(batch[row, 1])
+                place = 0
+                if is_on_items():
+                    place = streams.counts[arm, metric]
+                    if place >= world.shape[2]:
+                        if world.shape[2] < places:
+                            answer = TOO_SMALL
+                            break
+                        continue
                 part = metric
                 drawn = 0.0
                 while part >= 0:
-                    value = draw_part(nature, generator, arm, part, drawn)
+                    if is_on_items():
+                        value = world[arm, part, place]
+                    else:
+                        value = draw_part(nature, generator, arm, part, drawn)
                     if nature.source[part] == part:
                         drawn = value
                     if results < trace.values.shape[0]:
@@ -123,7 +173,7 @@ def simulate_runs(
                         trace.streams[results, 1] = part
                         trace.values[results] = value
                     results += 1
-                    record(setting, streams, arm, part, value)
+                    enter(setting, streams, arm, part, place, value)
                     part = setting.following[part]
                 part = metric
                 while part >= 0:
@@ -133,21 +183,13 @@ def simulate_runs(
                 cost += setting.cost[metric]
                 if cost >= max_cost:
                     break
-        note(outcomes, k, answer, tests, setting, streams)
-
-
-def in_workspace(streams: Streams, memory: Any, block: Ints) -> Workspace:
-    """The workspace of runs whose state is `streams` and `memory`, which lie in a block."""
-    shape = streams.counts.shape
-    covered = np.zeros(shape, np.int8)
-    return Workspace(streams, memory, new_batch(*shape), covered, np.zeros(4, np.uint64), block, block.copy())
-
-
-class RunState(NamedTuple):
-    """What a run changes."""
-
-    streams: Streams
-    memory: Any
+            if tests == before or answer == TOO_SMALL:
+                # Everything that was asked for has been measured on all items, or a larger world is needed.
+                break
+        if not is_on_items():
+            # Rounds less than the sum. On items, counts also rise by results that waited for others.
+            cost = total_cost(setting, streams)
+        note(outcomes, k, answer, tests, cost, streams)
 
 
 class Chunk(NamedTuple):

@@ -43,7 +43,7 @@ class Caller(NamedTuple):
 SERVICE = Caller(SERVICE_NAME, "manage")
 """The caller with the token that the service was started with."""
 
-NO_ARM = Caller(None, "manage")
+ANONYMOUS = Caller(None, "manage")
 """A caller on this machine, when no token is needed."""
 
 
@@ -76,7 +76,7 @@ class Access:
     async def identify(self, headers: Headers) -> Caller:
         """The caller who sends these headers."""
         if self.is_open:
-            return NO_ARM
+            return ANONYMOUS
         given = headers.getlist("authorization")
         kind, _, token = (given[0] if len(given) == 1 else "").partition(" ")
         if kind.casefold() == "bearer" and token.strip():

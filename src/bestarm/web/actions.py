@@ -85,7 +85,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
         def act(one: SharedStudy) -> dict[str, Any]:
             tests, done = one.ask_or_done(body.n, body.days, body.lease)
-            return {"tests": one.shown.tests(tests), "done": done}
+            return {"tests": [one.test_data(test) for test in tests], "done": done}
 
         return json_response(await change(study, request, body.holder, act, served.decide))
 

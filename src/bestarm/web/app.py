@@ -93,34 +93,19 @@ def create_app(
 
 
 def _add_pages(app: FastAPI) -> None:
-    """The dashboard: files without data, which need no token."""
+    """The dashboard: files without data, which need no token. Its one page shows what the address says."""
 
-    def page(*names: str) -> Response:
-        for name in names:
-            if (STATIC / name).is_file():
-                return FileResponse(STATIC / name, headers={"Cache-Control": "no-cache"})
-        raise Refusal(404, "the dashboard is not installed")
+    async def page() -> Response:
+        if not (STATIC / "index.html").is_file():
+            raise Refusal(404, "the dashboard is not installed")
+        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
 
-    @app.get("/", include_in_schema=False)
-    async def studies() -> Response:
-        return page("index.html")
+    async def study_page(study: int) -> Response:
+        return await page()
 
-    @app.get("/new", include_in_schema=False)
-    async def new() -> Response:
-        return page("new.html", "index.html")
-
-    @app.get("/reference", include_in_schema=False)
-    async def reference() -> Response:
-        return page("index.html")
-
-    @app.get("/compare", include_in_schema=False)
-    async def compare() -> Response:
-        return page("compare.html", "index.html")
-
-    @app.get("/studies/{study}", include_in_schema=False)
-    async def study(study: int) -> Response:
-        return page("study.html", "index.html")
-
+    for path in ("/", "/new", "/reference", "/compare"):
+        app.get(path, include_in_schema=False)(page)
+    app.get("/studies/{study}", include_in_schema=False)(study_page)
     app.mount("/static", _Static(directory=STATIC, check_dir=False), name="static")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from fastapi import FastAPI
@@ -67,11 +66,3 @@ def describe(app: FastAPI) -> dict[str, Any]:
                 operation["security"] = [] if role == ANYBODY else [{"token": [role]}, {}]
         app.openapi_schema = whole
     return app.openapi_schema
-
-
-def allowed_methods(app: FastAPI, path: str) -> str | None:
-    """The methods that an address takes, as the header Allow lists them."""
-    for template, operations in describe(app)["paths"].items():
-        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
-            return ", ".join(sorted(method.upper() for method in operations))
-    return None

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
-from collections.abc import Callable
-from typing import Annotated, Literal, TextIO
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, Literal, TextIO
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from bestarm.study.files.exchange import write_csv, write_json
 from bestarm.study.files.report import study_report
 from bestarm.web.common import READ, Key
-from bestarm.web.sending import GrowingFile
 from bestarm.web.shared import SharedStudy
-from bestarm.web.studies import ServedStudies
-from bestarm.web.threads import unless_gone
+from bestarm.web.studies import ServedStudies, unless_gone
+
+_PIECE = 64 * 1024
 
 
 def add_downloads(router: APIRouter, served: ServedStudies) -> None:
@@ -69,3 +73,108 @@ def _attached(study: SharedStudy, ending: str) -> dict[str, str]:
     """To be saved, under a name that is harmless on any system, whatever the study is called."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study.name).strip("-")[:60]
     return {"Content-Disposition": f'attachment; filename="{plain or "study"}.{ending}"'}
+
+
+class _Abandoned(Exception):
+    """The reader has left."""
+
+
+class GrowingFile(io.RawIOBase):
+    """A file that is sent while it is being written. Made and read in the event loop, filled in a thread.
+
+    It goes through a temporary file, so that the thread that writes never waits for a client that reads slowly.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loop = asyncio.get_running_loop()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by the writer or the reader, the later of the two)
+        self._lock = threading.Lock()
+        self._size = 0
+        self._is_written = False
+        self._is_wanted = True
+        self._error: BaseException | None = None
+        self._news = asyncio.Event()
+
+    # ------------------------------------------------------------------------------------------------ the writer
+
+    def fill(self, write: Callable[[TextIO], object]) -> None:
+        """Have `write` write everything. Errors are passed to the reader."""
+        try:
+            text = io.TextIOWrapper(io.BufferedWriter(self, _PIECE), "utf-8", errors="replace", newline="")
+            write(text)
+            text.flush()
+        except _Abandoned:
+            pass
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._is_written = True
+            if not self._is_wanted:
+                self._file.close()
+        self._announce()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with self._lock:
+            if not self._is_wanted:
+                raise _Abandoned
+            self._file.seek(self._size)
+            count = self._file.write(data)
+            self._size += count
+        self._announce()
+        return count
+
+    def _announce(self) -> None:
+        def announce() -> None:
+            self._news.set()
+            self._news = asyncio.Event()
+
+        try:
+            self._loop.call_soon_threadsafe(announce)
+        except RuntimeError:
+            # The server has stopped meanwhile.
+            self._is_wanted = False
+
+    # ------------------------------------------------------------------------------------------------ the reader
+
+    async def begin(self) -> None:
+        """Wait for the first bytes; until then, a failure can still be answered as an error."""
+        while not self._size and not self._is_written:
+            await self._news.wait()
+        if not self._size and self._error is not None:
+            self.leave()
+            raise self._error
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Everything, as it comes. A file that could not be finished ends with an exception, not in silence."""
+        sent = 0
+        try:
+            while True:
+                news = self._news
+                if sent < self._size:
+                    piece = await run_in_threadpool(self._read, sent)
+                    sent += len(piece)
+                    yield piece
+                elif not self._is_written:
+                    await news.wait()
+                elif self._error is not None:
+                    raise self._error
+                else:
+                    return
+        finally:
+            self.leave()
+
+    def _read(self, start: int) -> bytes:
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(_PIECE)
+
+    def leave(self) -> None:
+        """The reader leaves; the writer finds out."""
+        with self._lock:
+            self._is_wanted = False
+            if self._is_written:
+                self._file.close()

@@ -6,21 +6,21 @@ import dataclasses
 import json
 import logging
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
-from bestarm.web.description import allowed_methods
 from bestarm.web.inputs import FORM, WHOLE
-from bestarm.web.threads import Gone
 
 LONGEST_REASON = 10_000
 LONGEST_VALUE = 200
@@ -202,9 +202,8 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
     async def _complaint(request: Request, error: InvalidInput | StorageError) -> Response:
         return error_response(refused(error, storage_url))
 
-    @app.exception_handler(Gone)
-    async def _gone(request: Request, error: Gone) -> Response:
-        # The client has gone.
+    @app.exception_handler(ClientDisconnect)
+    async def _disconnected(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=499)
 
     @app.exception_handler(RequestValidationError)
@@ -215,8 +214,9 @@ def handle_errors(app: FastAPI, storage_url: str) -> None:
     async def _http(request: Request, error: HTTPException) -> Response:
         refusal = Refusal(error.status_code, _PHRASES.get(error.status_code, str(error.detail)))
         refusal.headers |= dict(error.headers or {})
-        if error.status_code == 405 and (methods := allowed_methods(app, request.url.path)):
-            refusal.headers["Allow"] = methods
+        for template, operations in app.openapi()["paths"].items() if error.status_code == 405 else ():
+            if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), request.url.path):
+                refusal.headers["Allow"] = ", ".join(sorted(method.upper() for method in operations))
         return error_response(refusal)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from bestarm.validation import InvalidInput
-from bestarm.web.descriptors import room_for_clients
 
 MEGABYTE = 1_000_000
+
+RESERVE = 128
+"""Descriptors that are not for clients: the database, temporary and static files, and connections just accepted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +37,12 @@ class Limits:
     """For a client to go on reading what it was sent."""
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            if not getattr(self, field.name) > 0:
-                raise InvalidInput(field.name, getattr(self, field.name), "must be a positive number")
+        for name, number in dataclasses.asdict(self).items():
+            if not number > 0:
+                raise InvalidInput(name, number, "must be a positive number")
 
     def within_descriptors(self) -> Limits:
-        """These limits, as far as the system lets this process have so many connections open.
+        """These limits, lowered if this process may not open that many connections.
 
         Streams leave a third of the connections for everything else.
         """
@@ -47,3 +50,26 @@ class Limits:
         return dataclasses.replace(
             self, connections=connections, streams=min(self.streams, max(1, 2 * connections // 3))
         )
+
+
+def room_for_clients(wanted: int) -> int:
+    """How many connections can be open at once, `wanted` at most."""
+    there = _descriptors(wanted + RESERVE)
+    return min(wanted, max(there - RESERVE, there // 4, 1))
+
+
+def _descriptors(wanted: int) -> int:
+    """How many files and connections this process may have open, after asking the system for `wanted`."""
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return 1024
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    if soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(soft, wanted)

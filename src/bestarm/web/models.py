@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_type_hints
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from bestarm.analysis.health.notes import HealthKind, Severity
-from bestarm.analysis.standing.arms import Verdict
-from bestarm.analysis.standing.open_questions import OpenKind
-from bestarm.analysis.status.status import StudyState
-from bestarm.analysis.status.waiting import Awaited
-from bestarm.answer import AnswerState, Guarantee
+from bestarm import answer
+from bestarm.analysis.health import notes
+from bestarm.analysis.standing import open_questions
+from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
+from bestarm.analysis.standing.terms import Share
+from bestarm.analysis.status.outlook import Outlook
+from bestarm.analysis.status.status import Status
 from bestarm.client import StudyLine
+from bestarm.client.answers import NULLS
 from bestarm.storage.base import Aside
 from bestarm.web.inputs import Values
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class Complaint(BaseModel):
@@ -70,101 +75,86 @@ class Health(BaseModel):
     token: bool
 
 
-_ROW = """One line of the list of studies. What the results say is null while it is being computed.
+def _fields_of(kind: type, *, without: str = "") -> Callable[[type[Model]], type[Model]]:
+    """Adds the fields of a data class to a model that does not have them yet. All of them are always there; where JSON
+    has no number for what they say, they are null."""
 
-`left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was certified
-of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one. `guarantee` is
-"void" if the results contradict what it rests on, which `void_because` says. `error` says why a study cannot be read;
-what its plan says is null then, if it is the plan that cannot be."""
+    def add(model: type[Model]) -> type[Model]:
+        known, nulls = {*model.model_fields, without}, NULLS.get(kind, {})
+        fields: dict[str, Any] = {
+            name: (hint | None if name in nulls else hint, ...)
+            for name, hint in get_type_hints(kind).items()
+            if name not in known
+        }
+        return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
-# As the client has it, and every field of it is always there.
-_row_fields: dict[str, Any] = {name: (kind, ...) for name, kind in get_type_hints(StudyLine).items()}
-StudyRow: type[BaseModel] = create_model("StudyRow", __doc__=_ROW, **_row_fields)
+    return add
 
 
+@_fields_of(StudyLine)
+class StudyRow(BaseModel):
+    """One line of the list of studies. What the results say is null while it is being computed.
+
+    `left` is how many arms can still be the answer; `answered` are those of the answer, and `claim` says what was
+    certified of them, if it is not that one arm is feasible and best; `slack` says whether any constraint has one.
+    `guarantee` is "void" if the results contradict what it rests on, which `void_because` says. `error` says why a
+    study cannot be read; what its plan says is null then, if it is the plan that cannot be.
+    """
+
+
+@_fields_of(Share)
 class ShareBeyond(BaseModel):
     """The share of results beyond a quantile constraint's threshold, its interval, and what it must stay below."""
 
-    value: float | None
-    low: float | None
-    high: float | None
-    limit: float
 
-
+@_fields_of(MetricStanding)
 class Metric(BaseModel):
-    """One metric of one arm; what is not known or infinite is null.
+    """One metric of one arm. `mean`, `low`, `high` and `threshold` are those of its `statistic`: mean or quantile."""
 
-    `statistic` says what `mean`, `low`, `high` and `threshold` are of: "mean", or a quantile such as "99 % quantile".
-    """
-
-    metric: str
-    tests: int
-    mean: float | None
-    low: float | None
-    high: float | None
-    threshold: float | None
-    verdict: Literal["holds", "violated", "open"] | None
-    statistic: str
     share: ShareBeyond | None
 
 
+@_fields_of(ArmStanding)
 class Arm(BaseModel):
     """Where an arm stands, and why."""
 
-    name: str
-    verdict: Verdict
-    reason: str
     metrics: list[Metric]
 
 
+@_fields_of(answer.Difference)
 class Difference(BaseModel):
-    """By how much the answer, or the leader, is better than an arm; null where there is no limit yet.
-
-    `estimate` is what was measured; null without results."""
-
-    low: float | None
-    high: float | None
-    estimate: float | None
+    """By how much the answer, or the leader, is better than an arm: measured, and at least and at most."""
 
 
+@_fields_of(open_questions.OpenQuestion)
 class OpenQuestion(BaseModel):
-    """What the likeliest answer still lacks: whether a constraint holds, whether an arm is worse than the leader
-    (`against`), or infeasible. `tests` is about how many more tests it takes; null if there is no end in sight."""
-
-    kind: OpenKind
-    arm: str
-    metric: str | None
-    against: str | None
-    share: float
-    tests: float | None
+    """What the likeliest answer still lacks. `tests` is about how many more it takes; null if no end is in sight."""
 
 
+@_fields_of(answer.Answer, without="reasons")
 class Conclusion(BaseModel):
-    """What the study concluded. `candidates` can still be the answer; `feasible` are certified so, within the slack.
+    """What the study concluded, as `bestarm.Answer` has it. Every arm has its reason under `arms` of the status."""
 
-    `regret_at_most` is how far the arm can be below the best feasible one; null if there is no limit. `guarantee`
-    "holds", or is "void" if the results contradict what it rests on (`void_because`), and then `state` is "void" unless
-    the budget was spent first; it is "none" if no answer is certified.
-    """
-
-    state: AnswerState
-    arm: str | None
-    delta: float
-    confidence: float
-    tests: int
-    cost: float | None
-    tolerance: float
-    slack: dict[str, float]
-    candidates: list[str]
-    feasible: list[str]
-    regret_at_most: float | None
     differences: dict[str, Difference]
-    known: str
-    arms: list[str]
-    claim: str
-    warnings: list[str]
-    void_because: list[str]
-    guarantee: Guarantee
+
+
+@_fields_of(notes.HealthNote, without="door")
+class HealthNote(BaseModel):
+    """What the results contradict, or a hint. `sentence` has all of it, and what to do."""
+
+    sentence: str
+
+
+@_fields_of(notes.Health)
+class DataHealth(BaseModel):
+    """How many things are checked in the results of a study, and what was found, the gravest first."""
+
+    notes: list[HealthNote]
+
+
+@_fields_of(Outlook)
+class Forecast(BaseModel):
+    """Tests and cost still to come; null where the simulation or the budget ended first, or it is too early to say."""
 
 
 class ResultWords(BaseModel):
@@ -179,28 +169,6 @@ class ResultWords(BaseModel):
     high: float | None
 
 
-class HealthNote(BaseModel):
-    """What the results contradict, or a hint: of what kind, how grave, where, what was seen, what that does.
-
-    `arm` is null if it is not one arm alone. `sentence` has all of it, and what to do.
-    """
-
-    kind: HealthKind
-    severity: Severity
-    metric: str
-    arm: str | None
-    seen: str
-    effect: str
-    sentence: str
-
-
-class DataHealth(BaseModel):
-    """How many things are checked in the results of a study, and what was found, the gravest first."""
-
-    checks: int
-    notes: list[HealthNote]
-
-
 class Measured(BaseModel):
     """What one test of an arm yields: its name, its metrics, and their places, from 0, in the lists of each arm."""
 
@@ -210,6 +178,7 @@ class Measured(BaseModel):
     cost: float
 
 
+@_fields_of(Status)
 class StudyStatus(BaseModel):
     """Where a study stands. `version` changes whenever something is recorded.
 
@@ -221,34 +190,11 @@ class StudyStatus(BaseModel):
 
     id: int
     version: str
-    study: str
-    state: StudyState
-    answer: str | None
-    leader: str | None
-    confidence: float
-    tests: int
-    cost: float | None
-    pending: int
-    waiting: int
     arms: list[Arm]
-    tolerance: float
-    slack: dict[str, float]
-    candidates: list[str]
-    feasible: list[str]
-    regret_at_most: float | None
-    known: str
     open: list[OpenQuestion]
-    progress: float
-    answered: list[str]
-    claim: str
-    awaited: Awaited | None
     health: DataHealth
-    void_because: list[str]
-    guarantee: Guarantee
-    basis: str = Field(description="Changes when the study changes in kind: past, plan, state, or arms left.")
-    plan: dict[str, Any]
     seed: int
-    items_seed: int | None
+    plan: dict[str, Any]
     question: str
     about_tests: list[str]
     measured: list[Measured]
@@ -366,19 +312,3 @@ class Progress(BaseModel):
     time: list[float]
     tests: list[int]
     cost: list[float | None]
-
-
-class Forecast(BaseModel):
-    """Tests and cost still to come; null where the simulation, or the budget, ended first, or where it is too early
-    to say."""
-
-    runs: int
-    median_tests: float | None
-    p90_tests: float | None
-    median_cost: float | None
-    p90_cost: float | None
-    answers: dict[str, float]
-    state: Literal["simulated", "too early"]
-    after: int = Field(description="The number of tests whose results it knows: compare it with the status.")
-    basis: str = Field(description="If the status has another, the study has changed in kind since.")
-    made: float = Field(description="When it was made, in epoch seconds.")

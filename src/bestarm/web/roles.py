@@ -17,43 +17,18 @@ OTHER = "other"
 """The name for requests that match no route."""
 
 _ONE = "/api/studies/{study}"
+_LOOK_AT_ALL = ("/api/choices", "/api/comparison", "/api/events", "/api/studies", _ONE, "/metrics")
+_LOOK_AT_ONE = ("differences", "done", "events", "export", "forecast", "history", "log", "pending", "report")
+_MEASURE = ("abandon", "add", "ask", "check-far", "correct", "csv", "fail", "release", "renew", "set-aside", "tell")
+_MANAGE = ("archive", "arms/add", "arms/retire", "extend")
 
 NEEDED: dict[str, Needed] = {
     "GET /api/health": ANYBODY,
-    # To look.
-    "GET /api/choices": "read",
-    "GET /api/comparison": "read",
-    "GET /api/events": "read",
-    "GET /metrics": "read",
-    "GET /api/studies": "read",
-    f"GET {_ONE}": "read",
-    f"GET {_ONE}/differences": "read",
-    f"GET {_ONE}/done": "read",
-    f"GET {_ONE}/events": "read",
-    f"GET {_ONE}/export": "read",
-    f"GET {_ONE}/forecast": "read",
-    f"GET {_ONE}/history": "read",
-    f"GET {_ONE}/log": "read",
-    f"GET {_ONE}/pending": "read",
-    f"GET {_ONE}/report": "read",
-    # To measure: everything about tests and their results.
-    f"POST {_ONE}/abandon": "work",
-    f"POST {_ONE}/add": "work",
-    f"POST {_ONE}/ask": "work",
-    f"POST {_ONE}/check-far": "work",
-    f"POST {_ONE}/correct": "work",
-    f"POST {_ONE}/csv": "work",
-    f"POST {_ONE}/fail": "work",
-    f"POST {_ONE}/release": "work",
-    f"POST {_ONE}/renew": "work",
-    f"POST {_ONE}/set-aside": "work",
-    f"POST {_ONE}/tell": "work",
-    # To say what is studied.
+    **dict.fromkeys((f"GET {path}" for path in _LOOK_AT_ALL), "read"),
+    **dict.fromkeys((f"GET {_ONE}/{name}" for name in _LOOK_AT_ONE), "read"),
+    **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MEASURE), "work"),
+    **dict.fromkeys((f"POST {_ONE}/{name}" for name in _MANAGE), "manage"),
     "POST /api/studies": "manage",
-    f"POST {_ONE}/archive": "manage",
-    f"POST {_ONE}/arms/add": "manage",
-    f"POST {_ONE}/arms/retire": "manage",
-    f"POST {_ONE}/extend": "manage",
 }
 """By method and path. A route that is not here cannot be made."""
 

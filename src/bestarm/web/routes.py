@@ -149,8 +149,11 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
-        rows = await served.record(study, lambda one: one.shown.pending(one.pending(after=after, limit=limit)))
-        return json_response(rows)
+
+        def rows(one: SharedStudy) -> list[dict[str, Any]]:
+            return [one.pending_data(test, row) for test, row in one.pending(after=after, limit=limit)]
+
+        return json_response(await served.record(study, rows))
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(
@@ -212,7 +215,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         events = await served.together(
             study, f"log {last}", lambda: served.do_slowly(study, lambda one: one.recent_log(last))
         )
-        return json_response(shared.shown.events(events))
+        return json_response([shared.event_data(event) for event in events])
 
     @router.get(
         "/studies/{study}/events",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import socket
 import sys
 import threading
+import time
+import traceback
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import uvicorn
@@ -18,11 +22,11 @@ from bestarm.web.app import create_app
 from bestarm.web.guard import is_loopback
 from bestarm.web.limits import Limits
 from bestarm.web.protocol import ACCEPTED_AT_ONCE, Connections
-from bestarm.web.quiet import quieten
 
 _SHORTEST_TOKEN = 16
 _QUEUE = 2048
 """Connections that wait to be accepted."""
+_MOST_LINES = 100
 
 
 def check_access(
@@ -107,7 +111,8 @@ def new_server(app: FastAPI, *, proxies: Sequence[str] = ()) -> Server:
         timeout_graceful_shutdown=10,
         ws="none",
     )
-    quieten()
+    for name in ("uvicorn.error", "asyncio", "bestarm.web"):
+        logging.getLogger(name).addFilter(_once_a_minute)
     return Server(config)
 
 
@@ -164,3 +169,37 @@ def serve(
         print(f"bestarm is serving http://{shown}:{listener.getsockname()[1]}/", file=sys.stderr, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             new_server(app, proxies=proxies).run(sockets=[listener])
+
+
+class OnceAMinute(logging.Filter):
+    """Keeps loggers from flooding: a line is written once a minute, with the number of repeats left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: OrderedDict[tuple[object, ...], tuple[float, int]] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line = _identity(record)
+        now = time.monotonic()
+        then, left_out = self._said.pop(line, (-math.inf, 0))
+        if now - then < 60.0:
+            self._said[line] = then, left_out + 1
+            return False
+        self._said[line] = now, 0
+        if len(self._said) > _MOST_LINES:
+            self._said.popitem(last=False)
+        if left_out:
+            record.msg = f"{record.getMessage()} (and {left_out:,} more like it since then)"
+            record.args = ()
+        return True
+
+
+def _identity(record: logging.LogRecord) -> tuple[object, ...]:
+    """The message without its numbers: each of a storm of errors may name another descriptor, or another client."""
+    error = record.exc_info[1] if record.exc_info else None
+    frames = [] if error is None else list(traceback.walk_tb(error.__traceback__))
+    place = [(frame.f_code, line) for frame, line in frames[-1:]]
+    return record.name, record.levelno, record.msg, type(error), *place
+
+
+_once_a_minute = OnceAMinute()

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bestarm.analysis.status.measuring import about_tests
+from bestarm.analysis.status.measuring import about_tests, yields_several
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
 from bestarm.analysis.status.words import about_intervals, question
+from bestarm.client import StudyLine
 from bestarm.problem import Constraint, Plan
-from bestarm.storage.base import Entries, Event, Storage, StudyRecord
+from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.study import Study, Test
 from bestarm.web.errors import json_bytes
-from bestarm.web.shown import Shown
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -94,7 +95,7 @@ class SharedStudy(Study):
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         super().__init__(storage, record)
         self._client = threading.local()
-        self.shown = Shown(self)
+        self._has_several = yields_several(self.plan)
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}
@@ -211,14 +212,13 @@ class SharedStudy(Study):
         start = time.perf_counter()
         status, answer, plan = self.status(), self.answer, self.plan
         data = status.to_dict()
-        frame = {"id": self._record.key, "created": self._record.created, "archived": self._record.archived}
         conclusion = None
         if answer is not None:
             conclusion = plain(answer) | {"warnings": list(status.health.through("file").warnings)}
             # Every arm has its reason under `arms`.
             del conclusion["reasons"]
         whole = {
-            "id": frame["id"],
+            "id": self._record.key,
             "version": str(version),
             **data,
             "plan": plan.to_data(),
@@ -237,10 +237,11 @@ class SharedStudy(Study):
             "about_intervals": about_intervals(plan, brief=True),
             "answer_text": None if answer is None else str(answer),
             "conclusion": conclusion,
-            **frame,
+            "created": self._record.created,
+            "archived": self._record.archived,
         }
         shared = ("state", "answer", "leader", "confidence", "tests", "cost", "pending", "guarantee", "void_because")
-        row = list_row(self._record, self.plan) | {name: data[name] for name in shared}
+        row = list_row(self._record, plan) | {name: data[name] for name in shared}
         row |= {"left": len(status.candidates), "answered": list(status.answered), "claim": status.claim}
         body = json_bytes(whole)
         zipped = gzip.compress(body, compresslevel=3)
@@ -281,6 +282,36 @@ class SharedStudy(Study):
             self._outlook = None if made is None else _KnownOutlook(end + max(10.0, 10.0 * (end - start)), made)
             return made
 
+    # --------------------------------------------------------------------------------- tests and events as JSON data
+    # What only studies with items, or with tests of several metrics, need is left out of the others. Clients that know
+    # nothing of it can use those as before.
+
+    def test_data(self, test: Test, **place: int | None) -> dict[str, Any]:
+        """A test to make."""
+        named = {"id": test.id, "arm": test.arm, "metric": test.metric}
+        return named | self._optional(test.metrics, item=test.item, **place)
+
+    def pending_data(self, test: Test, row: Pending) -> dict[str, Any]:
+        """A test whose result is out, and who holds it."""
+        data = row._asdict()
+        return data | self.test_data(test, place=data.pop("item"))
+
+    def event_data(self, event: Event) -> dict[str, Any]:
+        """A line of the log."""
+        plan, data = self.plan, event._asdict()
+        del data["more"], data["item"]
+        data["arm"] = None if event.arm is None else plan.arm_names[event.arm]
+        data["metric"] = None if event.metric is None else plan.test_names[event.metric]
+        metrics = () if event.metric is None else plan.yields[event.metric]
+        if self._has_several:
+            told = None if event.value is None else dict(zip(metrics, (event.value, *event.more), strict=True))
+            data |= {"value": event.value if len(metrics) < 2 else None, "values": told}
+        return data | self._optional(metrics, item=self.item_name(event.item), place=event.item)
+
+    def _optional(self, metrics: Sequence[str], **item: str | int | None) -> dict[str, Any]:
+        several = {"metrics": list(metrics)} if self._has_several else {}
+        return several | (item if self.plan.items is not None else {})
+
 
 def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
     """What to type for each metric, what the plan assumes about it, and its range."""
@@ -302,29 +333,11 @@ def _result_words(plan: Plan) -> dict[str, dict[str, Any]]:
 
 def list_row(record: StudyRecord, plan: Plan | None, error: str | None = None) -> dict[str, Any]:
     """A study's line in the list of studies, with what its results say left open, or why it cannot be read."""
-    return {
-        "id": record.key,
-        "name": record.name,
-        "state": None,
-        "answer": None,
-        "leader": None,
-        "confidence": None,
-        "tests": None,
-        "cost": None,
-        "pending": None,
-        "created": record.created,
-        "archived": record.archived,
-        "delta": None if plan is None else plan.delta,
-        "policy": None if plan is None else plan.policy,
-        "objective": None if plan is None else plan.objective.metric,
-        "arms": None if plan is None else len(plan.arms),
-        "metrics": None if plan is None else len(plan.metrics),
-        "tolerance": None if plan is None else plan.objective.tolerance,
-        "slack": None if plan is None else bool(plan.slacks),
-        "left": None,
-        "answered": [],
-        "claim": "",
-        "guarantee": None,
-        "void_because": [],
-        "error": error,
-    }
+    row: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(StudyLine))
+    row |= {"id": record.key, "name": record.name, "created": record.created, "archived": record.archived}
+    row |= {"answered": [], "claim": "", "void_because": [], "error": error}
+    if plan is not None:
+        objective = plan.objective
+        row |= {"delta": plan.delta, "policy": plan.policy, "objective": objective.metric, "arms": len(plan.arms)}
+        row |= {"metrics": len(plan.metrics), "tolerance": objective.tolerance, "slack": bool(plan.slacks)}
+    return row

@@ -6,10 +6,14 @@ The event loop never waits for the database, no study waits for another, and no 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
 
 from bestarm.problem import Plan
 from bestarm.storage.base import Storage, StudyRecord
@@ -19,7 +23,6 @@ from bestarm.study.record.seeds import choose_seeds
 from bestarm.validation import NotFound
 from bestarm.web.errors import fault_words
 from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, list_row, version_of
-from bestarm.web.threads import Kind, Threads
 
 T = TypeVar("T")
 
@@ -34,6 +37,64 @@ MOST_STUDIES = 200
 
 LIST_PATIENCE = 1.0
 """Seconds after which the list of studies is returned without what is not yet computed."""
+
+
+Kind = Literal["quick", "catching up", "slow", "files", "forecasts"]
+
+_THREADS: dict[Kind, int] = {
+    "quick": 8,  # questions to the database that take milliseconds
+    "catching up": 2,  # reading long records, when a study is opened or something in its past was corrected
+    "slow": 2,  # reports, logs and uploads
+    "files": 2,  # exports
+    "forecasts": 1,  # simulations, each of which can use a core for long
+}
+"""Together no more than the connections that the database's pool allows."""
+
+
+class Threads:
+    """Runs work that must not block the event loop: a few threads of each kind, so that slow work stops nothing."""
+
+    def __init__(self) -> None:
+        self._pools = {kind: ThreadPoolExecutor(count, f"bestarm-{kind}") for kind, count in _THREADS.items()}
+
+    def close(self) -> None:
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def start(self, kind: Kind, act: Callable[[], None]) -> None:
+        """Start something without waiting for its end."""
+        self._pools[kind].submit(act)
+
+    async def run(self, kind: Kind, act: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pools[kind], act)
+
+    async def run_while_wanted(self, kind: Kind, request: Request, act: Callable[[Callable[[], bool]], T]) -> T:
+        """Run something that may take long. `act` gets a function that says whether the client still waits.
+
+        It need not have begun: if the client hangs up in the queue, it never does.
+        """
+        left = threading.Event()
+        running: asyncio.Future[T] = asyncio.ensure_future(self.run(kind, lambda: act(lambda: not left.is_set())))
+        return await unless_gone(request, running, left.set)
+
+
+async def unless_gone(request: Request, running: asyncio.Future[T], when_left: Callable[[], None]) -> T:
+    """The result of a future. If the client hangs up first, it is canceled and `ClientDisconnect` is raised."""
+
+    async def leaving() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    left = asyncio.ensure_future(leaving())
+    try:
+        await asyncio.wait((running, left), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        left.cancel()
+    if not running.done():
+        when_left()
+        running.cancel()
+        raise ClientDisconnect
+    return running.result()
 
 
 class _SharedComputation:
@@ -67,7 +128,6 @@ class ServedStudies:
         self.storage = storage
         self.threads = Threads()
         self._studies: OrderedDict[int, SharedStudy] = OrderedDict()
-        self._opening: dict[int, asyncio.Task[SharedStudy]] = {}
         self._recording: dict[int, asyncio.Semaphore] = {}
         self._deciding: dict[int, asyncio.Lock] = {}
         self._listing = asyncio.Semaphore(2)
@@ -120,23 +180,20 @@ class ServedStudies:
     # -------------------------------------------------------------------------------------------------- studies
 
     async def study(self, key: int) -> SharedStudy:
-        """The study with that number; read once for all who want it."""
+        """The study with that number, read once for all who want it."""
         found = self._studies.get(key)
         if found is not None:
             self._studies.move_to_end(key)
             return found
-        task = self._opening.get(key)
-        if task is None:
-            task = self._opening[key] = asyncio.create_task(self._find(key))
-            task.add_done_callback(lambda _: self._opening.pop(key, None))
-        study = await asyncio.shield(task)
-        return self._keep(study)
+        return await self.together(key, "study", lambda: self._find(key))
 
     async def _find(self, key: int) -> SharedStudy:
+        if (found := self._studies.get(key)) is not None:
+            return found
         record = await self.do(lambda: self.storage.study(key))
         if record is None:
             raise NotFound("study", key, "no such study in this service")
-        return await self._open(record)
+        return self._keep(await self._open(record))
 
     async def _open(self, record: StudyRecord) -> SharedStudy:
         kind: Kind = "catching up" if len(record.plan) > LONG_PLAN else "quick"

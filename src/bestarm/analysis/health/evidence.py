@@ -6,7 +6,7 @@ supermartingale* starts at 1 and never rises on average, given what is known. By
 supermartingale as long as one assumption of the guarantee holds; so is the mean over bets.
 
 **A constant mean, given F.** This is what the guarantee rests on. A check chooses a weight g for each result before it
-is seen (`weights.py`): larger for later results, or after a result that was large, or if earlier results of the same
+is seen (`bets.py`): larger for later results, or after a result that was large, or if earlier results of the same
 group were large. It bets that results with a larger weight are larger. Let m be the true mean of a stream.
 
 - *Sub-Gaussian results* (`Gaussian`; values in a range, whose scale is half its width). Let x be a result in units of
@@ -20,9 +20,9 @@ group were large. It bets that results with a larger weight are larger. Let m be
 - *Symmetric results*. Let u = (x - m)/s, with a scale s known before x, and psi any odd function. Given F and |u|, the
   sign of u is a fair coin. So E exp(a psi(u) - a² psi(u)²/2) <= 1, since cosh(y) <= exp(y²/2), whatever the scatter is
   and however it changes. psi is a step function of |u|. So the product over all results is a step function of m, and
-  its least value over all m is found by going through the steps in order (`odd.py`). Far from the results the bets of a
-  check say nothing about m. So a share of the stake is bet on m alone, in both directions. With a psi that is negative
-  near m and positive far from it, the same process is evidence of skewness.
+  its least value over all m is found by going through the steps in order (`symmetric.py`). Far from the results the
+  bets of a check say nothing about m. So a share of the stake is bet on m alone, in both directions. With a psi that is
+  negative near m and positive far from it, the same process is evidence of skewness.
 
 **Scatter.** Let X be sub-Gaussian with scale sigma around m given F, and g a standard normal number independent of it.
 Then E exp(b (X - m)² / (2 sigma²)) = E exp(sqrt(b) g (X - m) / sigma) <= E exp(b g² / 2) = (1 - b)^(-1/2), 0 <= b < 1.
@@ -35,9 +35,9 @@ supermartingale in F, whatever is tested when, and so is the mean over several w
 may be replaced by its least value over all m. It is looked at after a number of results that is fixed beforehand.
 
 **With items** (`in_any`). Arms meet the same items, so they depend on each other, and nothing may be multiplied. Where
-arms are compared by differences on the same item, these are what is checked (`differences.py`); else it is the values.
+arms are compared by differences on the same item, these are what is checked (`Differences`); else it is the values.
 Of a set, they come in a random order that is fixed beforehand, and which of them have been seen does not change them.
-So in one arm, results are exchangeable, and the normal scores z of their ranks (`scores.py`) are independent standard
+So in one arm, results are exchangeable, and the normal scores z of their ranks (`rank_score`) are independent standard
 normal numbers: exp(t Σ g z - t² Σ g²/2) is a test supermartingale in the history of the arm's own results, for weights
 that follow from that history. Symmetric differences of items that are drawn again and again are bet on as above, by
 weights of the arm's own history; their scales may follow from squares of other arms, since all differences together are
@@ -54,10 +54,12 @@ share of the false alarms (`log_outlier_limit`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 
+from bestarm.analysis.health.bets import Result
 from bestarm.kernel.state import Floats
 
 
@@ -91,3 +93,83 @@ def log_outlier_limit(arms: int, count: int) -> float:
     of one of K arms is allowed alpha / (K n (n + 1)); these shares add up to alpha.
     """
     return math.log(2.0 * arms * count * (count + 1))
+
+
+SQUARE_BETS = (0.2, 0.5, 0.8, 0.95)
+"""Best against a scatter that is 1.1, 1.4, 2.2 and 4.5 times the stated one."""
+
+
+@dataclasses.dataclass
+class Outlier:
+    """The first result of a metric that lies too far off, and how many there are."""
+
+    arm: int
+    test: int
+    value: float
+    count: int = 0
+
+
+class _Squares:
+    """The results of a stream: how many, their mean, and their squared deviations from it."""
+
+    __slots__ = ("count", "mean", "squares")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.mean = self.squares = 0.0
+
+    def add(self, x: float) -> None:
+        self.count += 1
+        off = x - self.mean
+        self.mean += off / self.count
+        self.squares += off * (x - self.mean)
+
+
+class Scatter:
+    """The results of a metric with a stated sigma, in units of it."""
+
+    def __init__(self, arms: int, sigma: float, log_level: float) -> None:
+        self.sigma = sigma
+        self._log_level = log_level
+        self._inverse = 1.0 / sigma
+        self._first: dict[int, float] = {}
+        # All results of each arm, and those that do not lie too far off.
+        self._all = [_Squares() for _ in range(arms)]
+        self._kept = [_Squares() for _ in range(arms)]
+        self.outlier: Outlier | None = None
+
+    def enter(self, result: Result) -> bool:
+        """Take in a result. False if it lies too far from those before it."""
+        everything, kept = self._all[result.arm], self._kept[result.arm]
+        x = (result.value - self._first.setdefault(result.arm, result.value)) * self._inverse
+        count, off = everything.count + 1, x - everything.mean
+        everything.add(x)
+        # The mean of n results before scatters by 1 / sqrt(n). Half a square below 5 is never too far.
+        half_square = 0.5 * off * off * (count - 1) / count
+        if half_square > 5.0 and half_square > log_outlier_limit(len(self._all), count) + self._log_level:
+            if self.outlier is None:
+                self.outlier = Outlier(result.arm, result.test, result.value)
+            self.outlier.count += 1
+            return False
+        kept.add(x)
+        return True
+
+    def won(self) -> Floats:
+        """[bet, sign, column, arm]: the logarithm of what bets on larger squares have won. A few typing errors are not
+        scatter, so results too far off do not count."""
+        bets = np.array(SQUARE_BETS).reshape(-1, 1, 1, 1)
+        squares = np.array([arm.squares for arm in self._kept])
+        counts = np.array([arm.count for arm in self._kept])
+        found: Floats = 0.5 * bets * squares + 0.5 * np.log1p(-bets) * counts
+        return found
+
+    def times(self, arm: int | None) -> float:
+        """By how many sigmas results scatter: of one arm, or of all."""
+        arms = [one for one in (self._all if arm is None else [self._all[arm]]) if one.count > 1]
+        return float(np.sqrt(sum(one.squares for one in arms) / sum(one.count - 1.0 for one in arms)))
+
+    def largest(self, least: int) -> tuple[float, int]:
+        """The largest scatter of an arm with at least this many results, and how many results such arms have."""
+        arms = [one for one in self._all if one.count >= least]
+        spreads = [float(np.sqrt(one.squares / (one.count - 1.0))) for one in arms]
+        return max(spreads, default=0.0), sum(one.count for one in arms)

@@ -1,16 +1,71 @@
-"""What the checks of a study's results say, in plain words."""
+"""What the checks of a study's results say, in plain words, and what to do about it."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
-
-from bestarm.analysis.health.advice import Door, advice
 
 HealthKind = Literal[
     "scatter", "outlier", "skewness", "drift", "dependence", "together", "worker", "not exact", "too wide", "remark"
 ]
 Severity = Literal["broken", "doubtful", "hint"]
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+Door = Literal["python", "file", "race"]
+"""The interface that advice is for, since each has its own options: Python, a study file (and what shows such studies:
+commands, dashboard, report), and `bestarm race` or `gate`."""
+
+_NEW_STUDY = "in a new study, and import these results."
+_SCATTER = "State a larger standard deviation, {larger}, or a noise that needs none, {none}, " + _NEW_STUDY
+_SKEWNESS = "State a range with a limit for extreme results, {range}, or ask for a quantile, {quantile}, " + _NEW_STUDY
+_NOT_EXACT = "State how results scatter, for example {noise}, " + _NEW_STUDY
+
+_ADVICE: Mapping[str, Mapping[Door, str] | str] = {
+    "scatter": {
+        "python": _SCATTER.format(larger="ba.Gaussian(…)", none="ba.Symmetric()"),
+        "file": _SCATTER.format(larger="noise = { gaussian = … }", none='noise = "symmetric"'),
+    },
+    "skewness": {
+        "python": _SKEWNESS.format(range="ba.Bounded(low, high)", quantile="ba.Quantile(0.99)"),
+        "file": _SKEWNESS.format(range="noise = { bounded = [low, high] }", quantile="noise = { quantile = 0.99 }"),
+        "race": "Race again with --assume range, or limit a quantile in place of the mean: --at-most 'p99(time)=…'.",
+    },
+    "not exact": {
+        "python": _NOT_EXACT.format(noise="ba.Symmetric()"),
+        "file": _NOT_EXACT.format(noise='noise = "symmetric"'),
+    },
+    "drift": {
+        "python": "Find out what changes over time, and start a new study when it has stopped.",
+        "race": "Find out what changes over time (another program, the clock of the processor, a cache that fills: "
+        "--warmup, --prepare), and race again when it has stopped.",
+    },
+    "dependence": {
+        "python": "Make every measurement afresh (restart, clear caches, new samples, random order).",
+        "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
+    },
+    "together": {
+        "python": "Make every measurement afresh, or measure each arm once on each plate, and state the plates as "
+        "items.",
+        "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
+    },
+    "worker": "Find out what they do differently, and have one way of measuring.",
+    "outlier": {
+        "python": "If it was mistyped, correct it.",
+        "race": "If the command pauses, --at-most pauses=1% limits how often.",
+    },
+}
+"""By kind of finding, and by interface where they differ; one that is not there has the words of Python."""
+
+
+def advice(kind: str, door: Door) -> str:
+    """What to do about a finding; empty if its effect says all.
+
+    >>> advice("skewness", "race")
+    "Race again with --assume range, or limit a quantile in place of the mean: --at-most 'p99(time)=…'."
+    """
+    found = _ADVICE.get(kind, "")
+    return found if isinstance(found, str) else found.get(door, found["python"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +75,7 @@ class HealthNote:
     `severity` is "broken" if the results contradict an assumption of the guarantee, "doubtful" if something is odd that
     need not touch it, and "hint" if the study only takes more tests than it needs. `metric` and `arm` say where; `arm`
     is None if it is not one arm alone. `seen` says what was seen, and `effect` what that does to the guarantee.
-    `sentence` has all of it, and what to do in the words of a `door`: Python, a study file, or a race.
+    `sentence` has all of it, and what to do in the words of an interface, the `door`.
 
     >>> note = HealthNote("outlier", "doubtful", "yield", "b", "test 7 gave 93", "If this happens, σ is wrong.")
     >>> print(note)
@@ -108,9 +163,11 @@ def with_remark(health: Health, remark: str) -> Health:
     ('one command pauses (time)',)
     """
     said, metric, seen = [*remark.split(": ", 2), "", ""][:3]
-    severities: tuple[Severity, ...] = get_args(Severity)
-    severity = next((one for one in severities if one == said), None)
+    severity = next((one for one in _SEVERITIES if one == said), None)
     if severity is None:
         return health
-    notes = (*health.notes, HealthNote("remark", severity, metric, None, seen, ""))
-    return Health(health.checks, tuple(sorted(notes, key=lambda note: severities.index(note.severity))))
+    return Health(health.checks, gravest_first([*health.notes, HealthNote("remark", severity, metric, None, seen, "")]))
+
+
+def gravest_first(notes: Iterable[HealthNote]) -> tuple[HealthNote, ...]:
+    return tuple(sorted(notes, key=lambda note: _SEVERITIES.index(note.severity)))

@@ -1,4 +1,4 @@
-"""Watches the results of a study as they come, and says what they contradict."""
+"""Watches the results of a study as they come, and says in plain words what they contradict."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bestarm.analysis.health.metric import MetricChecks, checks_of, has_wide_range
-from bestarm.analysis.health.notes import Health
-from bestarm.analysis.health.reading import notes_of
-from bestarm.analysis.health.weights import MOST_WORKERS, Result
+from bestarm.analysis.health.bets import MOST_WORKERS, Result
+from bestarm.analysis.health.checks import Finding, MetricChecks, count_checks, has_wide_range, is_yes_or_no
+from bestarm.analysis.health.notes import Health, HealthKind, HealthNote, Severity, gravest_first
 from bestarm.kernel.state import Floats, Ints
-from bestarm.noises.base import NoiseModel
 from bestarm.problem import Problem
 
 FALSE_ALARMS = 0.001
@@ -26,11 +24,6 @@ MOST_PARTS = 256
 """The most small pieces of the record to keep until the next look: each takes more room than its results."""
 
 _PROCESS = re.compile(r"/\d+-\d+$")
-
-
-def _statements(noise: NoiseModel) -> int:
-    """How many checks state what was seen and cannot be wrong: are values equal, is sigma or a range too wide?"""
-    return int(noise.is_exact or noise.stated_scatter is not None or has_wide_range(noise))
 
 
 class Watch:
@@ -43,12 +36,14 @@ class Watch:
     def __init__(self, problem: Problem, *, false_alarms: float = FALSE_ALARMS) -> None:
         self._problem = problem
         noises = problem.noises
-        tests = sum(checks_of(problem, noise) for noise in noises)
+        tests = sum(count_checks(problem, noise) for noise in noises)
         log_level = math.log(max(1, tests) / false_alarms)
         # The same numbers every time, so that a study that is opened again is seen as before.
-        luck = random.Random(17).random
-        self._metrics = [MetricChecks(problem, metric, log_level, luck) for metric in range(len(noises))]
-        self._checks = tests + sum(map(_statements, noises))
+        draw = random.Random(17).random
+        self._metrics = [MetricChecks(problem, metric, log_level, draw) for metric in range(len(noises))]
+        # Checks that state what was seen cannot be wrong: are values equal, is sigma or a range too wide?
+        plain = [n.is_exact or n.stated_scatter is not None or has_wide_range(n) for n in noises]
+        self._checks = tests + sum(plain)
         self._workers: dict[str, int] = {}
         self._names: list[str] = []
         self._new: list[tuple[Ints, Ints, Ints, Floats, list[int], Floats | Ints, Ints]] = []
@@ -64,7 +59,7 @@ class Watch:
         issued: Floats | None = None,
         items: Ints | None = None,
     ) -> None:
-        """Further results: the test's number, its arm and metric by number, its value and, if known, who measured it,
+        """Add results: the test's number, its arm and metric by number, its value and, if known, who measured it,
         when the test was issued, and the place of its item. Tests that were issued at the same time were asked for, or
         entered, together.
 
@@ -83,7 +78,7 @@ class Watch:
         full = str(holder)
         number = self._workers.get(full)
         if number is None:
-            # A process that is started anew is the same worker.
+            # A process that is started again is the same worker.
             name = _PROCESS.sub("", full)
             if name not in self._names and len(self._names) < MOST_WORKERS:
                 self._names.append(name)
@@ -94,7 +89,8 @@ class Watch:
         """What the results say."""
         self._catch_up()
         if self._health is None:
-            self._health = Health(self._checks, notes_of(self._problem, self._metrics, self._names))
+            readings = [_Reading(self._problem, checks, self._names) for checks in self._metrics]
+            self._health = Health(self._checks, gravest_first(note for one in readings for note in one.notes()))
         return self._health
 
     def _catch_up(self) -> None:
@@ -106,3 +102,152 @@ class Watch:
             for metric, *result in zip(metrics.tolist(), *columns, strict=False):
                 if result[2] == result[2]:
                     self._metrics[metric].enter(Result(*result))
+
+
+WIDE_SIGMA = 3.0
+WIDE_RANGE = 100.0
+"""How many times too wide a stated sigma or range must be to be mentioned."""
+
+_ENOUGH_OF_ARM = 10
+_ENOUGH = 30
+"""Results of an arm, and of all such arms, by which sigma is judged too wide."""
+
+_ENOUGH_FOR_RANGE = 100
+
+_LOST = "The guarantee rests on this and does not hold"
+_CHARACTER = (
+    "Values change in character. If their mean stays the same, the guarantee holds, since the study states nothing "
+    "else of them; if it does not, it does not."
+)
+_IN_ORDER: Mapping[HealthKind, tuple[str, str]] = {
+    "drift": (
+        "later results {larger} than earlier ones",
+        "there is no one mean to find, and arms tested at different times are compared unfairly",
+    ),
+    "dependence": (
+        "results that follow each other {like}",
+        "results that depend on each other prove less than they seem to",
+    ),
+    "together": (
+        "results that were asked for or entered together resemble each other",
+        "they share something, such as a plate, a batch or a day, and prove less than they seem to",
+    ),
+}
+"""What was seen in the order of results, and what that does to the guarantee."""
+
+
+class _Reading:
+    """Reads what was found in one metric. `workers` are by number."""
+
+    def __init__(self, problem: Problem, checks: MetricChecks, workers: Sequence[str]) -> None:
+        self._problem, self._checks, self._workers = problem, checks, workers
+        self._noise = checks.part.noise
+
+    def notes(self) -> Iterator[HealthNote]:
+        if self._checks.unequal is not None:
+            arm, test, first, other = self._checks.unequal
+            seen = f"test {test} gave {other!r} where an earlier one gave {first!r}"
+            effect = f"{_LOST}: one result does not settle an arm."
+            yield self._note("not exact", "broken", arm, f"{seen}, and results were stated to be exact", effect)
+        yield from self._scatter()
+        if strange := self._checks.strange:
+            seen = f"test {strange.test} gave {strange.value:.6g} where {strange.usual.words()}"
+            yield self._note("outlier", "doubtful", strange.arm, seen, "If it was measured, leave it as it is.")
+        yield from self._skewness()
+        yield from self._order()
+        if found := self._checks.found("worker"):
+            finding, _ = found
+            seen = f"results of {self._workers[finding.column]} {self._larger(finding)} than those that others measure"
+            effect = "The answer then depends on who measured what, and the guarantee does not cover that."
+            yield self._note("worker", "doubtful", finding.arm, seen, effect)
+        yield from self._too_wide_sigma()
+        yield from self._too_wide_range()
+
+    def _note(self, kind: HealthKind, severity: Severity, arm: int | None, seen: str, effect: str) -> HealthNote:
+        """What was seen, as it can follow "because", and what that does, in sentences."""
+        name = None if arm is None else self._problem.arm_names[arm]
+        return HealthNote(kind, severity, self._checks.part.title, name, seen, effect)
+
+    def _larger(self, finding: Finding) -> str:
+        if self._noise.is_share:
+            return f"lie beyond the threshold {('more', 'less')[finding.sign]} often"
+        return f"are {('larger', 'smaller')[finding.sign]}"
+
+    def _scatter(self) -> Iterator[HealthNote]:
+        scatter = self._checks.scatter
+        if scatter is None:
+            return
+        sigma, outlier = scatter.sigma, scatter.outlier
+        if found := self._checks.found("scatter"):
+            arm = found[0].arm
+            times = scatter.times(arm)
+            seen = (
+                f"results scatter by about {times * sigma:.2g}, {times:.2g} times the stated standard deviation of "
+                f"{sigma:.6g}"
+            )
+            yield self._note("scatter", "broken", arm, seen, f"{_LOST}: the answer can be wrong far more often than δ.")
+        elif outlier is not None:
+            name = self._problem.arm_names[outlier.arm]
+            more = "" if outlier.count == 1 else f" ({outlier.count:,} results are like that)"
+            seen = (
+                f"test {outlier.test} of {name} gave {outlier.value:.6g}, further from the results before it than a "
+                f"standard deviation of {sigma:.6g} allows{more}"
+            )
+            effect = "If such results occur, the stated scatter is wrong and the guarantee does not hold."
+            yield self._note("outlier", "doubtful", outlier.arm if outlier.count == 1 else None, seen, effect)
+
+    def _skewness(self) -> Iterator[HealthNote]:
+        if found := self._checks.found("skewness"):
+            finding, is_broken = found
+            of = "results" if self._problem.items is None else "differences between arms"
+            seen = (
+                f"{of} are skewed: the far ones lie {('above', 'below')[finding.sign]} the others, and they were "
+                "stated to scatter as far up as down"
+            )
+            wrong = "the answer can be wrong more often than δ"
+            effect = f"{_LOST}: {wrong}." if is_broken else f"If those on all items of the set are like that, {wrong}."
+            yield self._note("skewness", "broken" if is_broken else "doubtful", finding.arm, seen, effect)
+
+    def _order(self) -> Iterator[HealthNote]:
+        for kind, (seen, means) in _IN_ORDER.items():
+            if found := self._checks.found(kind):
+                finding, is_broken = found
+                # On items, which tests are asked for together may follow from what is known of the items.
+                is_broken = is_broken and not (kind == "together" and self._problem.items is not None)
+                like = ("resemble each other", "tend to opposite sides")[finding.sign]
+                said = seen.format(larger=self._larger(finding), like=like)
+                effect = f"{_LOST}: {means}." if is_broken else _CHARACTER
+                yield self._note(kind, "broken" if is_broken else "doubtful", finding.arm, said, effect)
+
+    def _too_wide_sigma(self) -> Iterator[HealthNote]:
+        scatter = self._checks.scatter
+        if scatter is None:
+            return
+        times, results = scatter.largest(_ENOUGH_OF_ARM)
+        if results < _ENOUGH or times * WIDE_SIGMA > 1.0:
+            return
+        sigma = scatter.sigma
+        if times == 0.0:
+            seen = "every arm gives the same value each time"
+            effect = 'The noise "exact" takes one test of each.'
+        elif times < 1e-3:
+            seen = f"the stated standard deviation of {sigma:.6g} is over 1,000 times what is seen"
+            effect = "The answer is safe, but takes very many more tests than it needs."
+        else:
+            seen = (
+                f"the stated standard deviation of {sigma:.6g} is about {1 / times:.2g} times what is seen "
+                f"({times * sigma:.2g})"
+            )
+            effect = f"The answer is safe, but takes about {times**-2:.2g} times the tests that it needs."
+        yield self._note("too wide", "hint", None, seen, effect)
+
+    def _too_wide_range(self) -> Iterator[HealthNote]:
+        if not has_wide_range(self._noise) or is_yes_or_no(self._noise) or self._checks.results < _ENOUGH_FOR_RANGE:
+            return
+        (low, high), spread = self._noise.value_range, self._checks.high - self._checks.low
+        if spread * WIDE_RANGE >= high - low:
+            return
+        times = "far wider than" if spread == 0.0 else f"about {(high - low) / spread:.2g} times as wide as"
+        seen = f"the stated range from {low:.6g} to {high:.6g} is {times} all results so far"
+        effect = "The answer is safe. Unless far results do occur, a narrower range takes fewer tests."
+        yield self._note("too wide", "hint", None, seen, effect)

@@ -1,4 +1,4 @@
-"""Finding the commands: a file each in `cli/`, and entry points of the group `bestarm.commands` elsewhere."""
+"""Finding the commands: functions in `cli/`, and entry points of the group `bestarm.commands` elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from bestarm.cli.app.command_line import DashCommand, OnceCommand
-from bestarm.cli.shared.command import Command
+from bestarm.cli.shared.command import Command, flattened
 from bestarm.cli.shared.show import complain
 
 if TYPE_CHECKING:
@@ -27,24 +27,16 @@ _PACKAGE = "bestarm.cli"
 def own_commands() -> dict[str, Command[...]]:
     """The commands of this package by name, in the order in which they are listed."""
     folder = importlib.import_module(_PACKAGE).__path__
-    names = [info.name for info in pkgutil.iter_modules(folder) if not info.ispkg]
-    return _in_order({name.rstrip("_").replace("_", "-"): _in_file(name) for name in names})
-
-
-def _in_file(name: str) -> Command[...]:
-    found = [item for item in vars(importlib.import_module(f"{_PACKAGE}.{name}")).values() if isinstance(item, Command)]
-    assert len(found) == 1, f"cli/{name}.py must hold one command"
-    return found[0]
-
-
-def _in_order(commands: dict[str, Command[...]]) -> dict[str, Command[...]]:
-    return dict(sorted(commands.items(), key=lambda item: item[1].place))
+    files = [importlib.import_module(f"{_PACKAGE}.{one.name}") for one in pkgutil.iter_modules(folder) if not one.ispkg]
+    found = [item for file in files for item in vars(file).values() if isinstance(item, Command)]
+    found.sort(key=lambda one: one.place)
+    return {one.body.__name__.rstrip("_").replace("_", "-"): one for one in found}
 
 
 def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
     """Make the command one of the program's."""
     reader = DashCommand if command.takes_names else OnceCommand
-    program.command(name, cls=reader, rich_help_panel=command.panel)(command.body)
+    program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
-from typing import Generic, ParamSpec
+from typing import Any, Generic, ParamSpec
 
 LIVE_STUDIES = "Live studies"
 _LAST = 1000
@@ -17,7 +18,10 @@ P = ParamSpec("P")
 
 @dataclasses.dataclass(frozen=True)
 class Command(Generic[P]):
-    """A function that can be called from the command line, and how it is listed there."""
+    """A function that can be called from the command line, and how it is listed there.
+
+    An argument whose type is a data class stands for a group of options, one for each of its fields.
+    """
 
     body: Callable[P, None]
     panel: str | None = None
@@ -29,6 +33,29 @@ class Command(Generic[P]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         self.body(*args, **kwargs)
+
+
+def flattened(body: Callable[..., None]) -> Any:
+    """The function as Typer reads it: with every option of a group as an argument of its own."""
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(body, eval_str=True).parameters.values():
+        group: Any = parameter.annotation
+        if isinstance(group, type) and dataclasses.is_dataclass(group):
+            groups[parameter.name] = group
+            parameters += inspect.signature(group, eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
+        body(**given)
+
+    call.__doc__ = body.__doc__
+    signature = inspect.Signature([one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters])
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
 
 
 def command(place: int, panel: str | None = None) -> Callable[[Callable[P, None]], Command[P]]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bestarm.cli.shared.arguments import Database, Token, Worker
+from bestarm.errors import UNSTATED, InvalidInput
 
 if TYPE_CHECKING:
     from bestarm.client import RemoteStudy
@@ -17,11 +21,22 @@ if TYPE_CHECKING:
     AnyStudy = Study | RemoteStudy
 
 
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """The options that say who works on a study and where it is."""
+
+    worker: Worker = None
+    token: Token = None
+    db: Database = None
+
+    def open(self, name: str) -> AnyStudy:
+        return open_study(name, self.db, self.worker, self.token)
+
+
 def load_plan(source: str) -> Plan:
     """The built-in instance of that name, or the study file at that path."""
     from bestarm.paper.instances import instance, instance_names
     from bestarm.problem import Plan
-    from bestarm.validation import InvalidInput
 
     if source in instance_names():
         return instance(source)
@@ -43,7 +58,6 @@ def open_study(name: str, db: str | None, worker: str | None = None, token: str 
 def open_as(name: str, db: str | None, holder: str | None, token: str | None = None) -> AnyStudy:
     """The same, with another holder's name; if it is None, the process gets a name of its own."""
     from bestarm.storage.opening import default_url, is_service
-    from bestarm.validation import UNSTATED, InvalidInput
 
     check_text("study", name)
     url = default_url() if db is None else db
@@ -63,7 +77,6 @@ def open_local_study(name: str, db: str | None, holder: str | None = None) -> St
 
 def _open_remote(name: str, url: str, holder: str | None, token: str | None) -> RemoteStudy:
     from bestarm.client import Client
-    from bestarm.validation import UNSTATED, InvalidInput
 
     try:
         return Client(url, read_token(token)).open(name, holder=holder)
@@ -77,8 +90,6 @@ def _open_remote(name: str, url: str, holder: str | None, token: str | None) -> 
 
 def read_token(given: str | None) -> str | None:
     """A token as it is given: itself, or @ and the file that holds it. By default that of the environment."""
-    from bestarm.validation import InvalidInput
-
     text = given or os.environ.get("BESTARM_TOKEN") or None
     if text is None or not text.startswith("@"):
         return text
@@ -103,8 +114,6 @@ def whoami() -> str:
 
 def check_text(field: str, text: str) -> str:
     """The text, if it can be stored. Bytes from the command line that are not UTF-8 cannot."""
-    from bestarm.validation import InvalidInput
-
     try:
         text.encode()
     except UnicodeEncodeError:

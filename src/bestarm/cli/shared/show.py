@@ -31,6 +31,7 @@ __all__ = [
     "plain_console",
     "print_json",
     "rows_table",
+    "say",
     "shown",
     "state_words",
 ]
@@ -48,11 +49,16 @@ def complain(error: object, kind: str = "error") -> None:
     print(f"{kind}:", "\n  ".join(lines), file=sys.stderr)
 
 
-def plain_console() -> Console:
+def plain_console(*, stderr: bool = False) -> Console:
     """A console that reads no text as markup."""
     # In a file or a pipe nothing needs to wrap.
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
-    return Console(markup=False, emoji=False, highlight=False, width=width)
+    width = None if stderr or sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(markup=False, emoji=False, highlight=False, width=width, stderr=stderr)
+
+
+def say(text: str, style: str | None = None) -> None:
+    """Print one line, however long it is."""
+    plain_console().print(shown(text), soft_wrap=True, style=style)
 
 
 def literal(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,3 +37,10 @@ def exit_status(status: Status, *, ignore_health: bool) -> int:
     if status.state not in DECIDED:
         return UNDECIDED
     return REFUTED if status.answer is None else 0
+
+
+def stop_on_signals() -> None:
+    """Treat a request to end like Ctrl-C: commands that run are ended, and their tests given back."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.default_int_handler)

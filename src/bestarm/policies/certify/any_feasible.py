@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from bestarm.evidence.claims import excess_of, holding_evidence, room_of
+from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.kernel.words import whole
+from bestarm.noises.streams import BELOW
 from bestarm.policies.certify.choosing import first_tests, rejection, update, with_baseline
 from bestarm.policies.certify.memory import Memory, is_certified, new_memory, seed_choices, start
 from bestarm.policies.confidence import lesser, violation
@@ -173,7 +174,7 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
             cases[arm] = math.inf
             for metric in range(1, metrics):
                 if certified[arm, metric] == 0:
-                    evidence = holding_evidence(setting, streams, arm, metric)
+                    evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
                     cases[arm] = lesser(cases[arm], evidence - handicap)
             none = lesser(none, violation(setting, streams, arm) - handicap)
     return none

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.claims import excess_of, looks_fine
-from bestarm.evidence.items import DIFFERENCE, lead_of, row_of
+from bestarm.evidence.claims import excess_of, looks_fine, suffices
+from bestarm.evidence.items import DIFFERENCE, difference_of, row_of
 from bestarm.evidence.reaching import (
     HOLDS,
     Infeasibility,
     holding_reaches,
-    infeasibility_reaches,
     infeasibility_up_to,
     rival_reaches,
 )
@@ -102,7 +101,7 @@ def rejection(setting: Setting, streams: Streams, memory: Memory, arm: int) -> I
     """The evidence that the arm is infeasible, as far as it takes to tell. If it suffices, the arm is rejected."""
     level = setting.rejecting[arm]
     infeasibility = infeasibility_up_to(setting, streams, arm, level)
-    if infeasibility_reaches(infeasibility, level):
+    if infeasibility.is_exact and suffices(infeasibility.evidence, level):
         reject(memory, arm)
     return infeasibility
 
@@ -157,17 +156,12 @@ def _drawn_lead(
 
 
 @kernel
-def _never(setting: Setting, streams: Streams, leader: int, arm: int) -> bool:
-    return False
-
-
-@kernel
 def _both_measured_out(setting: Setting, streams: Streams, leader: int, arm: int) -> bool:
     places = setting.items.places
     return bool(streams.counts[leader, 0] >= places and streams.counts[arm, 0] >= places)
 
 
-all_known = choice("setting.pairing", {SEPARATE: _never, ON_ITEMS: _both_measured_out}, unknown="False")
+all_known = choice("setting.pairing", {ON_ITEMS: _both_measured_out}, unknown="False")
 """Whether there is nothing more to learn about the lead of one arm over another."""
 
 
@@ -179,7 +173,7 @@ def _drawn_lead_on_items(
     as each scatters."""
     if all_known(setting, streams, leader, arm):
         return -1.0
-    lead = lead_of(setting, streams, leader, arm)
+    lead = difference_of(setting, streams, leader, arm)
     row = row_of(streams, leader, arm)
     mean = lead.total / lead.n if lead.n > 0 else streams.means[leader, 0] - streams.means[arm, 0]
     noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
@@ -312,11 +306,6 @@ first_tests = choice("setting.sharing", {SHARED: _every_stream_first, RESERVED: 
 
 
 @kernel
-def _as_they_are(setting: Setting, streams: Streams, batch: Batch, size: int) -> int:
-    return size
-
-
-@kernel
 def _baseline_as_often(setting: Setting, streams: Streams, batch: Batch, size: int) -> int:
     baseline = setting.relative.baseline
     for metric in range(1, streams.counts.shape[1]):
@@ -333,6 +322,6 @@ def _baseline_as_often(setting: Setting, streams: Streams, batch: Batch, size: i
     return size
 
 
-with_baseline = choice("setting.limits", {FIXED: _as_they_are, RELATIVE: _baseline_as_often}, unknown="0")
+with_baseline = choice("setting.limits", {RELATIVE: _baseline_as_often}, unknown="size")
 """Add tests of the baseline to a batch, so that it is tested as often as any arm that is compared with it. What is
 no batch, but a conclusion, stays as it is."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.claims import holding_evidence, suffices
+from bestarm.evidence.claims import constraint_evidence, suffices
 from bestarm.evidence.reaching import Infeasibility, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
+from bestarm.noises.streams import BELOW
 from bestarm.policies.certify.choosing import (
     LEADER,
     all_known,
@@ -192,7 +193,7 @@ def weigh_list(setting: Setting, streams: Streams, memory: Memory) -> float:
             members += 1
             for metric in range(1, metrics):
                 if memory.certified[arm, metric] == 0:
-                    evidence = holding_evidence(setting, streams, arm, metric)
+                    evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
                     least = lesser(least, evidence - (setting.level[arm] + log_delta))
     is_full = members == setting.top
     for arm in range(arms):

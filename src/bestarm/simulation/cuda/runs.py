@@ -9,7 +9,7 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather
+from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather, total_cost
 from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import record
 from bestarm.noises.streams import Nature
@@ -228,7 +228,7 @@ def continue_runs(
                     ended = True
                     break
             if ended or tests >= max_tests:
-                note(outcomes, run, answer, tests, setting, streams)
+                note(outcomes, run, answer, tests, total_cost(setting, streams), streams)
                 run = IDLE
     closed(threads.near, block, words)
     threads.run[thread] = run

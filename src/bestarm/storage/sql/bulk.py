@@ -1,18 +1,72 @@
-"""Many rows into a table at once, inside the transaction of a caller.
-
-This bypasses SQLAlchemy, which would take longer than the database itself.
-"""
+"""Many results at once: their digest, and rows that bypass SQLAlchemy, which would take longer than the database."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
+from bestarm.storage.columns import Columns
+from bestarm.storage.sql.locked import LockedStudy
+from bestarm.storage.sql.schema import encode_more, outcomes, tests
+
 AT_ONCE = 100
 """Rows that one statement inserts into SQLite. Older ones take 999 parameters, of which a row has up to five."""
+
+
+def issue_given(
+    study: LockedStudy,
+    first: int,
+    number: int,
+    results: Columns,
+    ends: Iterable[int],
+    holder: str,
+    arrival: int | None,
+) -> range:
+    """Put results that were measured without asking at the end of the record; returns their ids.
+
+    In a study by arrival, `arrival` is the number of the first.
+    """
+    ids = range(first, first + len(results))
+    marks = bytearray(len(ids))
+    for place in ends:
+        if 0 <= place < len(ids):
+            marks[place] = 1
+    marks[-1] = 1
+    insert_rows(
+        study.connection,
+        tests,
+        {"study": study.key, "round": number, "given": 1, "issued": study.now},
+        {"test": ids, "ends": marks, "arm": results.arms, "metric": results.metrics}
+        | ({"item": map(results.item, range(len(ids)))} if results.items else {}),
+    )
+    insert_rows(
+        study.connection,
+        outcomes,
+        {"study": study.key, "correction": 0, "holder": holder, "told": study.now},
+        {"test": ids, "value": results.values}
+        | ({} if arrival is None else {"arrival": range(arrival, arrival + len(ids))})
+        | ({"more": (encode_more(results.more(k)) for k in range(len(ids)))} if results.bounds else {}),
+    )
+    return ids
+
+
+def digest_of(results: Columns, ends: Collection[int]) -> str:
+    """A digest of results: equal only for equal results."""
+    digest = hashlib.sha256()
+    for column in (results.arms, results.metrics, results.values):
+        digest.update(column)
+    digest.update(",".join(map(str, sorted(ends))).encode())
+    # Without either, the digest is the same as before there were any.
+    for name, columns in (("more", (results.bounds, results.further)), ("items", (results.items,))):
+        if columns[0]:
+            digest.update(name.encode())
+            for column in columns:
+                digest.update(column)
+    return digest.hexdigest()
 
 
 def insert_rows(

@@ -8,22 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.storage.copies import Part
+from bestarm.storage.copies import Copies, Part
 from bestarm.storage.errors import NameTaken
+from bestarm.storage.sql import schema
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.leases import text
-from bestarm.storage.sql.schema import (
-    arrivals,
-    events,
-    former,
-    outcomes,
-    queue,
-    requests,
-    rounds,
-    sources,
-    studies,
-    tests,
-)
+from bestarm.storage.sql.schema import arrivals, storable, studies
 from bestarm.validation import InvalidInput
 
 _PAGE = 5_000
@@ -32,7 +21,10 @@ _PAGE = 5_000
 # A table comes after the tables that it refers to.
 _TABLES = {
     table.name.removeprefix("bestarm_"): table
-    for table in (studies, tests, outcomes, events, rounds, sources, requests, queue, former)
+    for table in (
+        *(studies, schema.tests, schema.outcomes, schema.events, schema.rounds, schema.sources, schema.requests),
+        *(schema.queue, schema.former),
+    )
 }
 _NUMBERED_HERE = {"study", "event"}
 """Columns whose numbers every database gives anew."""
@@ -47,11 +39,10 @@ def _columns(table: sa.Table) -> list[sa.Column[Any]]:
     return [column for column in table.columns if column.name not in _NUMBERED_HERE]
 
 
-class SQLCopies:
-    """Reads and writes whole studies."""
+class SQLCopies(Copies):
+    """The part of `SQLStorage` that reads and writes whole studies."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    _database: Database
 
     def dump(self, key: int) -> Iterator[Part]:
         for name, table in _TABLES.items():
@@ -66,8 +57,7 @@ class SQLCopies:
         last: tuple[Any, ...] | None = None
         while True:
             page = query if last is None else query.where(sa.tuple_(*ordered) > sa.tuple_(*map(sa.literal, last)))
-            with self._database.connect() as connection:
-                found = connection.execute(page).all()
+            found = self._database.read(page)
             if found:
                 yield [tuple(map(_plain, columns, row)) for row in found]
             if len(found) < _PAGE:
@@ -149,4 +139,4 @@ def _fits(column: sa.Column[Any], value: Any) -> bool:
     if isinstance(column.type, sa.Integer):
         bits = next(bits for kind, bits in _SIZES if isinstance(column.type, kind))
         return type(value) is int and -(2**bits) <= value < 2**bits
-    return isinstance(value, str) and value == text(value)
+    return isinstance(value, str) and value == storable(value)

@@ -7,22 +7,29 @@ locks the study's entry against archiving, and against nothing else.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bestarm.storage.base import Outcome, Telling
-from bestarm.storage.errors import HandedOn, StudyArchived
+from bestarm.storage.base import Amendment
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.further import written
-from bestarm.storage.sql.leases import text
-from bestarm.storage.sql.queries import present_outcomes
-from bestarm.storage.sql.schema import arrivals, former, outcomes, queue, studies
-from bestarm.validation import InvalidInput
+from bestarm.storage.sql.locked import LockedStudy
+from bestarm.storage.sql.schema import (
+    arrivals,
+    encode_more,
+    former,
+    has_outcome,
+    outcomes,
+    queue,
+    rounds,
+    storable,
+    studies,
+    tests,
+)
 
-_STUDY = sa.select(studies.c.name, studies.c.archived).where(studies.c.study == sa.bindparam("key"))
 _FORMER = sa.exists().where(
     former.c.study == sa.bindparam("study"),
     former.c.test == sa.bindparam("test"),
@@ -71,57 +78,53 @@ class Outcomes:
         self._database = database
         self._statement = _settling(database)
 
-    def settle(
-        self,
-        connection: sa.Connection,
-        key: int,
-        test: int,
-        value: float | None,
-        holder: str,
-        reason: str | None = None,
-        more: Sequence[float] = (),
-    ) -> Outcome | None:
-        """Record an outcome. If the test has one, return that. `HandedOn` if the holder has lost the test."""
-        row = outcome_row(key, test, value, holder, self._database.clock(), reason, more=more)
-        positions = self._statement.positiontup
-        values: Any = row if positions is None else tuple(row[name] for name in positions)
-        try:
-            if connection.exec_driver_sql(self._statement.string, values).rowcount:
-                return None
-        except sa.exc.IntegrityError:
-            raise no_such_test(test) from None
-        present = present_outcomes(self._database, connection, key, [test]).get(test)
-        if present is None:
-            raise why_refused(connection, key, test)
-        return present
-
-    def settle_all(self, connection: sa.Connection, key: int, results: Sequence[Telling], holder: str) -> int:
-        """Record values of tests that have no outcome yet; returns how many."""
-        if not results:
-            return 0
-        now, positions = self._database.clock(), self._statement.positiontup
-        rows = (outcome_row(key, test, value, holder, now, more=more) for test, value, *more in results)
-        values: Any = [row if positions is None else tuple(row[name] for name in positions) for row in rows]
+    def settle(self, connection: sa.Connection, rows: dict[str, Any] | list[dict[str, Any]]) -> int:
+        """Record the outcome of a test, or outcomes of several, unless they have one; returns how many."""
+        names = self._statement.positiontup
+        values: Any = rows
+        if names is not None:
+            in_order = operator.itemgetter(*names)
+            values = in_order(rows) if isinstance(rows, dict) else [in_order(row) for row in rows]
         return int(connection.exec_driver_sql(self._statement.string, values).rowcount)
 
-    def count_arrivals(self, connection: sa.Connection, key: int, count: int) -> int:
-        """The first of `count` numbers for outcomes that arrive together."""
+    def count_arrivals(self, study: LockedStudy, count: int) -> int | None:
+        """The first of `count` numbers for outcomes that arrive together; None where the order of issue counts."""
+        if not study.by_arrival:
+            return None
         if self._database.is_sqlite:
-            last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == key)
-            return 1 + (connection.execute(last).scalar() or 0)
-        counted = sa.update(arrivals).where(arrivals.c.study == key).values(last=arrivals.c.last + count)
-        return 1 + int(connection.execute(counted.returning(arrivals.c.last)).scalar_one()) - count
+            last = sa.select(sa.func.max(outcomes.c.arrival)).where(outcomes.c.study == study.key)
+            return 1 + (study.execute(last).scalar() or 0)
+        counted = sa.update(arrivals).where(arrivals.c.study == study.key).values(last=arrivals.c.last + count)
+        return 1 + int(study.execute(counted.returning(arrivals.c.last)).scalar_one()) - count
 
-
-def why_refused(connection: sa.Connection, key: int, test: int) -> InvalidInput:
-    """Why a test without an outcome could not be told."""
-    study = connection.execute(_STUDY, {"key": key}).first()
-    if study is None:
-        return no_such_test(test)
-    if study.archived is not None:
-        return StudyArchived(study.name)
-    holds = sa.select(queue.c.holder).where(queue.c.study == key, queue.c.test == test)
-    return HandedOn(test, connection.execute(holds).scalar() or "another holder")
+    def amend(self, study: LockedStudy, amendment: Amendment, holder: str) -> int:
+        """Change the plan of a study: the plan itself, the log, what is planned, and the tests that are no longer
+        needed. Returns how many tests are given up."""
+        key = study.key
+        changed = {"plan": storable(amendment.plan), "revision": study.revision + 1}
+        study.execute(sa.update(studies).where(studies.c.study == key).values(changed))
+        study.log("amended", holder, amendment.detail)
+        if amendment.withdraws:
+            study.execute(sa.delete(rounds).where(rounds.c.study == key))
+            # The round ends here: otherwise nothing would be decided on its results.
+            last = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key).scalar_subquery()
+            study.execute(sa.update(tests).where(tests.c.study == key, tests.c.test == last).values(ends=1))
+        if not amendment.retired:
+            return 0
+        without_outcome = (
+            sa.select(queue.c.test)
+            .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+            .where(queue.c.study == key, tests.c.arm.in_(amendment.retired), ~has_outcome)
+            .order_by(queue.c.test)
+        )
+        given_up = study.execute(without_outcome).scalars().all()
+        if given_up:
+            first = self.count_arrivals(study, len(given_up))
+            rows = [outcome_row(key, test, None, holder, study.now, amendment.reason) for test in given_up]
+            for place, row in enumerate(rows):
+                row["arrival"] = None if first is None else first + place
+            study.execute(sa.insert(outcomes), rows)
+        return len(given_up)
 
 
 def outcome_row(
@@ -139,13 +142,9 @@ def outcome_row(
         "test": test,
         "correction": correction,
         "value": value,
-        "reason": None if reason is None else text(reason),
-        "holder": text(holder),
+        "reason": None if reason is None else storable(reason),
+        "holder": storable(holder),
         "told": now,
         "arrival": None,
-        "more": written(more),
+        "more": encode_more(more),
     }
-
-
-def no_such_test(test: int) -> InvalidInput:
-    return InvalidInput("test", test, "no such test in this study; `bestarm status` lists the pending ones")

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from bestarm.storage.base import Entries, Event, History, Issued, Outcome, Pending, Told
+from bestarm.storage.base import Entries, Event, History, Told
 from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import making_sense
-from bestarm.storage.sql import further
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.schema import events, outcomes, queue, tests
+from bestarm.storage.sql.schema import decode_all_more, decode_more, events, outcomes, tests
 
 FIRST_CHUNK = 256
 CHUNK = 50_000
@@ -23,8 +22,6 @@ CHUNK = 50_000
 
 PAGE = 5_000
 """Tests of which the whole history is read at a time."""
-
-has_outcome = sa.exists().where(outcomes.c.study == queue.c.study, outcomes.c.test == queue.c.test)
 
 _ORDER = {
     "created": 0,
@@ -41,74 +38,14 @@ _ORDER = {
 }
 
 
-_ISSUED = sa.select(tests.c.test, tests.c.arm, tests.c.metric, tests.c.item)
-
-
-def issued_test(connection: sa.Connection, key: int, test: int) -> Issued | None:
-    row = connection.execute(_ISSUED.where(tests.c.study == key, tests.c.test == test)).first()
-    return None if row is None else Issued(*row)
-
-
-def issued_tests(connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Issued]:
-    """Those of the tests that exist."""
-    found: dict[int, Issued] = {}
-    for start in range(0, len(ids), 500):
-        query = _ISSUED.where(tests.c.study == key, tests.c.test.in_(ids[start : start + 500]))
-        found |= {row.test: Issued(*row) for row in connection.execute(query)}
-    return found
-
-
-def present_outcomes(database: Database, connection: sa.Connection, key: int, ids: Sequence[int]) -> dict[int, Outcome]:
-    """The outcomes, as last corrected, of those tests that have one."""
-    found: dict[int, Outcome] = {}
-    for start in range(0, len(ids), 500):
-        rows = connection.execute(
-            sa.select(*(outcomes.c[name] for name in ("test", "value", "reason", "holder", "more")))
-            .where(outcomes.c.study == key, outcomes.c.test.in_(ids[start : start + 500]))
-            .order_by(outcomes.c.test, outcomes.c.correction)
-        )
-        with making_sense(database.url):
-            found |= {row.test: Outcome(row.value, row.reason, row.holder, further.read(row.more)) for row in rows}
-    return found
-
-
-def count_pending(connection: sa.Connection, key: int, holder: str | None = None) -> int:
-    """How many tests have no outcome, or how many of those `holder` holds."""
-    query, whose = (_COUNT, {}) if holder is None else (_HELD, {"holder": holder})
-    return int(connection.execute(query, {"key": key, **whose}).scalar_one())
-
-
-_COUNT = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == sa.bindparam("key"), ~has_outcome)
-_HELD = _COUNT.where(queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None))
-
-
-def read_pending(connection: sa.Connection, key: int, after: int, limit: int | None) -> list[Pending]:
-    query = _PENDING if limit is None else _PENDING.limit(limit)
-    # The driver's own rows: in the first round of a large problem there are hundreds of thousands.
-    return [*map(Pending._make, connection.execute(query, {"key": key, "after": after}).cursor.fetchall())]
-
-
-_PENDING = (
-    sa.select(
-        *(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts),
-        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, ""), tests.c.item),
-    )
-    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
-    .where(queue.c.study == sa.bindparam("key"), queue.c.test > sa.bindparam("after"), ~has_outcome)
-    .order_by(queue.c.test)
-)
-
-
 def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:
     """As `Storage.entries` says; no connection is held between the parts."""
     # Ids are consecutive, so a page is a range of them. With a limit the database would sort everything that follows.
     last, size = 0, FIRST_CHUNK
     while True:
-        with database.connect() as connection:
-            # The driver's own rows: a million of SQLAlchemy's would take twice as long.
-            rows = connection.execute(_ENTRIES, {"key": key, "after": after, "to": after + size}).cursor.fetchall()
-            if gaps and not last:
-                last = connection.execute(_LAST, {"key": key}).scalar() or 0
+        rows = database.fetch(_ENTRIES, key=key, after=after, to=after + size)
+        if gaps and not last:
+            last = database.scalar(_LAST, key=key) or 0
         if rows:
             with making_sense(database.url):
                 chunk = _columns(rows)
@@ -125,15 +62,12 @@ def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Ite
 def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]:
     """As `Storage.arrivals` says; no connection is held between the parts."""
     while True:
-        with database.connect() as connection:
-            # A page ends between two numbers, so that a correction stays with what it corrects.
-            page = connection.execute(_LAST_OF_PAGE, {"key": key, "after": after, "size": CHUNK})
-            last = page.scalar_one_or_none()
-            if last is None:
-                return
-            rows = connection.execute(_ARRIVALS, {"key": key, "after": after, "to": last}).cursor.fetchall()
+        # A page ends between two numbers, so that a correction stays with what it corrects.
+        last = database.scalar(_LAST_OF_PAGE, key=key, after=after, size=CHUNK)
+        if last is None:
+            return
         with making_sense(database.url):
-            chunk = _columns(rows)
+            chunk = _columns(database.fetch(_ARRIVALS, key=key, after=after, to=last))
         yield chunk
         after = last
 
@@ -168,31 +102,15 @@ _LAST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == sa.bindparam
 def _columns(rows: Sequence[Any]) -> Entries:
     """Rows as arrays. For a corrected test the last row counts."""
     table = np.fromiter(rows, _ROW, count=len(rows))
-    table = table[np.append(table["test"][1:] != table["test"][:-1], True)]
-    columns: dict[str, Any] = {name: np.ascontiguousarray(table[name]) for name in _COLUMNS}
-    columns["more"] = further.read_all(columns["more"].tolist())
-    if not (columns["item"] != NO_ITEM).any():
-        columns["item"] = columns["item"][:0]
-    return Entries(*columns.values())
+    table = table[np.append(table["ids"][1:] != table["ids"][:-1], True)]
+    columns: dict[str, Any] = {name: np.ascontiguousarray(table[name]) for name in Entries._fields}
+    columns["more"] = decode_all_more(columns["more"].tolist())
+    if not (columns["items"] != NO_ITEM).any():
+        columns["items"] = columns["items"][:0]
+    return Entries(**columns)
 
 
-_COLUMNS = {
-    "test": "i8",
-    "arm": "i8",
-    "metric": "i8",
-    "value": "f8",
-    "ends": "i1",
-    "told": "f8",
-    "arrival": "i8",
-    "holder": "O",
-    "more": "O",
-    "item": "i8",
-    "issued": "f8",
-}
-_ROW = np.dtype(list(_COLUMNS.items()))
-
-
-_FIRST = operator.itemgetter(0)
+_ROW = np.dtype([*zip(Entries._fields, ["i8", "i8", "i8", "f8", "i1", "f8", "i8", "O", "O", "i8", "f8"], strict=True)])
 
 
 def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[History]:
@@ -200,33 +118,27 @@ def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[
     if by_arrival:
         for entries in read_arrivals(database, key, 0):
             first, last = int(entries.arrivals[0]), int(entries.arrivals[-1])
-            yield from _histories(database, _ARRIVED, {"key": key, "first": first, "last": last})
-        yield from _histories(database, _NOT_ARRIVED, {"key": key})
+            yield from _histories(database, database.fetch(_ARRIVED, key=key, first=first, last=last))
+        yield from _histories(database, database.fetch(_NOT_ARRIVED, key=key))
         return
     for after in itertools.count(0, PAGE):
-        page = list(_histories(database, _IN_ORDER, {"key": key, "after": after, "to": after + PAGE}))
+        page = list(_histories(database, database.fetch(_IN_ORDER, key=key, after=after, to=after + PAGE)))
         if not page:
             return
         yield from page
 
 
-def _histories(database: Database, query: sa.Select[Any], names: dict[str, int]) -> Iterator[History]:
-    with database.connect() as connection:
-        rows = connection.execute(query, names).cursor.fetchall()
-    for _, of_test in itertools.groupby(rows, _FIRST):
+def _histories(database: Database, rows: Sequence[Any]) -> Iterator[History]:
+    for _, rows_of_test in itertools.groupby(rows, operator.itemgetter(0)):
         with making_sense(database.url):
-            history = _history([*of_test])
+            history = _history([*rows_of_test])
         yield history
-
-
-def _told(value: float | None, reason: str | None, holder: str, time: float, more: str | None) -> Told:
-    return Told(value, reason, holder, time, further.read(more))
 
 
 def _history(recorded: Sequence[Any]) -> History:
     test, arm, metric, ends, given, issued, item = recorded[0][:7]
     # Without an outcome there is one row, without a time.
-    told = tuple(_told(*row[7:]) for row in recorded if row[10] is not None)
+    told = tuple(Told._make((*row[7:11], decode_more(row[11]))) for row in recorded if row[10] is not None)
     for outcome in told:
         # A damaged database can hold anything in place of a number or a text.
         if not isinstance(outcome.value, float | None) or not isinstance(outcome.holder, str):
@@ -256,7 +168,7 @@ _ARRIVED = _HISTORY.where(
 _NOT_ARRIVED = _HISTORY.where(outcomes.c.told.is_(None)).order_by(tests.c.test)
 
 
-def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Event]:
+def read_log(database: Database, key: int, last: int | None) -> list[Event]:
     asked = sa.select(tests.c.issued, tests.c.test, tests.c.arm, tests.c.metric, tests.c.item).where(
         tests.c.study == key, tests.c.given == 0
     )
@@ -271,7 +183,7 @@ def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Even
         told.order_by(outcomes.c.told.desc(), outcomes.c.test.desc(), outcomes.c.correction.desc()),
         noted.order_by(events.c.event.desc()),
     ]
-    rows = [connection.execute(query if last is None else query.limit(last)).all() for query in queries]
+    rows = [database.read(query if last is None else query.limit(last)) for query in queries]
     found = [Event(row.issued, "asked", row.test, "", "", row.arm, row.metric, item=row.item) for row in rows[0]]
     # Sorting keeps the order of events with the same time and kind.
     found += [_told_event(row) for row in reversed(rows[1])]
@@ -281,17 +193,9 @@ def read_log(connection: sa.Connection, key: int, last: int | None) -> list[Even
     return found if last is None else found[-last:] if last else []
 
 
-_REMARKS = sa.select(events.c.detail).where(events.c.study == sa.bindparam("key"), events.c.kind == "remarked")
-_LAST_REMARK = _REMARKS.order_by(events.c.event.desc()).limit(1)
-
-
-def last_remark(connection: sa.Connection, key: int) -> str:
-    return connection.execute(_LAST_REMARK, {"key": key}).scalar() or ""
-
-
 def _told_event(row: Any) -> Event:
     kind: Any = (
         "corrected" if row.correction else "given" if row.given else "told" if row.value is not None else "dropped"
     )
-    values = row.value, further.read(row.more)
+    values = row.value, decode_more(row.more)
     return Event(row.told, kind, row.test, row.holder, row.reason or "", row.arm, row.metric, *values, row.item)

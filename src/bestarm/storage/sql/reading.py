@@ -1,4 +1,4 @@
-"""Reading studies in SQLite or PostgreSQL. `sql.py` adds what changes them."""
+"""Reading studies in SQLite or PostgreSQL. `storage.py` adds what changes them."""
 
 from __future__ import annotations
 
@@ -8,46 +8,51 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.storage.base import (
-    Archived,
-    Entries,
-    Event,
-    History,
-    Issued,
-    Outcome,
-    Pending,
-    Storage,
-    StudyRecord,
-)
+from bestarm.storage.base import Archived, Entries, Event, History, Issued, Outcome, Pending, Storage, StudyRecord
 from bestarm.storage.errors import making_sense
 from bestarm.storage.sql.changes import ChangeWatch
 from bestarm.storage.sql.database import Database
-from bestarm.storage.sql.leases import text
-from bestarm.storage.sql.queries import (
-    count_pending,
-    issued_test,
-    issued_tests,
-    last_remark,
-    present_outcomes,
-    read_arrivals,
-    read_entries,
-    read_history,
-    read_log,
-    read_pending,
-)
-from bestarm.storage.sql.schema import events, outcomes, studies, tests
+from bestarm.storage.sql.queries import read_arrivals, read_entries, read_history, read_log
+from bestarm.storage.sql.schema import decode_more, events, has_outcome, outcomes, queue, storable, studies, tests
+
+_KEY: Any = sa.bindparam("key")
 
 # Leaves out the plan. For a large study it is megabytes of text, and every ask and tell looks here first.
 # Leaves out the seed of items: it never changes, and files of earlier versions have it behind the plan.
 _PRESENT = sa.select(
     *(studies.c[name] for name in ("study", "seed", "created", "archived", "revision", "by_arrival"))
 ).where(studies.c.name == sa.bindparam("name"))
-_TOLD = sa.select(sa.func.count()).where(
-    outcomes.c.study == sa.bindparam("key"), outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
-)
-_BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == sa.bindparam("key"))
-
 _COUNTED = sa.select(sa.func.count(), sa.func.count(studies.c.archived))
+_BY_ARRIVAL = sa.select(studies.c.by_arrival).where(studies.c.study == _KEY)
+_FOUND = (
+    sa.select(
+        *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.item),
+        *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.more),
+    )
+    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+    .where(tests.c.study == _KEY, tests.c.test.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(tests.c.test, outcomes.c.correction)
+)
+_PENDING = (
+    sa.select(
+        *(queue.c.test, tests.c.arm, tests.c.metric, queue.c.holder, queue.c.expires, queue.c.attempts),
+        *(queue.c.since, queue.c.due, queue.c.aside, sa.func.coalesce(queue.c.reason, ""), tests.c.item),
+    )
+    .join(tests, sa.and_(tests.c.study == queue.c.study, tests.c.test == queue.c.test))
+    .where(queue.c.study == _KEY, queue.c.test > sa.bindparam("after"), ~has_outcome)
+    .order_by(queue.c.test)
+)
+_COUNT_PENDING = sa.select(sa.func.count()).select_from(queue).where(queue.c.study == _KEY, ~has_outcome)
+_COUNT_HELD = _COUNT_PENDING.where(
+    queue.c.holder == sa.bindparam("holder"), queue.c.expires > 0.0, queue.c.aside.is_(None)
+)
+_TOLD = sa.select(sa.func.count()).where(
+    outcomes.c.study == _KEY, outcomes.c.test > sa.bindparam("after"), outcomes.c.correction == 0
+)
+_LAST_EVENT = sa.select(sa.func.max(events.c.event)).where(events.c.study == _KEY)
+_LAST_TEST = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == _KEY)
+_REMARKS = sa.select(events.c.detail).where(events.c.study == _KEY, events.c.kind == "remarked")
+_LAST_REMARK = _REMARKS.order_by(events.c.event.desc()).limit(1)
 
 
 def _all_studies(*, is_sqlite: bool) -> sa.Select[Any]:
@@ -84,36 +89,26 @@ class SQLReader(Storage):
     # ----------------------------------------------------------------------------------------------- studies
 
     def find_study(self, name: str) -> StudyRecord | None:
-        if name != text(name):
+        if name != storable(name):
             return None
-        with self._database.connect() as connection:
-            row = connection.execute(self._by_name, {"name": name}).first()
-        return None if row is None else _record(row)
+        return next(map(_record, self._database.read(self._by_name, name=name)), None)
 
     def look(self, record: StudyRecord) -> StudyRecord | None:
-        with self._database.connect() as connection:
-            row = connection.execute(_PRESENT, {"name": record.name}).first()
-        if row is not None and row.revision != record.revision:
+        for row in self._database.read(_PRESENT, name=record.name):
+            if row.revision == record.revision:
+                return _record((row[0], record.name, record.plan, *row[1:], record.items_seed))
             return self.find_study(record.name)
-        return None if row is None else _record((row[0], record.name, record.plan, *row[1:], record.items_seed))
+        return None
 
     def studies(self) -> list[StudyRecord]:
-        with self._database.connect() as connection:
-            return [_record(row) for row in connection.execute(self._studies.order_by(studies.c.study))]
+        return [_record(row) for row in self._database.read(self._studies.order_by(studies.c.study))]
 
     def study(self, key: int) -> StudyRecord | None:
-        with self._database.connect() as connection:
-            row = connection.execute(self._studies.where(studies.c.study == key)).first()
-        return None if row is None else _record(row)
-
-    def read_study(self, connection: sa.Connection, key: int) -> StudyRecord:
-        """The study with that key, which is there, as a transaction sees it."""
-        return _record(connection.execute(self._studies.where(studies.c.study == key)).one())
+        return next(map(_record, self._database.read(self._studies.where(studies.c.study == _KEY), key=key)), None)
 
     def count_studies(self) -> tuple[int, int]:
-        with self._database.connect() as connection:
-            there, archived = connection.execute(_COUNTED).one()
-        return there - archived, archived
+        [(count, archived)] = self._database.read(_COUNTED)
+        return count - archived, archived
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
@@ -126,9 +121,8 @@ class SQLReader(Storage):
                 studies.c.archived.is_(None) if archived == "false" else studies.c.archived.is_not(None)
             )
         if contains:
-            query = query.where(sa.func.lower(studies.c.name).contains(text(contains).lower(), autoescape=True))
-        with self._database.connect() as connection:
-            return [_record(row) for row in connection.execute(query)]
+            query = query.where(sa.func.lower(studies.c.name).contains(storable(contains).lower(), autoescape=True))
+        return [_record(row) for row in self._database.read(query)]
 
     def snapshot(self) -> contextlib.AbstractContextManager[None]:
         return self._database.snapshot()
@@ -136,16 +130,19 @@ class SQLReader(Storage):
     # ------------------------------------------------------------------------------------------------- tests
 
     def test(self, key: int, test: int) -> tuple[Issued, Outcome | None] | None:
-        with self._database.connect() as connection:
-            issued = issued_test(connection, key, test)
-            if issued is None:
-                return None
-            return issued, present_outcomes(self._database, connection, key, [test]).get(test)
+        return self.find_tests(key, [test]).get(test)
 
     def find_tests(self, key: int, tests: Sequence[int]) -> dict[int, tuple[Issued, Outcome | None]]:
-        with self._database.connect() as connection:
-            told = present_outcomes(self._database, connection, key, tests)
-            return {test: (issued, told.get(test)) for test, issued in issued_tests(connection, key, tests).items()}
+        found: dict[int, tuple[Issued, Outcome | None]] = {}
+        for start in range(0, len(tests), 500):
+            # Of a corrected test, the last row counts.
+            for *issued, value, reason, holder, more in self._database.fetch(
+                _FOUND, key=key, ids=tests[start : start + 500]
+            ):
+                with making_sense(self.url):
+                    outcome = None if holder is None else Outcome(value, reason, holder, decode_more(more))
+                found[issued[0]] = Issued(*issued), outcome
+        return found
 
     def entries(self, key: int, after: int, *, gaps: bool = False) -> Iterator[Entries]:
         return read_entries(self._database, key, after, gaps=gaps)
@@ -154,36 +151,30 @@ class SQLReader(Storage):
         return read_arrivals(self._database, key, after)
 
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
-        with self._database.connect() as connection, making_sense(self.url):
-            return read_pending(connection, key, after, limit)
+        query = _PENDING if limit is None else _PENDING.limit(limit)
+        with making_sense(self.url):
+            return [*map(Pending._make, self._database.fetch(query, key=key, after=after))]
 
     def count_pending(self, key: int, holder: str | None = None) -> int:
-        with self._database.connect() as connection:
-            return count_pending(connection, key, None if holder is None else text(holder))
+        if holder is None:
+            return int(self._database.scalar(_COUNT_PENDING, key=key))
+        return int(self._database.scalar(_COUNT_HELD, key=key, holder=storable(holder)))
 
     def last_event(self, key: int) -> int:
-        query = sa.select(sa.func.max(events.c.event)).where(events.c.study == key)
-        with self._database.connect() as connection:
-            return connection.execute(query).scalar() or 0
+        return self._database.scalar(_LAST_EVENT, key=key) or 0
 
     def last_remark(self, key: int) -> str:
-        with self._database.connect() as connection:
-            return last_remark(connection, key)
+        return self._database.scalar(_LAST_REMARK, key=key) or ""
 
     def issued(self, key: int) -> int:
-        query = sa.select(sa.func.max(tests.c.test)).where(tests.c.study == key)
-        with self._database.connect() as connection:
-            return connection.execute(query).scalar() or 0
+        return self._database.scalar(_LAST_TEST, key=key) or 0
 
     def told(self, key: int, after: int) -> int:
-        with self._database.connect() as connection:
-            return int(connection.execute(_TOLD, {"key": key, "after": after}).scalar_one())
+        return int(self._database.scalar(_TOLD, key=key, after=after))
 
     def log(self, key: int, last: int | None = None) -> list[Event]:
-        with self._database.connect() as connection, making_sense(self.url):
-            return read_log(connection, key, last)
+        with making_sense(self.url):
+            return read_log(self._database, key, last)
 
     def history(self, key: int) -> Iterator[History]:
-        with self._database.connect() as connection:
-            by_arrival = bool(connection.execute(_BY_ARRIVAL, {"key": key}).scalar())
-        return read_history(self._database, key, by_arrival=by_arrival)
+        return read_history(self._database, key, by_arrival=bool(self._database.scalar(_BY_ARRIVAL, key=key)))

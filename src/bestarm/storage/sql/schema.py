@@ -6,8 +6,12 @@ who is measuring what and what comes next; no answer depends on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import sqlalchemy as sa
 
 VERSION = 5
@@ -29,6 +33,11 @@ def _key() -> sa.Column[object]:
 
 def _test() -> sa.Column[object]:
     return sa.Column("test", sa.BigInteger, primary_key=True, autoincrement=False)
+
+
+def _index_where_stated(name: str, column: sa.Column[Any]) -> sa.Index:
+    stated = column.is_not(None)
+    return sa.Index(name, column.table.c.study, column, sqlite_where=stated, postgresql_where=stated)
 
 
 schema = _table("schema", sa.Column("version", sa.Integer, primary_key=True, autoincrement=False))
@@ -84,14 +93,7 @@ outcomes = _table(
 )
 # For the end of a long log.
 sa.Index("bestarm_outcomes_by_time", outcomes.c.study, outcomes.c.told)
-_has_arrival = outcomes.c.arrival.is_not(None)
-by_arrival = sa.Index(
-    "bestarm_outcomes_by_arrival",
-    outcomes.c.study,
-    outcomes.c.arrival,
-    sqlite_where=_has_arrival,
-    postgresql_where=_has_arrival,
-)
+by_arrival = _index_where_stated("bestarm_outcomes_by_arrival", outcomes.c.arrival)
 
 # The number of the last arrival, for studies by arrival on a server. Counting it up makes other writers wait.
 arrivals = _table("arrivals", _key(), sa.Column("last", sa.BigInteger, nullable=False))
@@ -119,11 +121,7 @@ rounds = sa.Table(
     sa.Column("tests", sa.Text, nullable=False),
 )
 
-sources = _table(
-    "sources",
-    _key(),
-    sa.Column("source", sa.Text, primary_key=True),
-)
+sources = _table("sources", _key(), sa.Column("source", sa.Text, primary_key=True))
 
 # What was done under a caller's key, so that a repeat counts once: what kind of thing, on which tests.
 requests = _table(
@@ -160,14 +158,9 @@ queue = _table(
     sa.Column("request", sa.Text),
 )
 sa.Index("bestarm_queue_by_time", queue.c.study, queue.c.expires)
-_has_request = queue.c.request.is_not(None)
-by_request = sa.Index(
-    "bestarm_queue_by_request",
-    queue.c.study,
-    queue.c.request,
-    sqlite_where=_has_request,
-    postgresql_where=_has_request,
-)
+by_request = _index_where_stated("bestarm_queue_by_request", queue.c.request)
+
+has_outcome = sa.exists().where(outcomes.c.study == queue.c.study, outcomes.c.test == queue.c.test)
 
 # Who held a test before it was handed to another holder.
 former = _table("former_holders", _key(), _test(), sa.Column("holder", sa.Text, primary_key=True))
@@ -182,6 +175,38 @@ tokens = _table(
     sa.Column("expires", sa.Double),
     sa.Column("revoked", sa.Double),
 )
+
+
+def storable(text: str) -> str:
+    """The text as databases can keep it: a command's error output may hold anything."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+# The values of a test after its first, in the column `more`: a JSON list of numbers, exact to the last bit.
+
+
+def encode_more(values: Sequence[float]) -> str | None:
+    return json.dumps([float(value) for value in values]) if values else None
+
+
+def decode_more(text: str | None) -> tuple[float, ...]:
+    return () if text is None else decode_all_more([text])[0]
+
+
+def decode_all_more(texts: Sequence[str | None]) -> npt.NDArray[np.object_]:
+    """The tuples of many tests; an empty array if all of them are empty."""
+    found = np.empty(0 if texts.count(None) == len(texts) else len(texts), object)
+    if len(found):
+        # As one list: reading each on its own takes several times as long.
+        rows = json.loads(f"[{','.join('[]' if text is None else text for text in texts)}]")
+        # A damaged database can hold anything in place of numbers.
+        if len(rows) != len(texts) or not all(isinstance(row, list) and {*map(type, row)} <= {float} for row in rows):
+            raise ValueError("the values of a test after its first are not a list of numbers")
+        found[:] = [tuple(row) for row in rows]
+    return found
+
 
 Step = Callable[[sa.Connection], None]
 

@@ -5,26 +5,34 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bestarm.storage.sql.database import Database
+from bestarm.storage.sql.locked import retried
 from bestarm.storage.sql.schema import tokens
-from bestarm.storage.tokens import DAY, Token, check_days, check_role, check_token_name, new_token, token_digest
+from bestarm.storage.tokens import (
+    DAY,
+    Token,
+    TokenKeeper,
+    check_days,
+    check_role,
+    check_token_name,
+    new_token,
+    token_digest,
+)
 from bestarm.validation import InvalidInput
 
 _KNOWN = sa.select(*(tokens.c[name] for name in Token._fields))
 
 
-class SQLTokens:
-    """The tokens of a database."""
+class SQLTokens(TokenKeeper):
+    """The part of `SQLStorage` that keeps tokens."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    _database: Database
 
-    def make(self, name: str, role: str, days: float | None) -> tuple[str, Token]:
+    def make_token(self, name: str, role: str, days: float | None = None) -> tuple[str, Token]:
         check_token_name(name)
         known, days = check_role(role), check_days(days)
         token = new_token()
         with self._database.transaction() as connection:
-            there = self._named(connection, name)
-            if there is not None:
+            if (there := self._named(name)) is not None:
                 reason = "there is a token of this name" if there.revoked is None else "a revoked token had this name"
                 raise InvalidInput("name", name, f"{reason}; choose another, so that logs stay clear")
             now = self._database.time(connection)
@@ -32,20 +40,18 @@ class SQLTokens:
             connection.execute(sa.insert(tokens).values(made._asdict()))
         return token, made
 
-    def all(self) -> list[Token]:
-        with self._database.connect() as connection:
-            rows = connection.execute(_KNOWN.order_by(tokens.c.created, tokens.c.name))
-            return [Token._make(row) for row in rows]
+    def tokens(self) -> list[Token]:
+        return [*map(Token._make, self._database.read(_KNOWN.order_by(tokens.c.created, tokens.c.name)))]
 
-    def find(self, digest: str) -> tuple[Token, float] | None:
+    def find_token(self, digest: str) -> tuple[Token, float] | None:
         with self._database.connect() as connection:
             row = connection.execute(_KNOWN.where(tokens.c.digest == digest)).first()
             return None if row is None else (Token._make(row), self._database.time(connection))
 
-    def revoke(self, name: str) -> Token:
+    @retried
+    def revoke_token(self, name: str) -> Token:
         with self._database.transaction() as connection:
-            found = self._named(connection, name)
-            if found is None:
+            if (found := self._named(name)) is None:
                 reason = f"no such token in {self._database.url!r}; `bestarm token list` lists them"
                 raise InvalidInput("name", name, reason)
             if found.revoked is None:
@@ -53,7 +59,5 @@ class SQLTokens:
                 connection.execute(sa.update(tokens).where(tokens.c.name == name).values(revoked=found.revoked))
         return found
 
-    @staticmethod
-    def _named(connection: sa.Connection, name: str) -> Token | None:
-        row = connection.execute(_KNOWN.where(tokens.c.name == name)).first()
-        return None if row is None else Token._make(row)
+    def _named(self, name: str) -> Token | None:
+        return next(map(Token._make, self._database.read(_KNOWN.where(tokens.c.name == name))), None)

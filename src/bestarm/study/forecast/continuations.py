@@ -15,23 +15,20 @@ from typing import Any
 import numpy as np
 
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.kernel.compile import compiled
-from bestarm.kernel.layout import in_one_block
+from bestarm.evidence.items import with_room
 from bestarm.kernel.native.source import warn_interpreted
 from bestarm.kernel.native.types import Untranslatable
-from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import NONE, UNFINISHED, Flags, Floats, Ints, Setting
+from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.policies.base import Policy
-from bestarm.policies.decisions import Stop
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Plan
 from bestarm.simulation.engine import Job
-from bestarm.simulation.item_runs import ItemRuns
-from bestarm.simulation.loop import Chunk, RunState, Workspace, in_workspace
+from bestarm.simulation.item_worlds import ItemWorlds
+from bestarm.simulation.loop import Chunk
 from bestarm.simulation.right import named_answers
 from bestarm.storage.errors import StorageError
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
-from bestarm.study.forecast.item_continuations import ContinuedRuns, with_item_spreads
+from bestarm.study.forecast.item_continuations import continued_world, with_item_spreads
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 
@@ -67,14 +64,30 @@ class _Continued(Job):
         return self.start.setting
 
     @functools.cached_property
-    def _on_items(self) -> ItemRuns:
-        return ContinuedRuns(self)
+    def worlds(self) -> ItemWorlds | None:
+        worlds = super().worlds
+        if worlds is not None:
+            assert self.start is not None
+            worlds.room = max(worlds.room, 2 * self.start.streams.items.values.shape[2])
+        return worlds
 
-    def new_workspace(self) -> Workspace:
+    def world(self, run: int, room: int) -> Floats:
+        assert self.start is not None
+        return continued_world(self.problem, super().world(run, room), self.start.streams.items.values)
+
+    def start_of_run(self, room: int) -> tuple[Streams, Any]:
         assert isinstance(self.start, KernelPolicy)
-        state = RunState(self.start.streams, self.start.memory)
-        (streams, memory), block = in_one_block(state)
-        return in_workspace(streams, memory, block)
+        streams = self.start.streams
+        return (streams if self.worlds is None else with_room(streams, room)), self.start.memory
+
+    def new_policy(self, run: int) -> Policy:
+        assert self.start is not None
+        # The tables in the setting are large and never change.
+        policy = copy.deepcopy(self.start, {id(self.start.setting): self.start.setting})
+        # Each run draws its own random numbers.
+        policy._seed = (self.seed, run)
+        policy.__dict__.pop("random", None)
+        return policy
 
 
 class NotWanted(Exception):
@@ -115,32 +128,24 @@ def simulate_continuations(
         if not is_wanted():
             raise NotWanted
         chunk = _simulated(job, run)
-        if chunk is not None:
-            sets += [] if chunk.sets is None else [chunk.sets]
-            answer, made = int(chunk.outcomes.answers[0]), int(chunk.outcomes.tests[0])
-            # On items, only what a run itself spends is counted.
-            spent = float(chunk.outcomes.cost[0]) - (so_far if plan.items is None else 0.0)
-        else:
-            answer, made, spent = _interpret(job, run)
-        answers.append(answer)
-        tests.append(made)
-        cost.append(spent)
+        sets += [] if chunk.sets is None else [chunk.sets]
+        answers.append(int(chunk.outcomes.answers[0]))
+        tests.append(int(chunk.outcomes.tests[0]))
+        # On items, only what a run itself spends is counted.
+        cost.append(float(chunk.outcomes.cost[0]) - (so_far if plan.items is None else 0.0))
     names = named_answers(plan, np.array(answers), np.concatenate(sets) if sets else None)
     summary = _summary(names, np.array(tests), np.array(cost))
     return dataclasses.replace(summary, after=before, made=time.time())
 
 
-def _simulated(job: _Continued, run: int) -> Chunk | None:
-    """One compiled run; None for a policy that cannot be compiled."""
-    if not job.is_compiled:
-        return None
+def _simulated(job: _Continued, run: int) -> Chunk:
+    """One run, interpreted if the policy cannot be compiled."""
     try:
-        return job.simulate(run, 1)
+        if job.is_compiled:
+            return job.simulate(run, 1)
     except Untranslatable as error:
-        if job.problem.items is not None:
-            raise
         warn_interpreted(str(error))
-        return None
+    return dataclasses.replace(job, max_tests=min(job.max_tests, MOST_INTERPRETED)).interpret(run, 1)
 
 
 def is_too_early(plan: Plan, policy: Policy) -> bool:
@@ -148,29 +153,6 @@ def is_too_early(plan: Plan, policy: Policy) -> bool:
     varying = [not noise.is_exact for noise in plan.noises]
     counts = policy.streams.counts[~plan.is_retired][:, varying]
     return bool(counts.size) and float(counts.mean()) < FEWEST
-
-
-def _interpret(job: _Continued, run: int) -> tuple[int, int, float]:
-    """One run of a policy that cannot be compiled."""
-    assert job.start is not None
-    # The tables in the setting are large and never change.
-    policy = copy.deepcopy(job.start, {id(job.start.setting): job.start.setting})
-    # Each run draws its own random numbers.
-    policy._seed = (job.seed, run)
-    policy.__dict__.pop("random", None)
-    generator = np.zeros(4, np.uint64)
-    compiled(seed_generator)(generator, job.seed, run, NOISE)
-    tests, cost, most = 0, 0.0, min(job.max_tests, MOST_INTERPRETED)
-    while tests < most and cost < job.max_cost:
-        proposal = policy.decide()
-        if isinstance(proposal, Stop):
-            return (NONE if proposal.arm is None else proposal.arm), tests, cost
-        for made in job.measured(generator, proposal[: most - tests]):
-            if cost < job.max_cost:
-                policy.tell_together(made)
-                cost += float(job.setting.cost[made[0][1]])
-                tests += 1
-    return UNFINISHED, tests, cost
 
 
 def _summary(names: list[str | None], tests: Ints, cost: Floats) -> Outlook:

@@ -2,58 +2,41 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from typing import Any
 
 import numpy as np
 
-from bestarm.evidence.items import with_room
 from bestarm.kernel.state import Floats
-from bestarm.problem import Plan
-from bestarm.simulation.item_runs import ItemRuns, ItemWorkspace
+from bestarm.problem import Plan, Problem
 from bestarm.simulation.item_worlds import shifted
 
 
-class ContinuedRuns(ItemRuns):
-    """Runs that start from where a policy stands. What has been measured is as it was; an item that other arms have
-    been measured on is as hard for an arm as it was for them."""
-
-    def __init__(self, job: Any) -> None:
-        super().__init__(job)
-        self._start = job.start
-        self._room = max(self._room, 2 * self._start.streams.items.values.shape[2])
-
-    def world(self, run: int) -> Floats:
-        drawn = super().world(run)
-        values: Floats = self._start.streams.items.values
-        room = drawn.shape[2]
-        for metric in range(values.shape[1]):
-            noise = self._job.problem.parts[metric].noise
-            # Values that can be anything. Rates are drawn as they are, and what never varies needs no drawing.
-            is_free = not (noise.is_whole or noise.is_share or noise.is_exact)
-            known = values[:, metric, :room]
-            effects = common_effects(known)
-            for arm in range(values.shape[0]):
-                row, measured = drawn[arm, metric], known[arm]
-                is_known = np.zeros(room, bool)
-                is_known[: len(measured)] = ~np.isnan(measured)
-                if is_free:
-                    others = ~is_known[: len(effects)] & ~np.isnan(effects)
-                    row[: len(effects)][others] += effects[others]
-                target = row.mean()
-                row[is_known] = measured[is_known[: len(measured)]]
-                rest = int((~is_known).sum())
-                if is_free and rest and not self._job.problem.repeats:
-                    # So that the mean over the set is still the one that was drawn.
-                    left = (target * room - row[is_known].sum()) / rest
-                    row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)
-        return drawn
-
-    def new_workspace(self, room: int) -> ItemWorkspace:
-        fresh = super().new_workspace(1)
-        streams = with_room(copy.deepcopy(self._start.streams), room)
-        return fresh._replace(streams=streams, memory=copy.deepcopy(self._start.memory))
+def continued_world(problem: Problem, drawn: Floats, values: Floats) -> Floats:
+    """The world that was `drawn`, with all measured `values` [arm, metric, place] as they are. An item that other arms
+    have been measured on is as hard for an arm as it was for them."""
+    room = drawn.shape[2]
+    for metric in range(values.shape[1]):
+        noise = problem.parts[metric].noise
+        # Values that can be anything. Rates are drawn as they are, and what never varies needs no drawing.
+        is_free = not (noise.is_whole or noise.is_share or noise.is_exact)
+        known = values[:, metric, :room]
+        effects = common_effects(known)
+        for arm in range(values.shape[0]):
+            row, measured = drawn[arm, metric], known[arm]
+            is_known = np.zeros(room, bool)
+            is_known[: len(measured)] = ~np.isnan(measured)
+            if is_free:
+                others = ~is_known[: len(effects)] & ~np.isnan(effects)
+                row[: len(effects)][others] += effects[others]
+            target = row.mean()
+            row[is_known] = measured[is_known[: len(measured)]]
+            rest = int((~is_known).sum())
+            if is_free and rest and not problem.repeats:
+                # So that the mean over the set is still the one that was drawn.
+                left = (target * room - row[is_known].sum()) / rest
+                row[~is_known] = shifted(row[~is_known], left, -np.inf, np.inf)
+    return drawn
 
 
 def scatter_of_items(known: Floats) -> tuple[float, float] | None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from bestarm.analysis.health.notes import Health
-from bestarm.analysis.standing.arms import findings_of, named, standings_of
+from bestarm.analysis.standing.arms import findings_of, named, standings
 from bestarm.analysis.standing.knowledge import (
     MOST_DIFFERENCES,
-    certificates_of,
     differences_of,
     open_questions_of,
+    progress_of,
     regret_at_most,
 )
-from bestarm.analysis.standing.open_questions import progress_of
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import Status, StudyState, basis_of
 from bestarm.analysis.status.words import known
@@ -49,7 +48,7 @@ def status_of(
     revision: int = 0,
     **recorded: Any,
 ) -> Status:
-    """Where a study stands whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings_of`.
+    """Where a study stands whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings`.
 
     `health` is what the checks of its results say; simulated results need none. `recorded` are the fields of `Status`
     that only the record knows.
@@ -72,7 +71,6 @@ def status_of(
         is_sure = not plan.constraints or bool(found.feasible.any())
         claim = set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)
     questions = () if stop is not None else open_questions_of(plan, policy, found, number)
-    arms, constraints = certificates_of(plan)
     tests, cost = policy.spent
     fields: dict[str, Any] = {"study": plan.name, "tests": tests, "cost": cost, "pending": 0, "waiting": 0} | recorded
     return Status(
@@ -80,7 +78,7 @@ def status_of(
         answer=leader if stop is not None else None,
         leader=leader,
         confidence=confidence,
-        arms=tuple(standings_of(plan, policy, found, raw)),
+        arms=tuple(standings(plan, policy, found, raw)),
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
         candidates=candidates,
@@ -88,9 +86,7 @@ def status_of(
         regret_at_most=regret,
         known=known(plan, state, leader, candidates, feasible, regret, is_void=bool(health.void_because)),
         open=questions,
-        progress=progress_of(
-            questions, arms=arms, constraints=constraints, candidates=len(candidates), is_done=stop is not None
-        ),
+        progress=1.0 if stop is not None else progress_of(plan, questions, len(candidates)),
         answered=answered,
         claim=claim,
         health=health,

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from bestarm.analysis.health.metric import yes_or_no
+from bestarm.analysis.health.checks import is_yes_or_no
 from bestarm.analysis.health.typical import Typical
 from bestarm.problem import Plan
 from bestarm.storage.base import Entries
@@ -50,7 +50,7 @@ class TypicalValues:
         self._plan = plan
         # No value of yes and no is far from others, nor one of a metric that never varies.
         parts = [(part.metric, part.noise) for part in plan.parts]
-        without = {metric for metric, noise in parts if noise.is_exact or (yes_or_no(noise) and not noise.is_share)}
+        without = {metric for metric, noise in parts if noise.is_exact or (is_yes_or_no(noise) and not noise.is_share)}
         self._typical = {metric: Typical() for metric in plan.measured if metric not in without}
 
     def enter(self, entries: Entries) -> None:

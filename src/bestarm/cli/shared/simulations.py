@@ -1,4 +1,4 @@
-"""The progress bar of long simulations. It goes to standard error, so that it never mixes with the result."""
+"""What simulations show: a progress bar, on standard error so that it never mixes with the result, and a table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
-from bestarm.simulation.campaign import CampaignProgress
+from bestarm.cli.shared.show import literal
+from bestarm.simulation.campaign import CampaignProgress, CampaignResult
 from bestarm.simulation.simulate import RunsProgress
 
 
@@ -60,3 +62,28 @@ def campaign_progress(bar: Progress, label: str) -> CampaignProgress:
         bar.update(task, completed=done, total=total, seconds_left=seconds_left)
 
     return show
+
+
+def campaign_table(result: CampaignResult) -> Table:
+    """A row per cell. Columns that are the same in every row are left out."""
+    simulations = result.simulations
+    columns = {
+        "bound": [one.plan.bound for one in simulations],
+        "delta": [f"{one.plan.delta:g}" for one in simulations],
+        "mean tests": [f"{one.mean_tests:,.0f}" for one in simulations],
+        "sd": ["" if one.runs == 1 else f"{one.sd_tests:,.0f}" for one in simulations],
+        "wrong": [f"{one.wrong:,}" for one in simulations],
+        "unfinished": [f"{one.unfinished:,}" for one in simulations],
+    }
+    if len(set(columns["bound"])) == 1:
+        del columns["bound"]
+    if not any(one.unfinished for one in simulations):
+        del columns["unfinished"]
+    table = Table()
+    table.add_column("instance", no_wrap=True)
+    table.add_column("policy", no_wrap=True)
+    for heading in columns:
+        table.add_column(heading, justify="right")
+    for one, *cells in zip(simulations, *columns.values(), strict=True):
+        table.add_row(literal(one.plan.name), literal(one.policy), *cells)
+    return table

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bestarm.analysis.health.scores import Scale, is_ranked
-from bestarm.analysis.health.sums import Won
-from bestarm.analysis.health.weights import CHECKS, Place, Result, Weights
+from bestarm.analysis.health.bets import ORDER_CHECKS, Bets, Result, Scale, StreamState, Won, is_ranked
 from bestarm.kernel.state import Floats, Ints
 
 _EDGES = (-1.4, -0.6, 0.0, 0.6, 1.4)
@@ -29,7 +27,7 @@ _MAIN = 0.8
 """The share of the stake that a check bets. Of the rest, half is kept and half is bet on where the mean is."""
 
 
-class _Values(Place):
+class _Values(StreamState):
     """A stream: its results relative to the first, the scale that each was expected to have, and their weights."""
 
     __slots__ = ("columns", "first", "scales", "values", "won")
@@ -43,16 +41,17 @@ class _Values(Place):
         """How many results were used, and what was won by then."""
 
 
-class Odd:
+class SymmetricBets(Bets):
     """Bets on results that are symmetric around their stream's mean, given all before them.
 
-    With `only_skewness`, nothing else is bet on. `own_groups` as in `Weights`.
+    With `only_skewness`, nothing else is bet on.
     """
 
-    def __init__(self, arms: int, *, only_skewness: bool = False, own_groups: bool = False) -> None:
-        self._arms = arms
-        self._checks = () if only_skewness else CHECKS
-        self._weights = Weights(start=-1.0, own_groups=own_groups)
+    def __init__(
+        self, arms: int, *, only_skewness: bool = False, own_groups: bool = False, contradicts: bool = True
+    ) -> None:
+        super().__init__(arms, own_groups=own_groups, contradicts=contradicts)
+        self._checks = () if only_skewness else ORDER_CHECKS
         self._streams: dict[int, _Values] = {}
         self._scale = Scale()
 
@@ -66,16 +65,13 @@ class Odd:
             residual = off / math.sqrt(variance)
             if is_ranked(stream.count):
                 weights = self._weights.of_next(stream, result) if self._checks else array("d")
-                self._keep(stream, x, math.sqrt(variance), weights)
-        self._weights.note(stream, result, residual)
-
-    def _keep(self, stream: _Values, x: float, scale: float, weights: array[float]) -> None:
-        while len(stream.columns) < len(weights):
-            stream.columns.append(array("d", bytes(8 * len(stream.values))))
-        stream.values.append(x)
-        stream.scales.append(scale)
-        for column, weight in zip(stream.columns, weights, strict=True):
-            column.append(weight)
+                while len(stream.columns) < len(weights):
+                    stream.columns.append(array("d", bytes(8 * len(stream.values))))
+                stream.values.append(x)
+                stream.scales.append(math.sqrt(variance))
+                for column, weight in zip(stream.columns, weights, strict=True):
+                    column.append(weight)
+        self._weights.update(stream, result, residual)
 
     def won(self) -> Won:
         found: Won = {

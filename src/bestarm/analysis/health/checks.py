@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
-from bestarm.analysis.health.differences import differences_of
-from bestarm.analysis.health.evidence import in_any, jointly, log_mean
-from bestarm.analysis.health.odd import Odd
-from bestarm.analysis.health.scatter import Scatter
-from bestarm.analysis.health.sums import Ranked, SubGaussian, Won
+from bestarm.analysis.health.bets import ORDER_CHECKS, Bets, RankBets, Result, SubGaussianBets
+from bestarm.analysis.health.evidence import Scatter, in_any, jointly, log_mean
+from bestarm.analysis.health.symmetric import SymmetricBets
 from bestarm.analysis.health.typical import Typical, Usual, far_from
-from bestarm.analysis.health.weights import CHECKS, Result
 from bestarm.kernel.state import Floats
 from bestarm.noises.base import NoiseModel
 from bestarm.problem import Problem
-from bestarm.problem.parts import Constraint, Objective
+from bestarm.problem.parts import Constraint
 
 _FIRST_LOOK = 8
 _GROWTH = 1.2
-"""Evidence is looked at when there are 8 results of the metric, and each time there are 8 and 20 % more: to look less
+"""Evidence is looked at when there are 8 results of the metric, and each time there are 8 and 20% more: to look less
 often is always valid. These times are fixed beforehand, so that what is found does not depend on who looks when."""
-
 
 _STRANGE = 20.0
 _ENOUGH_TO_BE_STRANGE = 8
@@ -51,20 +47,7 @@ class Finding(NamedTuple):
     arm: int | None
 
 
-class _Engine(Protocol):
-    def enter(self, result: Result) -> None: ...
-    def won(self) -> Won: ...
-
-
-class _Checks(NamedTuple):
-    """Bets on the results of a metric."""
-
-    engine: _Engine
-    is_broken: bool
-    """Whether they only win if an assumption of the guarantee does not hold."""
-
-
-def yes_or_no(noise: NoiseModel) -> bool:
+def is_yes_or_no(noise: NoiseModel) -> bool:
     """Whether what counts of a result is 0 or 1."""
     return noise.is_share or (noise.is_whole and noise.range == (0.0, 1.0))
 
@@ -75,23 +58,54 @@ def has_wide_range(noise: NoiseModel) -> bool:
     return math.isfinite(high - low) and not noise.is_whole
 
 
-def checks_of(problem: Problem, noise: NoiseModel) -> int:
+def count_checks(problem: Problem, noise: NoiseModel) -> int:
     """How many checks of a metric can give a false alarm: four of the order of results, by each of its bets; scatter
     and far values where sigma is stated; skewness where symmetry is."""
     if noise.is_exact:
         return 0
-    ranges = problem.items is None and has_wide_range(noise) and not yes_or_no(noise)
-    return len(CHECKS) * (1 + ranges) + 2 * (noise.stated_scatter is not None) + noise.is_symmetric
+    ranges = problem.items is None and has_wide_range(noise) and not is_yes_or_no(noise)
+    return len(ORDER_CHECKS) * (1 + ranges) + 2 * (noise.stated_scatter is not None) + noise.is_symmetric
+
+
+class Differences:
+    """Turns results into differences between each arm and one reference, in the order in which they are complete.
+
+    A study on items compares two arms, or an arm with its limit relative to the baseline, by differences alone. The
+    values themselves may be skewed and drift: what all arms share cancels out.
+    """
+
+    def __init__(self, reference: int, factor: float) -> None:
+        self._reference, self._factor = reference, factor
+        self._counts: dict[int, int] = {}
+        self._references: dict[int, float] = {}
+        """By place in the order of items."""
+        self._waiting: dict[int, list[Result]] = {}
+
+    def of(self, result: Result) -> list[Result]:
+        """The differences that are complete with this result."""
+        count = self._counts.get(result.arm, 0)
+        self._counts[result.arm] = count + 1
+        # The n-th result of every arm is of the same item, unless a test was given up.
+        place = result.place if result.place >= 0 else count
+        if result.arm == self._reference:
+            self._references[place] = result.value
+            complete = self._waiting.pop(place, [])
+        elif place in self._references:
+            complete = [result]
+        else:
+            self._waiting.setdefault(place, []).append(result)
+            return []
+        limit = self._factor * self._references[place]
+        return [other._replace(value=other.value - limit) for other in complete]
 
 
 class MetricChecks:
-    """What the checks keep of one metric. `luck` decides between equal results."""
+    """What the checks keep of one metric. `draw` gives random numbers that decide between equal results."""
 
-    def __init__(self, problem: Problem, metric: int, log_level: float, luck: Callable[[], float]) -> None:
-        self.part: Objective | Constraint = problem.parts[metric]
-        noise = self.part.noise
+    def __init__(self, problem: Problem, metric: int, log_level: float, draw: Callable[[], float]) -> None:
+        part = self.part = problem.parts[metric]
+        noise, arms = part.noise, len(problem.arms)
         self._log_level = log_level
-        self._arms = arms = len(problem.arms)
         self._has_items, self._repeats = problem.items is not None, problem.repeats
         self.results = 0
         self._look_at = _FIRST_LOOK
@@ -102,30 +116,35 @@ class MetricChecks:
         sigma = noise.stated_scatter
         self.scatter = None if sigma is None or noise.is_exact else Scatter(arms, sigma, log_level)
         # In repeated measurements, such as runs of a command, far values are counted as pauses.
-        is_counted = self.scatter is not None or yes_or_no(noise) or self._repeats
+        is_counted = self.scatter is not None or is_yes_or_no(noise) or self._repeats
         self._typical = None if is_counted else Typical()
         self.strange: Strange | None = None
-        self._differences = differences_of(problem, metric)
-        self._checks = [] if noise.is_exact else list(self._betting(noise, arms, luck))
+        self._differences: Differences | None = None
+        if self._has_items and not (isinstance(part, Constraint) and not part.relative_to_baseline):
+            # What the guarantee rests on where arms are compared item by item.
+            reference = 0 if problem.baseline is None else problem.arm_names.index(problem.baseline)
+            self._differences = Differences(reference, part.threshold if isinstance(part, Constraint) else 1.0)
+        self._bets = [] if noise.is_exact else self._bets_on(noise, arms, draw)
         self._found: dict[tuple[str, bool], Finding] = {}
 
-    def _betting(self, noise: NoiseModel, arms: int, luck: Callable[[], float]) -> list[_Checks]:
+    def _bets_on(self, noise: NoiseModel, arms: int, draw: Callable[[], float]) -> list[Bets]:
         low, high = noise.range
         if self._has_items and self._repeats and noise.is_symmetric:
             # Items are drawn again and again, so that scatter may change from one to the next.
-            return [_Checks(Odd(arms, own_groups=True), True)]
+            return [SymmetricBets(arms, own_groups=True)]
+        # The rest of a set drawn without repeats is not symmetric, given the values seen.
+        skewness = SymmetricBets(arms, only_skewness=True, contradicts=not self._has_items)
+        skewed = [skewness] if noise.is_symmetric else []
         if self._has_items:
-            # The rest of a set drawn without repeats is not symmetric, given the values seen.
-            skewed = [_Checks(Odd(arms, only_skewness=True), False)] if noise.is_symmetric else []
-            return [_Checks(Ranked(arms, luck, own_groups=True), True), *skewed]
-        skewed = [_Checks(Odd(arms, only_skewness=True), True)] if noise.is_symmetric else []
+            return [RankBets(arms, draw, own_groups=True), *skewed]
         if noise.stated_scatter is not None:
-            return [_Checks(SubGaussian(arms, noise.stated_scatter), True), *skewed]
+            return [SubGaussianBets(arms, noise.stated_scatter), *skewed]
         if noise.is_symmetric:
-            return [_Checks(Odd(arms), True)]
+            return [SymmetricBets(arms)]
         # For yes and no, only the rate can change.
-        ranged = [_Checks(SubGaussian(arms, 0.5 * (high - low)), True)] if math.isfinite(high - low) else []
-        return ranged if yes_or_no(noise) else [*ranged, _Checks(Ranked(arms, luck, own_groups=False), False)]
+        ranged = [SubGaussianBets(arms, 0.5 * (high - low))] if math.isfinite(high - low) else []
+        ranks = [] if is_yes_or_no(noise) else [RankBets(arms, draw, own_groups=False, contradicts=False)]
+        return [*ranged, *ranks]
 
     def enter(self, result: Result) -> None:
         """Take in the next result."""
@@ -144,8 +163,8 @@ class MetricChecks:
                 counted = float(part.noise.counted(value, part.threshold, part.at_least is None))
                 result = result._replace(value=counted)
             for one in [result] if self._differences is None else self._differences.of(result):
-                for checks in self._checks:
-                    checks.engine.enter(one)
+                for bets in self._bets:
+                    bets.enter(one)
         if self.results >= self._look_at:
             self._look_at = max(self.results + _FIRST_LOOK, int(_GROWTH * self.results))
             self._look()
@@ -161,31 +180,30 @@ class MetricChecks:
 
     def _look(self) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
-            for checks in self._checks:
-                for kind, won in checks.engine.won().items():
-                    self._weigh(kind, checks.is_broken, won)
+            for bets in self._bets:
+                for kind, won in bets.won().items():
+                    self._weigh(kind, bets.contradicts, won)
             if self.scatter is not None:
                 self._weigh("scatter", True, self.scatter.won())
 
-    def _weigh(self, kind: str, is_broken: bool, won: Floats) -> None:
+    def _weigh(self, kind: str, contradicts: bool, won: Floats) -> None:
         """Note what bets have won, [bet, sign, column, arm], if it is more than ever."""
         # An infinite value says nothing.
         won = np.where(np.isnan(won), -math.inf, won)
         # Ranks are independent in the history of their own arm, and no more is known of them.
-        if self._has_items or not is_broken:
+        if self._has_items or not contradicts:
             evidence = float(in_any(log_mean(won.reshape(-1, won.shape[-1]))))
         else:
             evidence = float(log_mean(jointly(won).ravel()))
-        best = self._found.get((kind, is_broken))
+        best = self._found.get((kind, contradicts))
         if best is not None and evidence <= best.evidence:
             return
         of_arms = log_mean(won)
         sign, column = np.unravel_index(int(np.argmax(of_arms.sum(axis=-1))), of_arms.shape[:2])
-        self._found[kind, is_broken] = Finding(
-            evidence, int(sign), int(column), self._alone(won[:, sign, column].max(axis=0))
-        )
+        arm = self._only_arm(won[:, sign, column].max(axis=0))
+        self._found[kind, contradicts] = Finding(evidence, int(sign), int(column), arm)
 
-    def _alone(self, of_arms: Floats) -> int | None:
+    def _only_arm(self, of_arms: Floats) -> int | None:
         """The arm whose evidence suffices by itself, if there is one and no other shows any."""
         order = np.argsort(of_arms)
         is_alone = len(order) == 1 or of_arms[order[-2]] < math.log(20.0)
@@ -194,8 +212,8 @@ class MetricChecks:
 
     def found(self, kind: str) -> tuple[Finding, bool] | None:
         """What a check has found, if its evidence suffices, and whether that contradicts the guarantee."""
-        for is_broken in (True, False):
-            finding = self._found.get((kind, is_broken))
+        for contradicts in (True, False):
+            finding = self._found.get((kind, contradicts))
             if finding is not None and finding.evidence >= self._log_level:
-                return finding, is_broken
+                return finding, contradicts
         return None

@@ -1,0 +1,157 @@
+"""`bestarm serve` and `token`: the HTTP service with its dashboard, and who may use it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bestarm.cli.shared.arguments import AsJson, Database
+from bestarm.cli.shared.command import LIVE_STUDIES, command, study_command
+from bestarm.cli.shared.opening import check_text, read_token
+from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, say, shown
+from bestarm.errors import UNSTATED, InvalidInput
+
+if TYPE_CHECKING:
+    from bestarm.storage.tokens import Token
+
+_ACTIONS = ("create", "list", "revoke")
+
+
+@command(place=250, panel=LIVE_STUDIES)
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen at; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="Port to listen at; 0 is any that is free.")] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE",
+            help="The token that clients must present; safer in a file or BESTARM_TOKEN, where ps does not show it.",
+            hide_input=True,
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Clients must present a token made with `bestarm token create`.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A host name to answer under; may be given several times.", show_default=False
+        ),
+    ] = None,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A trusted proxy, whose forwarded client addresses count; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
+    access_log: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write who asked for what, a line of JSON each; - is standard error.",
+            show_default=False,
+        ),
+    ] = None,
+    db: Database = None,
+) -> None:
+    """Serve studies over HTTP, with a dashboard."""
+    from bestarm.storage.opening import default_url
+
+    try:
+        from bestarm.web.limits import Limits
+        from bestarm.web.server import serve as start
+    except ImportError as error:
+        raise InvalidInput(f"serve: needs the package {error.name!r}; pip install 'bestarm[web]'") from None
+    start(
+        default_url() if db is None else db,
+        host=host,
+        port=port,
+        token=read_token(token),
+        tokens=tokens,
+        allowed_hosts=allow_host or (),
+        proxies=proxy or (),
+        access_log=access_log,
+        limits=Limits(rate=rate, burst=2 * rate),
+    )
+
+
+@study_command(place=255)
+def token(
+    what: Annotated[str, typer.Argument(metavar="create|list|revoke", help="Make one, list them, or end one.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Its owner: a person or a machine.", show_default=False)
+    ] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="read|work|manage",
+            help="To look; also to ask and tell; also to make, change and archive studies.",
+            show_default="work",
+        ),
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option(metavar="DAYS", help="Days until it expires.", show_default="never")
+    ] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Named tokens for the service. A new one is printed once, and kept as a digest only."""
+    from bestarm.storage.opening import open_storage
+
+    if what not in _ACTIONS:
+        raise InvalidInput("token", what, f"must be one of {', '.join(_ACTIONS)}", _ACTIONS)
+    if (name is None) == (what != "list"):
+        reason = "lists them all; leave out NAME" if what == "list" else "needs the NAME of the token"
+        raise InvalidInput("token", what, reason)
+    for option, given in (("--role", role), ("--days", days)):
+        if given is not None and what != "create":
+            raise InvalidInput(option, UNSTATED, "goes with create")
+    storage = open_storage(db, create=what == "create")
+    if name is None:
+        _print(storage.tokens(), as_json)
+    elif what == "create":
+        made, kept = storage.make_token(check_text("name", name), role or "work", days)
+        if as_json:
+            print_json(_data(kept) | {"token": made})
+            return
+        ends = "" if kept.expires is None else f" until {moment(kept.expires)}"
+        # So that the token alone can be sent into a file.
+        print(f"token {shown(kept.name)} with the role {kept.role}{ends}; it is not shown again", file=sys.stderr)
+        print(made)
+    else:
+        gone = storage.revoke_token(check_text("name", name))
+        if as_json:
+            print_json(_data(gone))
+        else:
+            say(f"The token {gone.name} is revoked.")
+
+
+def _print(tokens: list[Token], as_json: bool) -> None:
+    if as_json:
+        print_json([_data(one) for one in tokens])
+        return
+    if not tokens:
+        say("No tokens yet; make one with `bestarm token create NAME`.")
+        return
+    table = new_table("token", "role", "made", "expires", "state")
+    for one in tokens:
+        state = one.fault(time.time()).removeprefix("has ").removeprefix("been ") or "valid"
+        expires = "never" if one.expires is None else moment(one.expires)
+        table.add_row(shown(one.name), one.role, moment(one.created), expires, state)
+    plain_console().print(table)
+
+
+def _data(token: Token) -> dict[str, object]:
+    from bestarm.study.files.exchange import iso_time
+
+    times = {key: getattr(token, key) for key in ("created", "expires", "revoked")}
+    written = {key: None if seconds is None else iso_time(seconds) for key, seconds in times.items()}
+    return {"name": token.name, "role": token.role, **written}

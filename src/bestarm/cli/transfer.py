@@ -1,0 +1,171 @@
+"""`bestarm export`, `import`, `report` and `track`: a study in files and in MLflow."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Worker, Yes
+from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
+from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_with_key, whoami
+from bestarm.cli.shared.show import counted, print_json, say, shown
+from bestarm.errors import UNSTATED, InvalidInput
+
+if TYPE_CHECKING:
+    from bestarm.study.files.exchange import Recorded
+
+
+@study_command(place=200)
+def export(
+    name: StudyName,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="csv|json", help="CSV, unless the file's name ends in .json.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to; standard output by default.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Everything of the study, for `bestarm import` to restore it from.")
+    ] = False,
+    db: Database = None,
+) -> None:
+    """Write out every test and result, or with --all a backup of the whole study."""
+    from bestarm.study.files.exchange import write_csv, write_json
+
+    if everything:
+        if form is not None:
+            raise InvalidInput("--format", UNSTATED, "cannot be combined with --all, whose files have their own format")
+        _back_up(name, db, out)
+        return
+    writers = {"csv": write_csv, "json": write_json}
+    chosen = form or ("json" if out is not None and out.suffix.lower() == ".json" else "csv")
+    if chosen not in writers:
+        raise InvalidInput("format", form, "must be csv or json", writers)
+    study = open_local_study(name, db)
+    with writing(out) as file:
+        tests = writers[chosen](study, file)
+    if not is_stdout(out):
+        say(f"{counted(tests, 'test')} of {study.name} written to {out}.")
+
+
+def _back_up(name: str, db: str | None, out: Path | None) -> None:
+    from bestarm.storage.opening import open_storage
+    from bestarm.study.files.backup import write_backup
+    from bestarm.study.record.checks import find_record
+
+    storage = open_storage(db)
+    record = find_record(storage, check_text("study", name))
+    with writing(out) as file:
+        made = write_backup(storage, record, file)
+    where, stream = ("standard output", sys.stderr) if is_stdout(out) else (out, sys.stdout)
+    print(shown(f"{made.name}: {counted(made.rows, 'row')} written to {where}"), made.digest, sep="\n", file=stream)
+
+
+@study_command(place=210)
+def import_(
+    name: Annotated[str, typer.Argument(metavar="[STUDY]", help="The study's name; leave it out for a backup.")],
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV with the columns arm,metric,value, or a backup; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    new_name: Annotated[
+        str | None,
+        typer.Option("--as", metavar="NAME", help="Restore a backup under this name.", show_default=False),
+    ] = None,
+    yes: Yes = False,
+    again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
+    key: Key = None,
+    worker: Worker = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record past results from a CSV file, or restore a study from a backup (`export --all`); all or nothing."""
+    from bestarm.study.files.exchange import import_results
+
+    if path is None:
+        for option, given in (("--again", again), ("--key", key), ("--worker", worker)):
+            if given:
+                raise InvalidInput(option, UNSTATED, "is for STUDY FILE, not for a backup")
+        _restore(name, db, new_name, as_json)
+        return
+    if new_name is not None:
+        raise InvalidInput("--as", UNSTATED, "is only for a backup: bestarm import FILE --as NAME")
+    study = open_local_study(name, db, check_text("worker", worker or whoami()))
+
+    def record(check_far: bool) -> Recorded:
+        with results_file(path) as (file, called), repeatable_with_key():
+            return import_results(study, file, called, once=not again, key=key, check_far=check_far)
+
+    recorded = record_confirmed(record, yes, path)
+    if as_json:
+        print_json(dataclasses.asdict(recorded))
+    else:
+        say(recorded_words(study, recorded))
+
+
+def _restore(path: str, db: str | None, name: str | None, as_json: bool) -> None:
+    import shutil
+    import tempfile
+
+    from bestarm.storage.opening import open_storage
+    from bestarm.study.files.backup import restore_backup
+
+    with results_file(path) as (file, called), tempfile.TemporaryFile() as kept:
+        if path == "-":
+            # It is read twice.
+            shutil.copyfileobj(file, kept)
+            kept.seek(0)
+        new = None if name is None else check_text("name", name)
+        made = restore_backup(open_storage(db, create=True), kept if path == "-" else file, called, name=new)
+    if as_json:
+        print_json(made._asdict())
+    else:
+        say(f"Restored {made.name} with {counted(made.rows, 'row')}, {made.digest}.")
+
+
+@study_command(place=230)
+def report(
+    name: StudyName,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write it; STUDY.html by default.")
+    ] = None,
+    forecast: Annotated[bool, typer.Option(help="Simulate what remains of a running study.")] = True,
+    db: Database = None,
+) -> None:
+    """Write a report: one HTML file to read, print and keep."""
+    from bestarm.study.files.report import study_report
+
+    study = open_local_study(name, db)
+    file = out or Path(re.sub(r"[^\w.-]+", "-", study.name).strip("-.") + ".html")
+    page = study_report(study, forecast=forecast)
+    with writing(file) as stream:
+        stream.write(page)
+    if not is_stdout(file):
+        say(f"Report: {file}")
+
+
+@study_command(place=235)
+def track(
+    name: StudyName,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="URI", help="MLflow's tracking URI; else $MLFLOW_TRACKING_URI, or its default."),
+    ] = None,
+    experiment: Annotated[str, typer.Option(metavar="NAME", help="The experiment in MLflow.")] = "bestarm",
+    db: Database = None,
+) -> None:
+    """Write results, intervals and the verdict to MLflow. Repeating it is safe."""
+    from bestarm.integrations.mlflow import to_mlflow
+
+    run = to_mlflow(open_local_study(name, db), tracking_uri=to, experiment=experiment)
+    say(f"Tracked: run {run} of experiment {experiment}")
