@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
-from bestarm.problem.goals import listed
-from bestarm.texts import html_table
+from bestarm.texts import html_table, listed
 from bestarm.validation import exact
 
 AnswerState = Literal["certified", "no_feasible_arm", "budget_spent", "void"]
@@ -235,17 +234,6 @@ def void_words(because: Sequence[str]) -> str:
 def void_style(guarantee: Guarantee) -> str:
     """How a notebook marks what is not guaranteed: amber, on light and on dark."""
     return ' style="border-left:.4em solid #e69f00;padding-left:.6em"' if guarantee == "void" else ""
-
-
-def left_words(arms: int, candidates: Sequence[str]) -> str:
-    """How many arms are excluded, and which are left.
-
-    >>> left_words(5, ["b", "d"])
-    '3 of 5 arms are excluded (left: b, d)'
-    """
-    if arms == len(candidates):
-        return "no arm is excluded"
-    return f"{excluded_words(arms, len(candidates))} (left: {names_in_words(candidates)})"
 
 
 def all_names(names: Sequence[str]) -> str:

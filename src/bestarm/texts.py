@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 import unicodedata
@@ -64,14 +65,23 @@ _quote.maxstring = _quote.maxother = LONGEST_QUOTE
 quoted = _quote.repr
 
 
-def enumerated(words: Iterable[str]) -> str:
-    """A list in words.
+def listed(words: Iterable[str], joint: str = "and") -> str:
+    """Words or names with `joint` before the last. The common part of numbered names is shown once.
 
-    >>> enumerated(["time", "memory", "cost"])
-    'time, memory and cost'
+    >>> listed(["a", "b", "c"]), listed(["arm 1", "arm 12"], "or"), listed(["a"])
+    ('a, b and c', 'arm 1 or 12', 'a')
+    >>> print(listed(["small, long", "large, long"]))
+    "small, long" and "large, long"
     """
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
+    names = list(words)
+    heads = {name.rpartition(" ")[0] for name in names}
+    tails = [name.rpartition(" ")[2] for name in names]
+    if any("," in name and name[0] not in "'\"" for name in names):
+        # A comma would seem to end the name.
+        names = [f'"{name}"' for name in names]
+    elif len(heads) == 1 and heads != {""} and all(tail.isdecimal() for tail in tails):
+        names = [names[0], *tails[1:]]
+    return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
 
 
 def first_ten(names: Sequence[str]) -> str:
@@ -81,6 +91,23 @@ def first_ten(names: Sequence[str]) -> str:
     "'a', 'b', 'c'"
     """
     return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def side_by_side(*values: float, least: int = 4) -> list[str]:
+    """Numbers as texts that can be told apart: with two digits more than they have in common.
+
+    >>> side_by_side(0.61234, 0.5)
+    ['0.6123', '0.5']
+    >>> side_by_side(1000000000.2512, 1000000000.3)
+    ['1000000000.251', '1000000000.3']
+    """
+    finite = [value for value in values if math.isfinite(value)]
+    size, spread = max(map(abs, finite), default=0.0), max(finite, default=0.0) - min(finite, default=0.0)
+    digits = least
+    if 0.0 < spread < math.inf:
+        common = math.floor(math.log10(size)) - math.floor(math.log10(spread))
+        digits = min(max(least, common + 2), 17)
+    return [f"{value:.{digits}g}" for value in values]
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str:

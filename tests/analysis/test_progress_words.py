@@ -9,7 +9,7 @@ import random
 import pytest
 
 import bestarm as ba
-from bestarm.analysis.standing.open_questions import OpenQuestion, progress_of
+from bestarm.analysis.standing.knowledge import OpenQuestion, progress_of
 from bestarm.analysis.status.outlook import Outlook, answers_words, to_go_words
 from bestarm.analysis.status.status import Status, bar, compact_line, progress_lines
 
@@ -128,7 +128,10 @@ def test_the_share_of_all_evidence() -> None:
         return [OpenQuestion("rival", str(k), None, "b", share, 1.0) for k in range(count)]
 
     def progress(questions: list[OpenQuestion], arms: int, candidates: int) -> float:
-        return progress_of(questions, arms=arms, constraints=1, candidates=candidates, is_done=False)
+        crash = ba.at_most("crash", 0.5, noise=ba.Bernoulli())
+        names = [str(k) for k in range(arms)]
+        problem = ba.Problem(names, ba.maximize("gain", noise=ba.Gaussian(1.0)), [crash])
+        return progress_of(problem, questions, candidates)
 
     assert progress([], 4, 4) == 0.0
     assert progress(rivals(2, 0.5), 4, 3) == pytest.approx(0.75)  # two of four certificates are closed
@@ -136,4 +139,3 @@ def test_the_share_of_all_evidence() -> None:
     assert progress(infeasible, 4, 1) == pytest.approx(0.8)
     # Not all that is open is listed.
     assert progress(rivals(200, 0.5), 10_000, 10_000) == pytest.approx(0.5, abs=1e-3)
-    assert progress_of([], arms=4, constraints=1, candidates=1, is_done=True) == 1.0

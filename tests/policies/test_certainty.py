@@ -81,7 +81,8 @@ FOR_EVERY_POLICY = ("plain", "none")
 
 def no_contradiction(plan: ba.Plan, policy: Policy, stop: ba.Stop | None) -> Findings:
     """What is shown at one moment must agree with itself and with what decides."""
-    found, rows = findings_of(policy, stop), standings(plan, policy, stop)
+    found = findings_of(policy, stop)
+    rows = standings(plan, policy, found)
     standing = policy.present_answer(stop)
     for arm, row in enumerate(rows):
         verdicts = [metric.verdict for metric in row.metrics]

@@ -12,9 +12,9 @@ from tests.storage.problem import DELTA, measure, problem
 import bestarm as ba
 from bestarm.storage.base import Entries, Event, History, Outcome
 from bestarm.storage.sql.storage import SQLStorage
-from bestarm.testing.storages import MakeStorage, arriving, giving, telling
+from bestarm.testing.storages import MakeStorage, arriving, telling
 
-MODULES = (arriving, giving, telling)
+MODULES = (arriving, telling)
 CHECKS = [check for module in MODULES for name, check in vars(module).items() if name.startswith("check_")]
 
 

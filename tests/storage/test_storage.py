@@ -61,14 +61,17 @@ def kept() -> Storage:
 
 # Long, and about statements, which are the same in a file.
 SAME_IN_FILES = (
-    reading.check_entries_have_the_last_correction_wherever_they_are_cut,
-    telling.check_several_results_are_told_together_or_not_at_all,
+    reading.check_entries_have_the_last_correction_wherever_they_are_cut.__name__,
+    telling.check_several_results_are_told_together_or_not_at_all.__name__,
 )
 
 
 @pytest.mark.parametrize(
     "check",
-    [pytest.param(check, marks=[pytest.mark.torture] if check in SAME_IN_FILES else []) for check in STORAGE_CHECKS],
+    [
+        pytest.param(check, marks=[pytest.mark.torture] if check.__name__ in SAME_IN_FILES else [])
+        for check in STORAGE_CHECKS
+    ],
 )
 def test_storage_in_memory(check: Check, kept: Storage) -> None:
     check(lambda: kept)

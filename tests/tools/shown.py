@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from tests.tools.knowledge import World, results_of
 
-from bestarm.analysis.standing.arms import findings_of, standings_of
+from bestarm.analysis.standing.arms import findings_of, standings
 from bestarm.analysis.standing.knowledge import differences_of, open_questions_of, regret_at_most
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.noises.base import NoiseModel
@@ -179,7 +179,7 @@ def all_shown(plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues) -> 
         "certificates": policy.open_certificates(leader, found),
         "none feasible": policy.open_certificates(None, found),
         "open": open_questions_of(plan, policy, found, leader),
-        "standings": standings_of(plan, policy, found, raw),
+        "standings": standings(plan, policy, found, raw),
     }
     return {name: repr(_listed(value)) for name, value in everything.items()}
 

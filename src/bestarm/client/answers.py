@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import MetricStanding
-from bestarm.analysis.standing.open_questions import OpenQuestion
+from bestarm.analysis.standing.knowledge import OpenQuestion
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status, StudyState

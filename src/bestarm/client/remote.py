@@ -14,9 +14,9 @@ from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import ArmStanding
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import Status
+from bestarm.analysis.status.status import Status, status_html
 from bestarm.analysis.status.waiting import Awaited, is_unresolved
-from bestarm.analysis.status.words import html_view
+from bestarm.analysis.status.words import question
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
@@ -73,7 +73,7 @@ class RemoteStudy:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html_view(self.plan, self.status())
+        return status_html(self.status(), asks=question(self.plan))
 
     def _get(self, what: str, query: dict[str, Any] | None = None) -> Any:
         return self._connection.get(f"/api/studies/{self.id}/{what}", query)

@@ -62,24 +62,6 @@ def answers_sets(asked: Asked) -> bool:
     return asked in ("short list", "top")
 
 
-def listed(names: Sequence[str], joint: str = "and") -> str:
-    """Names with a word before the last.
-
-    >>> listed(["a", "b", "c"]), listed(["arm 1", "arm 12"], "or"), listed(["a"])
-    ('a, b and c', 'arm 1 or 12', 'a')
-    >>> print(listed(["small, long", "large, long"]))
-    "small, long" and "large, long"
-    """
-    heads = {name.rpartition(" ")[0] for name in names}
-    tails = [name.rpartition(" ")[2] for name in names]
-    if any("," in name for name in names):
-        # A comma would seem to end the name.
-        names = [f'"{name}"' for name in names]
-    elif len(heads) == 1 and heads != {""} and all(tail.isdecimal() for tail in tails):
-        names = [names[0], *tails[1:]]
-    return f" {joint} ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else "none"
-
-
 def set_words(asked: Asked, arms: Sequence[str], top: int, tolerance: float, is_slack: bool, is_sure: bool) -> str:
     """What a certified set is: what stands after its names. `is_sure` says that some arm is certified feasible.
 

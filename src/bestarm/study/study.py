@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bestarm.analysis.status.words import html_view
+from bestarm.analysis.status.status import status_html
+from bestarm.analysis.status.words import question
 from bestarm.policies import policy_for
 from bestarm.problem import Budget, Plan, Problem
 from bestarm.storage.base import Amendment, Event, Storage, StudyRecord
@@ -93,7 +94,7 @@ class Study(Asking):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html_view(self.plan, self.status())
+        return status_html(self.status(), asks=question(self.plan))
 
     # ------------------------------------------------------------------------------ results without asking
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 
-def announced(names: dict[str, Any]) -> list[Callable[..., None]]:
-    """Every check among the names of a module, in order, made to say when it begins and how long it took. The module
-    has them under the same names."""
-    checks = {name: _announced(found) for name, found in sorted(names.items()) if name.startswith("check_")}
+def announced(names: dict[str, Any], prepared: Callable[..., Any] = lambda check: check) -> list[Callable[..., None]]:
+    """Every check among the names of a module, in order, prepared and made to say when it begins and how long it took.
+    The module has them under the same names."""
+    checks = {name: _announced(prepared(found)) for name, found in sorted(names.items()) if name.startswith("check_")}
     names.update(checks)
     return [*checks.values()]
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from bestarm import answer
 from bestarm.analysis.health import notes
-from bestarm.analysis.standing import open_questions
+from bestarm.analysis.standing import knowledge
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import Share
 from bestarm.analysis.status.outlook import Outlook
@@ -126,7 +126,7 @@ class Difference(BaseModel):
     """By how much the answer, or the leader, is better than an arm: measured, and at least and at most."""
 
 
-@_fields_of(open_questions.OpenQuestion)
+@_fields_of(knowledge.OpenQuestion)
 class OpenQuestion(BaseModel):
     """What the likeliest answer still lacks. `tests` is about how many more it takes; null if no end is in sight."""
 

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bestarm.analysis.status.measuring import about_tests, yields_several
 from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import plain
-from bestarm.analysis.status.words import about_intervals, question
+from bestarm.analysis.status.words import about_intervals, about_tests, question
 from bestarm.client import StudyLine
 from bestarm.problem import Constraint, Plan
 from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
@@ -95,7 +94,7 @@ class SharedStudy(Study):
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         super().__init__(storage, record)
         self._client = threading.local()
-        self._has_several = yields_several(self.plan)
+        self._has_several = any(len(metrics) > 1 for metrics in self.plan.yields.values())
         self._looked = time.monotonic()
         self._snapshot: Snapshot | None = None
         self._logs: dict[int, tuple[float, float, list[Event]]] = {}

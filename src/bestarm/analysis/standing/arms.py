@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 
-from bestarm.analysis.standing.figures import side_by_side
 from bestarm.analysis.standing.quantiles import RawValues, quantile_of
 from bestarm.analysis.standing.terms import MEAN, Share, share_name, share_words, statistic, subject
 from bestarm.answer import odds
@@ -20,6 +19,7 @@ from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.setting import to_user
 from bestarm.problem import Constraint, Objective, Problem
+from bestarm.texts import side_by_side
 from bestarm.validation import exact
 
 Verdict = Literal["feasible", "infeasible", "worse", "open", "retired"]
@@ -74,14 +74,11 @@ def findings_of(policy: Policy, stop: Stop | None = None) -> Findings:
 
 
 def standings(
-    problem: Problem, policy: Policy, stop: Stop | None = None, raw: RawValues | None = None
+    problem: Problem, policy: Policy, found: Findings | None = None, raw: RawValues | None = None
 ) -> list[ArmStanding]:
-    """Where the arms of `problem` stand in the study that `policy` decides. Any streams may be untested yet."""
-    return standings_of(problem, policy, findings_of(policy, stop), raw)
-
-
-def standings_of(problem: Problem, policy: Policy, found: Findings, raw: RawValues | None = None) -> list[ArmStanding]:
-    """The same, from what the policy knows, and for quantiles from the `raw` results."""
+    """Where the arms stand in the study that `policy` decides, from what it has `found`, by default now, and for
+    quantiles and ratios from the `raw` results. Any streams may be untested yet."""
+    found = policy.findings() if found is None else found
     rows, feasible = _rows(problem, policy, found, raw), found.feasible.tolist()
     verdicts = [_verdict(problem, arm, row, found, feasible[arm]) for arm, row in enumerate(rows)]
     return [

@@ -1,4 +1,4 @@
-"""What is asked of a metric, in the user's terms: which of its figures counts, and where it must lie."""
+"""What is asked of a metric, in the user's words: which of its figures counts, and where it must lie."""
 
 from __future__ import annotations
 
@@ -20,25 +20,22 @@ class Share:
     limit: float
 
 
-def quantile_name(q: float) -> str:
-    """A quantile in words.
-
-    >>> quantile_name(0.99), quantile_name(0.999), quantile_name(0.5)
-    ('99 % quantile', '99.9 % quantile', 'median')
-    """
-    return "median" if q == 0.5 else f"{percentage(q)} quantile"
-
-
 def percentage(share: float) -> str:
     """A share in percent, with as many digits as it takes; measured ones are rounded to three before."""
     return f"{100.0 * share:.10g} %"
 
 
 def statistic(part: Objective | Constraint) -> str:
-    """What of the metric counts: its mean or a quantile."""
+    """What of the metric counts: its mean or a quantile.
+
+    >>> import bestarm as ba
+    >>> [statistic(ba.at_most("latency", 200, noise=ba.Quantile(q))) for q in (0.99, 0.999, 0.5)]
+    ['99 % quantile', '99.9 % quantile', 'median']
+    """
     if not (isinstance(part, Constraint) and part.noise.is_share):
         return MEAN
-    return quantile_name(part.limit if part.at_most is None else round(1.0 - part.limit, 15))
+    q = part.limit if part.at_most is None else round(1.0 - part.limit, 15)
+    return "median" if q == 0.5 else f"{percentage(q)} quantile"
 
 
 def share_name(part: Constraint) -> str:

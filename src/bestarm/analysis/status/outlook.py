@@ -7,7 +7,7 @@ import math
 from html import escape
 from typing import Any, Literal
 
-from bestarm.analysis.standing.open_questions import about
+from bestarm.analysis.standing.knowledge import about
 from bestarm.texts import shown
 
 OutlookState = Literal["simulated", "too early"]

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from bestarm.analysis.charts.intervals import interval_chart
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import ArmStanding
-from bestarm.analysis.standing.open_questions import OpenQuestion, about, open_words
+from bestarm.analysis.standing.knowledge import OpenQuestion, about, open_words
 from bestarm.analysis.status.outlook import Lines, Outlook, outlook_lines, to_go_words
 from bestarm.analysis.status.waiting import Awaited
 from bestarm.answer import (

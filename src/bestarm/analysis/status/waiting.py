@@ -67,11 +67,6 @@ class Awaited:
         )
 
     @property
-    def is_set_aside(self) -> bool:
-        """Whether an attempt ended and it is not known yet what that counts as."""
-        return self.count_command is not None
-
-    @property
     def needs_attention(self) -> bool:
         """Whether the result may never come without help."""
         return self.state not in ("measuring", "free") and self.is_long_out

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bestarm.analysis.standing.terms import required, statistic, subject
-from bestarm.analysis.status.status import Status, StudyState, status_html
+from bestarm.analysis.status.status import Status, StudyState
 from bestarm.answer import (
     MOST_NAMES,
     Answer,
@@ -22,9 +22,10 @@ from bestarm.answer import (
 )
 from bestarm.noises.base import NoiseModel
 from bestarm.policies import find_policy, policy_for
-from bestarm.problem import Constraint, Objective, Plan
-from bestarm.problem.goals import listed, set_words
+from bestarm.problem import Constraint, Objective, Plan, Problem
+from bestarm.problem.goals import set_words
 from bestarm.problem.items import count_of
+from bestarm.texts import listed
 from bestarm.validation import exact
 
 
@@ -50,7 +51,7 @@ def _over_items(plan: Plan) -> str:
     """What means are over, if there are items."""
     if plan.items is None:
         return ""
-    number = f"{count_of(plan.items):,} item{'' if count_of(plan.items) == 1 else 's'}"
+    number = _number_of_items(plan.items)
     if plan.repeats:
         return f", on average over {number} drawn again and again, and over how each varies"
     return f", on average over these {number}"
@@ -80,12 +81,9 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
         return f"{allowed}: with that reservation, every arm violates at least one constraint."
     if plan.asks != "best":
         return f"{allowed}: with that reservation, {_set_guarantee(plan, answer)}."
-    best = (
-        f"no feasible arm is better by more than {exact(plan.objective.tolerance)}"
-        if plan.objective.tolerance
-        else ("no feasible arm is better")
-    )
-    return f"{allowed}: with that reservation, {answer.arm} meets every constraint{_nearly(plan)}, and {best}."
+    by = f" by more than {exact(plan.objective.tolerance)}" if plan.objective.tolerance else ""
+    meets = f"{answer.arm} meets every constraint{_nearly(plan)}"
+    return f"{allowed}: with that reservation, {meets}, and no feasible arm is better{by}."
 
 
 def _set_guarantee(plan: Plan, answer: Answer) -> str:
@@ -93,8 +91,7 @@ def _set_guarantee(plan: Plan, answer: Answer) -> str:
     arms, margin = listed(answer.arms), plan.objective.tolerance
     if plan.asks == "short list":
         within = f" within {exact(margin)}" if margin else ""
-        slack = " (within the stated slack)" if plan.slacks else ""
-        as_good = f", or one as good{within}{slack}," if margin or slack else ""
+        as_good = f", or one as good{within}{_nearly(plan)}," if margin or plan.slacks else ""
         return f"if any arm is feasible, the best one{as_good} is {listed(answer.arms, 'or')}"
     meets = f"{arms} {'meets' if len(answer.arms) == 1 else 'meet'} every constraint{_nearly(plan)}"
     if plan.asks == "any feasible":
@@ -205,10 +202,6 @@ def known(
     return f"{sure}{';'.join(facts)}" if facts else ""
 
 
-def _what_stays(plan: Plan) -> str:
-    return "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
-
-
 def noise_in_words(part: Objective | Constraint, plan: Plan) -> str:
     """How single measurements of a metric are assumed to scatter; in a set of items, how the values of these do."""
     what = part.metric if not isinstance(part, Constraint) or part.per is None else part.formula
@@ -244,18 +237,35 @@ def _differences(plan: Plan) -> Iterator[str]:
 
 def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
-    return [
-        *_fresh(plan),
-        *_together(plan),
-        *_items(plan),
-        f"The {_what_stays(plan)} of each metric of each arm stays the same for the whole study.",
+    stays = "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
+    together = [names_in_words(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
+    found = ["Every measurement is fresh: what one shows does not depend on the others."]
+    if plan.items is not None:
+        found = ["What a test shows depends on its arm and its item, and not on the tests before it."]
+    found += [
+        f"One test yields {metrics}, which may depend on each other in any way; all its values were recorded, or none."
+        for metrics in together
+    ]
+    if plan.items is not None:
+        again = "An item that comes again was measured afresh."
+        found += [
+            "Each test was made on the item that the study named, in an order drawn at random for this study. "
+            f"{again if plan.repeats else 'No item was measured twice on an arm.'}",
+            "Nothing about an arm depends on that order: none was improved on the items that come first in it.",
+        ]
+    found += [
+        f"The {stays} of each metric of each arm stays the same for the whole study.",
         *dict.fromkeys(noise_in_words(part, plan) + "." for part in plan.parts),
         *dict.fromkeys(_differences(plan)),
         "Every result was recorded, whatever it was. Tests were given up, made again or handed to others only "
         "for reasons that have nothing to do with their results; a failure that may have to do with them was counted.",
-        *_order(plan),
-        "The answer is about these arms and metrics, as they were measured, and about no others.",
     ]
+    if plan.order != "issue":
+        found.append(
+            "How long a test takes has nothing to do with its result: results count in the order in which they "
+            "arrive, as the plan declares."
+        )
+    return [*found, "The answer is about these arms and metrics, as they were measured, and about no others."]
 
 
 def about_intervals(plan: Plan, *, brief: bool = False) -> str:
@@ -266,39 +276,36 @@ def about_intervals(plan: Plan, *, brief: bool = False) -> str:
     return f"{note} That of a quantile has every value for which the share of results beyond it may still be the limit."
 
 
-def _together(plan: Plan) -> list[str]:
-    several = [metrics for metrics in plan.yields.values() if len(metrics) > 1]
-    return [
-        f"One test yields {names_in_words(metrics)}, which may depend on each other in any way; all its values were "
-        "recorded, or none."
-        for metrics in several
-    ]
+def about_tests(problem: Problem) -> list[str]:
+    """Sentences on what one test yields and what it is made on; none if each metric is measured on its own.
+
+    >>> import bestarm as ba
+    >>> time, memory = ba.minimize("time", noise=ba.Bounded(0, 9)), ba.at_most("memory", 5, noise=ba.Bounded(0, 9))
+    >>> together = ba.measurement("time", "memory")
+    >>> about_tests(ba.Problem(["a", "b"], time, [memory], measurements=[together]))
+    ['One test yields time and memory together, all or none.']
+    """
+    together = [listed(metrics) for metrics in problem.yields.values() if len(metrics) > 1]
+    alone = [metrics[0] for metrics in problem.yields.values() if len(metrics) == 1]
+    sentences = [f"One test yields {metrics} together, all or none." for metrics in together]
+    if together and alone:
+        sentences.append(f"Measured alone: {listed(alone)}.")
+    if problem.items is not None and problem.repeats:
+        sentences.append(
+            f"Each measurement is made on one of {_number_of_items(problem.items)}, drawn at random again and again, "
+            "in the same order for every arm; the question is about the mean over all items and over the scatter of "
+            "each."
+        )
+    elif problem.items is not None:
+        sentences.append(
+            f"Each arm is measured on the same {_number_of_items(problem.items)}, in the same random order; the "
+            "question is about the mean over these items."
+        )
+    return sentences
 
 
-def _fresh(plan: Plan) -> list[str]:
-    """That measurements say nothing about each other, which on the same items they do."""
-    if plan.items is None:
-        return ["Every measurement is fresh: what one shows does not depend on the others."]
-    return ["What a test shows depends on its arm and its item, and not on the tests before it."]
-
-
-def _items(plan: Plan) -> list[str]:
-    if plan.items is None:
-        return []
-    again = "An item that comes again was measured afresh." if plan.repeats else "No item was measured twice on an arm."
-    return [
-        f"Each test was made on the item that the study named, in an order drawn at random for this study. {again}",
-        "Nothing about an arm depends on that order: none was improved on the items that come first in it.",
-    ]
-
-
-def _order(plan: Plan) -> list[str]:
-    if plan.order == "issue":
-        return []
-    return [
-        "How long a test takes has nothing to do with its result: results count in the order in which they arrive, as "
-        "the plan declares."
-    ]
+def _number_of_items(items: int | tuple[str, ...]) -> str:
+    return "1 item" if count_of(items) == 1 else f"{count_of(items):,} items"
 
 
 def difference(there: Plan, here: Plan) -> str:
@@ -329,8 +336,3 @@ def _difference(there: Any, here: Any, path: str) -> str:
 def _short(value: Any) -> str:
     text = "not given" if value is None else repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
-
-
-def html_view(plan: Plan, status: Status) -> str:
-    """For a notebook: the question, where the study stands, and every arm's intervals."""
-    return status_html(status, asks=question(plan))

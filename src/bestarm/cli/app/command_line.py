@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from bestarm.cli.shared.command import PAIR
-from bestarm.texts import enumerated, quoted
+from bestarm.texts import listed, quoted
 
 
 def number_kind(option: Any) -> str:
@@ -78,10 +78,10 @@ class OnceCommand(TyperCommand):
             if not option.is_flag:
                 # An address may hold a password.
                 is_secret = option.hide_input or any("://" in str(value) or "@" in str(value) for value in values)
-                shown = "" if is_secret else f": {enumerated(map(repr, values))}"
+                shown = "" if is_secret else f": {listed(map(repr, values))}"
                 ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
             elif {value in option.opts for value in values} == {True, False}:
-                ctx.fail(f"{enumerated(dict.fromkeys(values))} are given together. Choose one.")
+                ctx.fail(f"{listed(dict.fromkeys(values))} are given together. Choose one.")
 
     def _check_numbers(self, ctx: Any, name: str, kind: str, values: Sequence[Any]) -> None:
         from bestarm.parsing import read_decimal, read_whole

@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bestarm.analysis.standing.figures import side_by_side
-from bestarm.texts import VOID_STYLE, shown
+from bestarm.texts import VOID_STYLE, shown, side_by_side
 
 __all__ = [
     "VOID_STYLE",

@@ -13,7 +13,6 @@ from bestarm import __version__
 from bestarm.analysis.charts.intervals import interval_chart
 from bestarm.analysis.charts.selection import charted
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
-from bestarm.analysis.standing.figures import side_by_side
 from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
 from bestarm.analysis.standing.timeline import Progress
 from bestarm.analysis.status.outlook import Outlook
@@ -22,6 +21,7 @@ from bestarm.analysis.status.words import about_intervals, assumptions, guarante
 from bestarm.answer import DECIDED, Answer
 from bestarm.problem import Constraint, Objective, Plan
 from bestarm.study.study import Study
+from bestarm.texts import side_by_side
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #222;

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bestarm.problem import Constraint, Objective, Plan, Problem
 from bestarm.storage.base import Outcome, Told
-from bestarm.texts import enumerated, quoted
+from bestarm.texts import listed, quoted
 from bestarm.validation import InvalidInput, exact, finite_number, moderate
 
 Result = float | Mapping[str, float]
@@ -127,7 +127,7 @@ def in_words(metrics: Sequence[str]) -> str:
     >>> in_words(["time", "memory", "cost"])
     "'time', 'memory' and 'cost'"
     """
-    return enumerated(map(repr, metrics))
+    return listed(map(repr, metrics))
 
 
 def example(metrics: Sequence[str]) -> str:

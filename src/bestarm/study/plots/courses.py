@@ -8,8 +8,7 @@ from typing import Any
 
 from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import COLORS, short
-from bestarm.analysis.standing.course import Moment
-from bestarm.analysis.standing.open_questions import OpenQuestion
+from bestarm.analysis.standing.knowledge import Moment, OpenQuestion
 from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.study.study import Study
 

@@ -14,8 +14,7 @@ import numpy as np
 from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
 from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
-from bestarm.analysis.standing.course import Moment, moment_of
-from bestarm.analysis.standing.knowledge import differences_of
+from bestarm.analysis.standing.knowledge import Moment, differences_of, moment_of
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.standing.timeline import Progress, Timeline
 from bestarm.analysis.status.outlook import Outlook
@@ -102,7 +101,8 @@ class Follower:
         """Where every arm stands, metric by metric."""
         with self._lock:
             self._sync()
-            return tuple(standings(self.plan, self._decider.policy, self._decider.stop, self._raw))
+            policy = self._decider.policy
+            return tuple(standings(self.plan, policy, findings_of(policy, self._decider.stop), self._raw))
 
     @property
     def health(self) -> Health:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from bestarm.storage.base import Issued, PlanRounds, Rounds, Storage, StudyRecord
+from bestarm.storage.base import Issued, Outcome, PlanRounds, Rounds, Storage, StudyRecord
 from bestarm.validation import InvalidInput
 
 MakeStorage = Callable[[], Storage]
@@ -17,30 +20,91 @@ LONG = 100_000.0
 SHORT = 0.05
 """Seconds of lease: longer than a check takes, and short enough to wait for."""
 
-_names = itertools.count(1)
+_numbers = itertools.count(1)
 
 
-@contextlib.contextmanager
-def new_study(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]]:
-    """A new study, in a database that may hold others."""
-    storage = make_storage()
-    try:
-        taken = {record.name for record in storage.studies()}
-        name = next(name for name in (f"study {k}" for k in _names) if name not in taken)
-        yield storage, storage.create_study(name, '{"plan": "π"}', seed=7)
-    finally:
-        storage.close()
+def on_new_study(check: Callable[[Storage, NewStudy], None]) -> Callable[[MakeStorage], None]:
+    """The check, run on a new study in a database that may hold others. What it opens is closed at its end."""
+
+    @functools.wraps(check)
+    def run(make_storage: MakeStorage) -> None:
+        with contextlib.ExitStack() as opened:
+
+            def open_again() -> Storage:
+                return opened.enter_context(contextlib.closing(make_storage()))
+
+            storage = open_again()
+            taken = {record.name for record in storage.studies()}
+            name = next(name for name in (f"study {k}" for k in _numbers) if name not in taken)
+            check(storage, NewStudy(storage, storage.create_study(name, '{"plan": "π"}', seed=7), open_again))
+
+    return run
 
 
-@contextlib.contextmanager
-def study_by_arrival(make_storage: MakeStorage) -> Iterator[tuple[Storage, StudyRecord]]:
-    """A new study whose results count in the order in which they arrive."""
-    with new_study(make_storage) as (storage, study):
-        made = storage.create_study(study.name + " by arrival", "{}", seed=0, by_arrival=True)
-        assert made.by_arrival
-        assert storage.find_study(made.name) == made
-        assert not study.by_arrival
-        yield storage, made
+class NewStudy:
+    """A study to check a storage with, and what checks often do with it."""
+
+    def __init__(self, storage: Storage, record: StudyRecord, open_again: MakeStorage) -> None:
+        self.storage, self.record, self.open_again = storage, record, open_again
+        self.key, self.name = record.key, record.name
+
+    def another(self, *, by_arrival: bool = False) -> NewStudy:
+        """A second study, whose results may count in the order in which they arrive."""
+        name = f"{self.name} {'by arrival' if by_arrival else 'again'}"
+        made = self.storage.create_study(name, "{}", seed=0, by_arrival=by_arrival)
+        assert made.by_arrival == by_arrival
+        assert self.found(name) == made
+        return NewStudy(self.storage, made, self.open_again)
+
+    def found(self, name: str = "") -> StudyRecord:
+        """The study's entry as it is now."""
+        found = self.storage.find_study(name or self.name)
+        assert found is not None
+        return found
+
+    def ask(
+        self, count: int, holder: str = ANN, lease: float | None = LONG, plan: PlanRounds | None = None, **more: Any
+    ) -> list[Issued]:
+        return self.storage.hand_out(self.key, count, holder, lease, 0, plan or endless, **more)
+
+    def ask_ids(self, count: int, holder: str = ANN, **more: Any) -> list[int]:
+        return [test.id for test in self.ask(count, holder, **more)]
+
+    def hand_again(self, count: int, holder: str) -> list[int]:
+        """Hand out what is free or planned, and plan nothing."""
+        return self.ask_ids(count, holder, plan=no_rounds)
+
+    def fall_silent(self, lease: float = SHORT) -> None:
+        """Wait until it is certain that a holder with such a lease counts as gone."""
+        time.sleep(2 * lease)
+        # A request for no tests notices the silence.
+        self.hand_again(0, "a stranger")
+        time.sleep(2 * lease)
+
+    def ids(self, *, gaps: bool = False, after: int = 0) -> list[int]:
+        return [int(k) for part in self.storage.entries(self.key, after, gaps=gaps) for k in part.ids]
+
+    def values(self, *, gaps: bool = False, after: int = 0) -> list[float]:
+        return [float(value) for part in self.storage.entries(self.key, after, gaps=gaps) for value in part.values]
+
+    def pending_ids(self) -> list[int]:
+        return [test.id for test in self.storage.pending(self.key)]
+
+    def outcome(self, test: int) -> Outcome:
+        found = self.storage.test(self.key, test)
+        assert found is not None
+        assert found[1] is not None
+        return found[1]
+
+    def told_values(self) -> list[list[tuple[float | None, tuple[float, ...]]]]:
+        """The values of each test, the current ones last."""
+        return [[(told.value, told.more) for told in test.outcomes] for test in self.storage.history(self.key)]
+
+    def seen(self) -> tuple[object, ...]:
+        """Everything that can be read of it."""
+        storage, key = self.storage, self.key
+        entry = storage.find_study(self.name), storage.issued(key)
+        return *entry, storage.log(key), storage.pending(key), self.values(gaps=True), list(storage.history(key))
 
 
 @contextlib.contextmanager
@@ -57,6 +121,24 @@ def must_refuse(*words: str, kind: type[InvalidInput] = InvalidInput) -> Iterato
         raise AssertionError(f"expected InvalidInput with {words}")
 
 
+@contextlib.contextmanager
+def must_raise(kind: type[Exception]) -> Iterator[None]:
+    """What a caller's function raises must be raised."""
+    raised = False
+    try:
+        yield
+    except kind:
+        raised = True
+    assert raised, f"expected {kind.__name__}"
+
+
+def run_in_threads(*works: Callable[[], object]) -> None:
+    """Run all of these at once, and raise what one of them raises."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(work) for work in works]:
+            done.result()
+
+
 def one_round(*tests: tuple[int, int] | tuple[int, int, int]) -> PlanRounds:
     """Plans one round of these tests, and then nothing."""
     rounds: list[Rounds] = [[list(tests)]]
@@ -70,35 +152,3 @@ def no_rounds(count: int) -> Rounds:
 def endless(count: int) -> Rounds:
     """Rounds of two tests for as long as any are wanted."""
     return [[(0, 0), (1, 1)]]
-
-
-def ask(
-    storage: Storage, study: StudyRecord, count: int, holder: str = ANN, lease: float | None = LONG
-) -> list[Issued]:
-    return storage.hand_out(study.key, count, holder, lease, 0, endless)
-
-
-def fall_silent(storage: Storage, study: StudyRecord, lease: float = SHORT) -> None:
-    """Wait until it is certain that a holder with such a lease counts as gone."""
-    time.sleep(2 * lease)
-    # A request for no tests notices the silence.
-    storage.hand_out(study.key, 0, "a stranger", LONG, 0, no_rounds)
-    time.sleep(2 * lease)
-
-
-def ids(storage: Storage, study: StudyRecord, *, gaps: bool = False, after: int = 0) -> list[int]:
-    return [int(k) for part in storage.entries(study.key, after, gaps=gaps) for k in part.ids]
-
-
-def values(storage: Storage, study: StudyRecord, *, gaps: bool = False, after: int = 0) -> list[float]:
-    return [float(value) for part in storage.entries(study.key, after, gaps=gaps) for value in part.values]
-
-
-def pending_ids(storage: Storage, study: StudyRecord) -> list[int]:
-    return [test.id for test in storage.pending(study.key)]
-
-
-def revision(storage: Storage, study: StudyRecord) -> int:
-    found = storage.find_study(study.name)
-    assert found is not None
-    return found.revision
