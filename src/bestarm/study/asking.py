@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from bestarm.storage.base import Aside, Issued, Outcome, Pending, Storage, StudyRecord, Telling
 from bestarm.storage.errors import HandedOn, HoldsEnough, OutcomeUnknown, StorageError, StudyArchived
@@ -34,6 +35,11 @@ def _has_outcome(test: Test, outcome: Outcome) -> AlreadyTold:
         return _already_told(test, f"was abandoned{': ' + outcome.reason if outcome.reason else ''}")
     told = values_in_words(test.metrics, values_of(outcome))
     return _already_told(test, f"has the result {told} already; a correction can replace it")
+
+
+def _further(more: Sequence[float]) -> dict[str, Any]:
+    """The values after the first, as a storage takes them. A storage from before there were any need not know them."""
+    return {"more": tuple(more)} if more else {}
 
 
 class Asking(Follower):
@@ -119,7 +125,7 @@ class Asking(Follower):
         issued = self._issued(test)
         first, *more = check_result(self.plan, issued.metric, value)
         with self._telling():
-            outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, more=tuple(more))
+            outcome = self._storage.tell(self._record.key, issued.id, first, self.holder, **_further(more))
         self._let_go([issued.id])
         if outcome is not None and values_of(outcome) != (first, *more):
             raise _has_outcome(self._test(issued), outcome)
@@ -159,7 +165,7 @@ class Asking(Follower):
         else:
             first, *more = check_result(self.plan, issued.metric, value)
         with self._telling():
-            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, more=tuple(more))
+            self._storage.correct(self._record.key, issued.id, first, self.holder, reason, **_further(more))
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed, yours or another's. The test is handed out again; the reason is logged.
