@@ -27,11 +27,10 @@ from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
 from bestarm.policies.certify import Certify
 from bestarm.policies.confidence import (
+    evidence_for,
     new_intervals,
-    none_closed,
     present_answer,
     refresh_intervals,
-    weigh,
 )
 from bestarm.policies.findings import Findings
 from bestarm.policies.kernels import KernelPolicy
@@ -321,6 +320,6 @@ def test_kernels_that_refresh_leave_the_rest_alone() -> None:
     refresh_intervals(policy.setting, policy.streams, intervals)
     assert intervals.low[2, 1] == -99.0
     assert (np.delete(intervals.low.ravel(), 9) == np.delete(kept.ravel(), 9)).all()
-    closed, standing = none_closed(5, 4), present_answer(policy.setting, policy.streams)
-    evidence = weigh(policy.setting, policy.streams, closed, standing.leader or 0)
+    standing = present_answer(policy.setting, policy.streams)
+    evidence = evidence_for(policy.setting, policy.streams, [standing.leader or 0])
     assert standing.confidence == pytest.approx(-math.expm1(-max(evidence, 0.0)))

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from bestarm.race.contestants import contestants_of
 from bestarm.race.limits import read_limits
 from bestarm.race.plans import CANDIDATE, Question
-from bestarm.race.race import Conditions, Outcome, Race
+from bestarm.race.race import Conditions, Race
+from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run, Runner
 
 Draw = Callable[[str, random.Random], Run]
@@ -55,7 +56,7 @@ def race(
     runner: Runner | None = None,
     conditions: Conditions | None = None,
     **question: object,
-) -> Outcome:
+) -> RaceResult:
     objective = CANDIDATE if is_gate else "time"
     asked = Question(objective, tuple(read_limits(at_most, baseline)), baseline, **question)  # type: ignore[arg-type]
     return Race(

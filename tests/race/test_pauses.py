@@ -19,10 +19,10 @@ from bestarm.race.exports import as_json
 from bestarm.race.limits import Limit
 from bestarm.race.pauses import cutoffs_of, rarer_than
 from bestarm.race.plans import CANDIDATE, Question, plan_of
-from bestarm.race.race import Conditions, Outcome, Race
+from bestarm.race.race import Conditions, Race
+from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.summary import found_by, note_lines, verdict, verdict_words
-from bestarm.race.symmetry import conclusion_of, remark_on
+from bestarm.race.summary import note_lines, verdict, verdict_words
 from bestarm.study import Study
 
 DELTA = 0.05
@@ -53,7 +53,7 @@ class Scripted(Drawn):
         return a_run(time + 3.0 * (number in self._at.get(command, ())))
 
 
-def gate(draw: Draw, *at_most: str, runner: Drawn | None = None, seed: int = 0, **question: object) -> Outcome:
+def gate(draw: Draw, *at_most: str, runner: Drawn | None = None, seed: int = 0, **question: object) -> RaceResult:
     conditions = Conditions(timeout=20.0, seed=seed)
     limits = at_most or ("time=1.05x",)
     question = {"runs": 400, **question}
@@ -71,8 +71,8 @@ def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
     there are; so this cannot fail by chance."""
     for seed in range(count):
         outcome = gate(pausing({"old": 0.0, "new": 0.01}), seed=seed)
-        conclusion = conclusion_of(outcome)
-        if found_by(outcome) == "certified":
+        conclusion = outcome.conclusion
+        if outcome.found == "certified":
             assert conclusion.pauses_rarer_than is not None
             assert 2 <= conclusion.pauses_rarer_than <= 100
             assert f"except for pauses rarer than 1 in {conclusion.pauses_rarer_than}, with 95 %" in verdict(outcome)
@@ -95,7 +95,7 @@ def test_claims_about_pauses_are_rarely_false() -> None:
 def test_seen_pauses_withhold_the_certificate() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {4}}))
     assert outcome.status.state == "certified"
-    assert (found_by(outcome), verdict_words(outcome)["new"]) == ("undecided", "open")
+    assert (outcome.found, verdict_words(outcome)["new"]) == ("undecided", "open")
     said = verdict(outcome)
     assert said.startswith("UNDECIDED after ")
     assert "new has pauses in 1 of " in said
@@ -114,14 +114,14 @@ def test_a_kept_study_says_no_more_than_its_race(pauses: dict[str, set[int]], st
         # The race judges its runs anew, whatever it said before.
         assert outcome.status.state == "certified"
         assert bool(runner.made) is not again
-        held.remark(remark_on(outcome))
+        held.remark(outcome.remark)
     study = Study.open("kept", storage=db)
     [remark] = [event for event in study.log() if event.kind == "remarked"]
     answer, status = study.answer, study.status()
     assert answer is not None
     assert answer.state == status.state == state
     if state == "void":
-        assert found_by(outcome) == "undecided"
+        assert outcome.found == "undecided"
         assert remark.detail.startswith("broken: time: a has pauses in 1 of ")
         [because] = status.void_because
         assert because.endswith("so symmetry cannot be assumed (time)")
@@ -136,19 +136,19 @@ def test_a_kept_study_says_no_more_than_its_race(pauses: dict[str, set[int]], st
 def test_a_winner_that_paused_is_not_certified() -> None:
     runner = Scripted({"a": {3}}, {"a": 1.0, "b": 1.5, "c": 2.0})
     outcome = race(NO_DRAW, ["a", "b", "c"], runner=runner, conditions=Conditions(timeout=20.0))
-    assert (outcome.status.answer, found_by(outcome)) == ("a", "undecided")
+    assert (outcome.status.answer, outcome.found) == ("a", "undecided")
     assert set(verdict_words(outcome).values()) == {"feasible", "open"}
     assert "a has pauses in 1 of " in verdict(outcome)
     # What it takes longer matters only where a rival is as quick.
     runner = Scripted({"a": {3}}, {"a": 1.0, "b": 3.0})
-    assert found_by(race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=60.0))) == "certified"
+    assert race(NO_DRAW, ["a", "b"], runner=runner, conditions=Conditions(timeout=60.0)).found == "certified"
 
 
 def test_pauses_may_strike_both_alike() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}, "old": {5}}))
-    assert found_by(outcome) == "certified"
+    assert outcome.found == "certified"
     assert "; taken to strike all alike), with 95 %" in verdict(outcome)
-    assert conclusion_of(outcome).pauses_rarer_than is None
+    assert outcome.conclusion.pauses_rarer_than is None
     assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
 
 
@@ -157,7 +157,7 @@ def test_pauses_of_the_baseline_could_refute_wrongly() -> None:
     assert verdict(outcome).startswith(
         "REFUTED: the candidate does not meet every limit, except for pauses of old rarer"
     )
-    assert found_by(gate(NO_DRAW, runner=Scripted({"old": {3}}, {"old": 1.0, "new": 1.5}))) == "undecided"
+    assert gate(NO_DRAW, runner=Scripted({"old": {3}}, {"old": 1.0, "new": 1.5})).found == "undecided"
     # A limit of its own does not rest on symmetry.
     outcome = gate(NO_DRAW, "time=10x", "memory=10MB", runner=Scripted({}))
     assert verdict(outcome).startswith("No command meets every limit, with 95 %")
@@ -165,10 +165,10 @@ def test_pauses_of_the_baseline_could_refute_wrongly() -> None:
 
 def test_a_limit_on_pauses_decides() -> None:
     outcome = gate(NO_DRAW, "time=2x", "pauses=20%", runner=Scripted({"new": {3}}))
-    assert found_by(outcome) == "certified"
+    assert outcome.found == "certified"
     assert ", except for pauses rarer than 1 in 5, with 95 %" in verdict(outcome)
     paused = gate(NO_DRAW, "time=20x", "pauses=20%", runner=Scripted({"new": set(range(1, 400, 2))}))
-    assert found_by(paused) == "refuted"
+    assert paused.found == "refuted"
     assert verdict(paused).startswith("REFUTED: the candidate does not meet every limit, with 95 %")
 
 
@@ -189,7 +189,7 @@ def test_what_pauses_can_add_may_be_too_little_to_matter() -> None:
 
 def test_without_symmetry_nothing_is_said_of_pauses() -> None:
     outcome = gate(NO_DRAW, "p50(time)=3s", runner=Scripted({}))
-    assert (outcome.cutoffs, found_by(outcome)) == ({}, "certified")
+    assert (outcome.cutoffs, outcome.found) == ({}, "certified")
     assert "pauses" not in verdict(outcome)
 
 
@@ -212,7 +212,7 @@ def test_spikes_of_memory() -> None:
 
     outcome = gate(lambda *_: a_run(1.0), "memory=1.1x")
     assert ", except for spikes rarer than 1 in 4, with 95 %" in verdict(outcome)
-    assert found_by(gate(draw, "memory=1.1x", runs=100)) != "certified"
+    assert gate(draw, "memory=1.1x", runs=100).found != "certified"
 
 
 def test_the_export_has_all_of_it() -> None:
@@ -263,26 +263,26 @@ def test_equal_commands_on_the_limit(rate: float, count: int, allowed: int) -> N
     with a probability of 5 in 10,000 (of 60, more than 10: 2 in 10,000)."""
     draw = pausing({"old": rate, "new": rate})
     outcomes = [gate(draw, "time=1.00x", seed=seed, runs=40) for seed in range(count)]
-    assert sum(found_by(outcome) != "undecided" for outcome in outcomes) <= allowed
+    assert sum(outcome.found != "undecided" for outcome in outcomes) <= allowed
 
 
 @pytest.mark.parametrize(("at_most", "found"), [("output=1.05x", "certified"), ("output=0.5x", "refuted")])
 def test_what_never_varies_takes_bets_on_signs(at_most: str, found: str) -> None:
     """The evidence of n equal differences is 0.9 + 0.05 (1 + 1.5^n): 17 pairs reach 2 / DELTA = 40."""
     outcome = gate(lambda *_: a_run(1.0), at_most)
-    assert (found_by(outcome), outcome.status.tests) == (found, 34)
+    assert (outcome.found, outcome.status.tests) == (found, 34)
 
 
 def test_a_limit_on_what_never_varies_is_about_the_median() -> None:
     outcome = gate(lambda *_: dataclasses.replace(a_run(1.0), output=715_049), "output=700kB")
-    assert found_by(outcome) == "refuted"
+    assert outcome.found == "refuted"
     assert outcome.status.tests <= 30
     assert "output" not in outcome.ceilings
 
 
 def test_equal_constants_end_with_the_budget() -> None:
     outcome = gate(lambda *_: a_run(1.0), "output=1.00x", runs=40)
-    assert (found_by(outcome), outcome.status.tests) == ("undecided", 40)
+    assert (outcome.found, outcome.status.tests) == ("undecided", 40)
 
 
 def test_a_hopeless_command_is_run_ten_times() -> None:

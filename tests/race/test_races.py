@@ -20,9 +20,8 @@ from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference
 from bestarm.race.exports import as_json
 from bestarm.race.race import Conditions
-from bestarm.race.ratios import ratio_of
 from bestarm.race.runs import Run
-from bestarm.race.summary import difference_lines, found_by, limit_lines, note_lines, verdict
+from bestarm.race.summary import difference_lines, limit_lines, note_lines, ratio_of, verdict
 from bestarm.study.record import seeds
 from bestarm.study.work.failures import MeasurementFailed, NotStarted
 from bestarm.validation import InvalidInput
@@ -32,7 +31,7 @@ FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2, "slower": 0.4}, scatter=0.01)
 
 def test_the_fastest_is_certified() -> None:
     outcome = race(FAST_AND_SLOW, ["slow", "fast", "slower"])
-    assert (outcome.status.state, outcome.status.answer, found_by(outcome)) == ("certified", "fast", "certified")
+    assert (outcome.status.state, outcome.status.answer, outcome.found) == ("certified", "fast", "certified")
     assert verdict(outcome).startswith("CERTIFIED: fast has the least mean time, except for pauses rarer than 1 in ")
     assert ", with 95 % confidence, after " in verdict(outcome)
     assert outcome.differences["slow"].low > 0
@@ -67,7 +66,7 @@ def test_limits_keep_commands_out() -> None:
 
 def test_no_command_meets_the_limits() -> None:
     outcome = race(FAST_AND_SLOW, ["slow", "slower"], ["time=0.15s"])
-    assert found_by(outcome) == "refuted"
+    assert outcome.found == "refuted"
     assert verdict(outcome).startswith("No command meets every limit")
 
 
@@ -78,14 +77,14 @@ def test_no_command_meets_the_limits() -> None:
 def test_a_gate_has_three_outcomes(new: float, at_most: str, found: str) -> None:
     draw = skewed({"old": 0.1, "new": new}, scatter=0.02)
     outcome = race(draw, ["old", "new"], [at_most], baseline="old", is_gate=True, runs=60)
-    assert found_by(outcome) == found
+    assert outcome.found == found
     assert verdict(outcome).startswith(found.upper())
 
 
 def test_a_gate_lets_pass_what_is_slower_within_the_limit() -> None:
     """Though the baseline is certainly the quicker one."""
     draw = skewed({"old": 0.1, "new": 0.11}, scatter=0.001)
-    assert found_by(race(draw, ["old", "new"], ["time=1.2x"], baseline="old", is_gate=True)) == "certified"
+    assert race(draw, ["old", "new"], ["time=1.2x"], baseline="old", is_gate=True).found == "certified"
 
 
 def test_the_baseline_of_a_race_limits_the_others() -> None:
@@ -100,8 +99,8 @@ def test_equal_commands_end_with_the_budget(count: int, allowed: int) -> None:
     """Of 4 races between commands that take the same time, skewed as times are, at most 2 may claim a difference: at
     an error probability of 5 % each, more happen with a probability of 5 in 10,000 (of 60, more than 10: 2)."""
     outcomes = [race(skewed({"a": 1, "b": 1}), ["a", "b"], seed=seed, runs=40) for seed in range(count)]
-    assert sum(found_by(outcome) != "undecided" for outcome in outcomes) <= allowed
-    undecided = next(outcome for outcome in outcomes if found_by(outcome) == "undecided")
+    assert sum(outcome.found != "undecided" for outcome in outcomes) <= allowed
+    undecided = next(outcome for outcome in outcomes if outcome.found == "undecided")
     assert verdict(undecided).startswith("UNDECIDED: the budget is spent after 40 runs, and no answer is certain; ")
     assert undecided.status.tests == 40
 
@@ -190,10 +189,10 @@ def test_failures_end_a_race_unless_something_is_said_of_them(tmp_path: Path) ->
 def test_a_race_goes_on_where_it_stopped(tmp_path: Path) -> None:
     db = str(tmp_path / "races.db")
     first = race(FAST_AND_SLOW, ["fast", "slow"], ["time=1s"], db=db, runs=6, conditions=Conditions())
-    assert (found_by(first), first.status.tests) == ("undecided", 6)
+    assert (first.found, first.status.tests) == ("undecided", 6)
     # The timeout that the first runs chose stays as it is, and no runs are lost.
     second = race(FAST_AND_SLOW, ["fast", "slow"], ["time=1s"], db=db, runs=2000, seed=7, conditions=Conditions())
-    assert (found_by(second), second.timeout, second.ceilings) == ("certified", first.timeout, first.ceilings)
+    assert (second.found, second.timeout, second.ceilings) == ("certified", first.timeout, first.ceilings)
     assert len(second.records.runs) == second.status.tests > 6
     assert {test: second.records.runs[test] for test in first.records.runs} == first.records.runs
 
@@ -213,7 +212,7 @@ def test_a_line_cut_off_by_a_kill_harms_nothing(tmp_path: Path) -> None:
     [file] = tmp_path.glob("*.runs.jsonl")
     file.write_bytes(file.read_bytes()[:-20])
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], db=db, runs=2000)
-    assert found_by(outcome) == "certified"
+    assert outcome.found == "certified"
     assert len(outcome.records.runs) == outcome.status.tests - 1
 
 

@@ -10,10 +10,10 @@ import pytest
 from tests.race.simulated import Drawn, race, skewed
 
 from bestarm.race.contestants import contestants_of
-from bestarm.race.digests import changed, digests_of
 from bestarm.race.plans import Question
-from bestarm.race.race import Conditions, Outcome, Race
-from bestarm.race.summary import found_by
+from bestarm.race.race import Conditions, Race
+from bestarm.race.records import changed, digests_of
+from bestarm.race.result import RaceResult
 
 FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
 
@@ -24,24 +24,24 @@ def test_a_changed_program_starts_a_race_afresh(tmp_path: Path, monkeypatch: pyt
         Path(name).write_text(name)
     commands, db = ["cat fast", "cat slow"], str(tmp_path / "races.db")
 
-    def made() -> tuple[Outcome, int]:
+    def made() -> tuple[RaceResult, int]:
         runner = Drawn(skewed({"cat fast": 0.3, "cat slow": 0.5}))
         return race(FAST_AND_SLOW, commands, db=db, runner=runner), len(runner.made)
 
     first, runs = made()
-    assert (found_by(first), first.decided, first.afresh, runs > 0) == ("certified", "", "", True)
+    assert (first.found, first.decided_before, first.replaces, runs > 0) == ("certified", "", "", True)
     again, runs = made()
-    assert (again.status.answer, again.afresh, runs) == ("cat fast", "", 0)
+    assert (again.status.answer, again.replaces, runs) == ("cat fast", "", 0)
     assert re.fullmatch(
         r"Decided on \d{4}-\d\d-\d\d at \d\d:\d\d UTC; no run was made now\. "
         r"No file named in the commands has changed since\. --fresh starts anew\.",
-        again.decided,
+        again.decided_before,
     )
     Path("slow").write_text("quicker")
     afresh, runs = made()
     # The first two runs of each command do not count.
-    assert (afresh.decided, afresh.status.tests) == ("", runs - 2 * len(commands))
-    assert afresh.afresh == (
+    assert (afresh.decided_before, afresh.status.tests) == ("", runs - 2 * len(commands))
+    assert afresh.replaces == (
         "Started afresh as 'cat fast vs cat slow (2)', ./slow changed since this race began; "
         "'cat fast vs cat slow' is kept."
     )
@@ -78,9 +78,10 @@ def test_a_race_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     del about["files"], about["memory_floor"]
     file.write_text("\n".join([json.dumps({"about": about}), *others, ""]))
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=2000)
-    assert (found_by(outcome), outcome.records.floor) == ("certified", 16e6)
+    assert (outcome.found, outcome.records.floor) == ("certified", 16e6)
     assert (
-        "Whether programs changed is not known" in race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db).decided
+        "Whether programs changed is not known"
+        in race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db).decided_before
     )
 
 

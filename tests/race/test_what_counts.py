@@ -12,9 +12,9 @@ from tests.race.simulated import a_run, race, skewed
 from bestarm.race.exports import as_json
 from bestarm.race.limits import read_limits
 from bestarm.race.plans import Question, ceilings_of
-from bestarm.race.race import Outcome
+from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.summary import found_by, limit_lines, note_lines
+from bestarm.race.summary import limit_lines, note_lines
 from bestarm.study.work.failures import MeasurementTimedOut
 from bestarm.validation import InvalidInput
 
@@ -53,11 +53,11 @@ def test_a_stopped_run_is_not_a_measurement(at_most: list[str], question: dict[s
     def draw(command: str, rng: random.Random) -> Run:
         return a_run(99.0 if command == "hangs" else 0.1)
 
-    def made() -> Outcome:
+    def made() -> RaceResult:
         return race(draw, ["quick", "hangs"], at_most, baseline="quick", is_gate=True, runs=3000, **question)
 
     if found is not None:
-        assert found_by(made()) == found
+        assert made().found == found
         return
     with pytest.raises(MeasurementTimedOut, match=r"'hangs' took longer than 10 s and was stopped, so its \w+ is not"):
         made()

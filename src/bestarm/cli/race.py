@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bestarm.race.contestants import Contestant
     from bestarm.race.plans import Question
     from bestarm.race.race import Conditions
+    from bestarm.race.result import RaceResult
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,11 +126,9 @@ class Options:
 
     def run(self, contestants: Sequence[Contestant], question: Question) -> None:
         """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
-        from bestarm.cli.shared.racing import Board, print_outcome
+        from bestarm.cli.shared.racing import Board, print_result
         from bestarm.race.exports import EXPORTS
-        from bestarm.race.race import Outcome, Race
-        from bestarm.race.summary import decided_by, found_by
-        from bestarm.race.symmetry import remark_on
+        from bestarm.race.race import Race
 
         conditions = self.conditions()
         exports = {kind: path for kind in EXPORTS if (path := getattr(self, f"export_{kind}")) is not None}
@@ -139,28 +138,28 @@ class Options:
                 raise InvalidInput(f"--export-{kind}", path, "there is no such folder")
         stop_on_signals()
         race = Race(contestants, question, conditions, study=self.study, db=self.db, fresh=self.fresh)
-        if race.afresh:
-            print(shown(race.afresh), file=sys.stderr)
-        outcome: Outcome | None
+        if race.replaces:
+            print(shown(race.replaces), file=sys.stderr)
+        result: RaceResult | None
         try:
             with Board(contestants) as board:
-                outcome = race.run(board)
+                result = race.run(board)
         except KeyboardInterrupt:
             goes_on = "" if self.db is None else "; the same command goes on"
             print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
-            outcome = race.outcome(is_interrupted=True)
-            if outcome is None:
+            result = race.result(is_interrupted=True)
+            if result is None:
                 raise
-        race.remark(remark_on(outcome))
-        print_outcome(outcome, plain_console(stderr="-" in exports.values()))
+        race.remark(result.remark)
+        print_result(result, plain_console(stderr="-" in exports.values()))
         for kind, path in exports.items():
             if path == "-":
-                print(EXPORTS[kind](outcome), end="" if kind == "csv" else "\n")
+                print(EXPORTS[kind](result), end="" if kind == "csv" else "\n")
             else:
-                Path(path).write_text(EXPORTS[kind](outcome), encoding="utf-8")
-        if outcome.is_interrupted:
+                Path(path).write_text(EXPORTS[kind](result), encoding="utf-8")
+        if result.is_interrupted:
             raise typer.Exit(INTERRUPTED)
-        found = decided_by(outcome) if self.ignore_health else found_by(outcome)
+        found = result.conclusion.found if self.ignore_health else result.found
         raise typer.Exit({"certified": 0, "refuted": REFUTED, "undecided": UNDECIDED, "void": VOID}[found])
 
 

@@ -11,20 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bestarm.answer import promised
-from bestarm.evidence.items import streams_for
-from bestarm.kernel.state import (
-    Flags,
-    Floats,
-    Ints,
-    Setting,
-    blur,
-    gather,
-)
+from bestarm.evidence.items import record_at, streams_for, with_room
+from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, blur, gather
 from bestarm.kernel.tables import slot
-from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
-from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, none_closed, present_answer
+from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, present_answer
 from bestarm.policies.decisions import EmptyProposal, Stop, wrapping
 from bestarm.policies.findings import Bools, Findings, by_intervals, settled
 from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
@@ -169,26 +161,31 @@ class Policy(abc.ABC):
 
     def tell(self, arm: int, metric: int, value: float) -> None:
         """Take in one result, in normal form (as `to_normal` of `bestarm.policies.setting` makes it)."""
-        with wrapping():
-            record(self.setting, self.streams, arm, metric, value)
-        self.update(arm, metric)
+        self.tell_together([(arm, metric, value)])
 
     def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
-        """Take in all the results (arm, metric, value) of one test."""
-        if len(results) == 1:
-            self.tell(*results[0])
-            return
+        """Take in all the results (arm, metric, value) of one test; on items, on the next item of its streams."""
         with wrapping():
             for arm, metric, value in results:
-                record(self.setting, self.streams, arm, metric, value)
+                if self.setting.pairing == ON_ITEMS:
+                    place = int(self.streams.counts[arm, metric])
+                    self.streams = with_room(self.streams, 1 + place)
+                    record_at(self.setting, self.streams, arm, metric, place, value)
+                else:
+                    record(self.setting, self.streams, arm, metric, value)
         for arm, metric, _ in results:
             self.update(arm, metric)
 
     def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
-        """Take in results (arm, metric, value) that are only supposed, without deciding anything."""
-        tests = np.array([(arm, metric) for arm, metric, _ in results], np.int64).reshape(-1, 2)
-        values = np.array([value for _, _, value in results], np.float64)
-        self.advance(tests, values, np.zeros(len(results), np.int8))
+        """Take in results (arm, metric, value) that are only supposed, without deciding anything; on items, on the next
+        items of their streams, as far as there are any."""
+        rows, values, counts = [], [], self.streams.counts.copy()
+        for arm, metric, value in results:
+            if self.places is None or counts[arm, metric] < self.places:
+                rows.append((arm, metric, counts[arm, metric]))
+                values.append(value)
+                counts[arm, metric] += 1
+        self.advance(np.array(rows, np.int64).reshape(-1, 3), np.array(values), np.zeros(len(values), np.int8))
 
     def must_be_tested(self, arm: int) -> bool:
         """Whether nothing can be decided before every metric of the arm has a result."""
@@ -233,7 +230,7 @@ class Policy(abc.ABC):
         untested = self.untested
         rows = zip(tests.tolist(), values.tolist(), ends.tolist(), strict=True)
         together: list[tuple[int, int, float]] = []
-        for (arm, metric), value, end in rows:
+        for (arm, metric, *_), value, end in rows:
             if value == value:
                 untested -= int(self.streams.counts[arm, metric] == 0 and self.must_be_tested(arm))
                 together.append((arm, metric, value))
@@ -272,8 +269,7 @@ class Policy(abc.ABC):
         """
         if stop is None:
             return present_answer(self.setting, self.streams)
-        leader = NO_ARM if stop.arm is None else stop.arm
-        evidence = evidence_for(self.setting, self.streams, none_closed(self.arms, self.metrics), leader)
+        evidence = evidence_for(self.setting, self.streams, [] if stop.arm is None else [stop.arm])
         return PresentAnswer(stop.arm, max(confidence_of(evidence), 1.0 - self.setting.delta))
 
     def findings(self) -> Findings:

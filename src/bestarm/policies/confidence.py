@@ -6,7 +6,7 @@ Kernels compute what is shown of a study. They are interpreted if the problem is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,21 +30,6 @@ class PresentAnswer(NamedTuple):
 
     leader: int | None
     confidence: float
-
-
-class Closed(NamedTuple):
-    """Certificates that a policy has closed. They count as closed, whatever the evidence says now."""
-
-    certified: Flags
-    """[arm, metric]: 1 if the constraint is certified to hold."""
-    rejected: Flags
-    """By arm: 1 if it is certified infeasible."""
-    beaten: Ints
-    """By arm: the arm that is certified to beat it, or `NO_ARM`."""
-
-
-def none_closed(arms: int, metrics: int) -> Closed:
-    return Closed(np.zeros((arms, metrics), np.int8), np.zeros(arms, np.int8), np.full(arms, NO_ARM))
 
 
 def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
@@ -139,39 +124,55 @@ def lesser(least: float, evidence: float) -> float:
 
 
 @kernel
-def weigh(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
-    """The log of 1 / alpha for the least alpha at which `leader`, or "none" for `NO_ARM`, would be certified.
+def weigh(
+    setting: Setting, streams: Streams, members: Ints, is_full: bool, certified: Flags, is_closed: Flags
+) -> float:
+    """The log of 1 / alpha for the least alpha at which the arms `members` would be certified to be the answer or,
+    without members, that no arm is feasible.
 
-    A number of 0 or less means that it is certified at no alpha below 1; infinity means that no certificate is open.
+    Nothing has to be shown of arms that are closed. Each other arm must be infeasible or, if the answer `is_full`,
+    worse than every member. Certificates that a policy has closed count as closed, whatever the evidence says now. A
+    number of 0 or less means that it is certified at no alpha below 1; infinity means that no certificate is open.
     """
     arms, metrics = streams.counts.shape
     # What certificates must reach beyond log(1 / alpha) follows from the shares of delta.
     log_delta = math.log(setting.delta)
     least = math.inf
-    if leader == NO_ARM:
-        for arm in range(arms):
-            if closed.rejected[arm] == 0 and least > 0.0:
-                least = lesser(least, violation(setting, streams, arm) - (setting.rejecting[arm] + log_delta))
-        return least
-    handicap = setting.level[leader] + log_delta
-    for metric in range(1, metrics):
-        if closed.certified[leader, metric] == 0:
-            least = lesser(least, constraint_evidence(setting, streams, leader, metric, BELOW) - handicap)
+    for place in range(members.shape[0]):
+        member = members[place]
+        for metric in range(1, metrics):
+            if certified[member, metric] == 0:
+                evidence = constraint_evidence(setting, streams, member, metric, BELOW)
+                least = lesser(least, evidence - (setting.level[member] + log_delta))
     for arm in range(arms):
-        is_closed = closed.rejected[arm] != 0 or closed.beaten[arm] == leader
-        if arm != leader and not is_closed and least > 0.0:
+        if is_closed[arm] == 0 and least > 0.0:
             infeasible = violation(setting, streams, arm)
             case = infeasible - (setting.rejecting[arm] + log_delta)
             if not suffices(case, least):
-                beaten = rival_case(setting, streams, leader, arm, infeasible)
-                beaten -= pair_level(setting, leader, arm) + log_delta
+                beaten = math.inf if is_full else -math.inf
+                if is_full:
+                    for place in range(members.shape[0]):
+                        handicap = pair_level(setting, members[place], arm) + log_delta
+                        rival = rival_case(setting, streams, members[place], arm, infeasible)
+                        beaten = lesser(beaten, rival - handicap)
                 least = lesser(least, case if case >= beaten else beaten)
     return least
 
 
-def evidence_for(setting: Setting, streams: Streams, closed: Closed, leader: int) -> float:
-    """`weigh`, compiled if there is much to weigh."""
-    return float(for_size(weigh, setting, streams)(setting, streams, closed, leader))
+def evidence_for(
+    setting: Setting,
+    streams: Streams,
+    members: Sequence[int],
+    is_full: bool = True,
+    certified: Flags | None = None,
+    is_closed: Flags | None = None,
+) -> float:
+    """`weigh`, compiled if there is much to weigh. By default, no certificate is closed."""
+    certified = np.zeros(streams.counts.shape, np.int8) if certified is None else certified
+    is_closed = np.zeros(len(streams.counts), np.int8) if is_closed is None else is_closed.astype(np.int8)
+    is_closed[[*members]] = 1
+    given = (np.array(members, np.int64), is_full and len(members) > 0, certified, is_closed)
+    return float(for_size(weigh, setting, streams)(setting, streams, *given))
 
 
 def likely_leader(setting: Setting, streams: Streams) -> int:
@@ -191,8 +192,8 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
     leader = likely_leader(setting, streams)
-    evidence = evidence_for(setting, streams, none_closed(*streams.counts.shape), leader)
-    return PresentAnswer(None if leader == NO_ARM else leader, confidence_of(evidence))
+    members = [] if leader == NO_ARM else [leader]
+    return PresentAnswer(members[0] if members else None, confidence_of(evidence_for(setting, streams, members)))
 
 
 @kernel

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from bestarm.kernel.compile import compiled, is_kernel, kernel
-from bestarm.kernel.state import (
-    EMPTY,
-    NONE,
-    Flags,
-    Floats,
-    Ints,
-    Setting,
-    concluded,
-)
+from bestarm.evidence.items import with_room
+from bestarm.kernel.compile import Interpreted, compiled, is_kernel, kernel
+from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Setting, concluded
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.base import Policy
@@ -56,55 +50,45 @@ class KernelPolicy(Policy):
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
         self._kernels = kernels_for(type(self), setting)
+        self._own = {"update": self._kernels.update, "propose": self._kernels.propose}
         self.memory = self._kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
-        self._advance: Any = None
+        self._advance: Any = Interpreted(cast("Any", advance), self._own)
         with wrapping():
             self._kernels.start(self.memory, seed, run)
+
+    def compile(self, *, wait: bool = True) -> None:
+        """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
+        ever; without `wait`, another thread makes it, and this does nothing until it is there. A policy whose kernels
+        cannot be compiled stays interpreted, with a warning."""
+        if not all(map(is_kernel, self._own.values())):
+            return
+        fast = compiled(advance, self.name.replace("-", "_"), known=known_for(self.setting), **self._own)
+        if fast.is_ready(*self._arguments(*_NO_RESULTS), wait=wait):
+            self._advance = fast
+
+    @property
+    def is_compiled(self) -> bool:
+        return not isinstance(self._advance, Interpreted)
+
+    def _arguments(self, *results: Any) -> tuple[Any, ...]:
+        return self.setting, self.streams, self.memory, self._batch, *results, np.array([self.untested])
 
     def update(self, arm: int, metric: int) -> None:
         with wrapping():
             self._kernels.update(self.setting, self.streams, self.memory, arm, metric)
 
     def propose(self) -> list[tuple[int, int]] | Stop:
-        if self._advance is not None:
-            decision = self._advance_compiled(_NO_TESTS, _NO_VALUES, _NO_ENDS)
-            assert decision is not None
-            return decision
-        with wrapping():
-            size = int(self._kernels.propose(self.setting, self.streams, self.memory, self._batch))
-        return self._decision(size)
-
-    @property
-    def is_compiled(self) -> bool:
-        return self._advance is not None
-
-    def compile(self, *, wait: bool = True) -> None:
-        """Run compiled from now on: the same decisions, faster. Making the machine code takes seconds, the first time
-        ever; without `wait`, another thread makes it, and this does nothing until it is there. A policy whose kernels
-        cannot be compiled stays interpreted, with a warning."""
-        if not (is_kernel(self._kernels.update) and is_kernel(self._kernels.propose)):
-            return
-        fast = self._compiled()
-        given = (self.setting, self.streams, self.memory, self._batch, _NO_TESTS, _NO_VALUES, _NO_ENDS, _NO_COUNT)
-        if fast.is_ready(*given, wait=wait):
-            self._advance = fast
-
-    def _compiled(self) -> Any:
-        """The kernel `advance` for this policy."""
-        label, kernels = self.name.replace("-", "_"), self._kernels
-        known = known_for(self.setting)
-        return compiled(advance, label, known=known, update=kernels.update, propose=kernels.propose)
+        return self._decision(int(self._advance(*self._arguments(*_NO_RESULTS))))
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
-        if self._advance is None or not len(values):
-            return super().advance(tests, values, ends)
-        return self._advance_compiled(tests, values, ends)
-
-    def _advance_compiled(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
-        untested = np.array([self.untested])
-        size = self._advance(self.setting, self.streams, self.memory, self._batch, tests, values, ends, untested)
-        return None if size == UNDECIDED else self._decision(int(size))
+        """As for every policy; on items, rows of `tests` are (arm, metric, place)."""
+        if not len(values):
+            return None
+        if self.setting.pairing == ON_ITEMS:
+            self.streams = with_room(self.streams, 1 + int(tests[:, 2].max()))
+        size = int(self._advance(*self._arguments(tests, values, ends)))
+        return None if size == UNDECIDED else self._decision(size)
 
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
         """What the kernel `propose` returned and put into the batch, as Python objects."""
@@ -114,6 +98,43 @@ class KernelPolicy(Policy):
         if answer == EMPTY:
             raise EmptyProposal(self.name)
         return Stop(None if answer == NONE else answer)
+
+    def _rounds_ahead(
+        self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]]
+    ) -> list[list[tuple[int, int]]]:
+        """Rounds with `count` tests or more in all, as if the result of each outstanding test came out at its stream's
+        mean. The tests `pending` are out. The results `waiting` are known, but have not entered yet."""
+        imagined = copy.copy(self)
+        imagined.streams, imagined.memory = _copied(self.streams), _copied(self.memory)
+        imagined._batch = self._batch.copy()
+        imagined.imagine(waiting)
+        if imagined.untested:
+            # There is nothing to plan with yet: test each stream once more.
+            leads = np.unique(self.setting.lead).tolist()
+            again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in leads]
+            return [again] * -(-count // len(again))
+        now = imagined.propose()
+        if isinstance(now, Stop):
+            return []
+        imagined.imagine(imagined._at_means(pending))
+        rounds: list[list[tuple[int, int]]] = []
+        while sum(map(len, rounds)) < count:
+            proposal = imagined.propose() if pending or rounds else now
+            if isinstance(proposal, Stop):
+                # The outstanding results would settle everything. Further tests go where they are most useful now.
+                proposal = now
+            rounds.append(proposal)
+            imagined.imagine(imagined._at_means(proposal))
+        return rounds
+
+    def _at_means(self, tests: Sequence[tuple[int, int]]) -> list[tuple[int, int, float]]:
+        """What the tests would give if each result came out at its stream's mean."""
+        return [(arm, part, self.mean(arm, part)) for test in tests for arm, part in self.results_of(*test)]
+
+
+def _copied(memory: Any) -> Any:
+    """A copy of a nested named tuple of arrays."""
+    return memory.copy() if isinstance(memory, np.ndarray) else type(memory)(*map(_copied, memory))
 
 
 def kernels_for(policy: type[KernelPolicy], setting: Setting) -> Kernels:
@@ -126,5 +147,4 @@ def new_batch(arms: int, metrics: int) -> Any:
     return np.zeros((arms * metrics, 2), np.uint32)
 
 
-_NO_TESTS, _NO_VALUES, _NO_ENDS = np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0, np.int8)
-_NO_COUNT = np.zeros(1, np.int64)
+_NO_RESULTS = (np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0, np.int8))

@@ -14,10 +14,10 @@ from typing import Any
 from bestarm.race.contestants import Contestant
 from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
-from bestarm.race.race import Conditions, Outcome, Race
+from bestarm.race.race import Conditions, Race
+from bestarm.race.result import Found, RaceResult
 from bestarm.race.runs import Run, Runner
-from bestarm.race.summary import decided_by, found_by, limit_lines, verdict
-from bestarm.race.symmetry import Found, conclusion_of
+from bestarm.race.summary import limit_lines, verdict
 from bestarm.validation import InvalidInput
 
 Function = Callable[[], Any]
@@ -166,22 +166,22 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    outcome = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
-    return _summed_up(outcome)
+    result = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
+    return _summed_up(result)
 
 
-def _summed_up(outcome: Outcome) -> Gate:
-    runs = outcome.records.of(_NEW)
+def _summed_up(result: RaceResult) -> Gate:
+    runs = result.records.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
-    sentence = " ".join([verdict(outcome), *(f"{line}." for line in limit_lines(outcome))])
-    status = outcome.status
+    sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])
+    status = result.status
     return Gate(
-        found_by(outcome),
+        result.found,
         sentence,
         status.tests,
         mean,
-        decided_by(outcome),
+        result.conclusion.found,
         status.void_because,
-        conclusion_of(outcome).pauses_rarer_than,
+        result.conclusion.pauses_rarer_than,
         status.seed,
     )

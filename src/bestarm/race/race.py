@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from bestarm.analysis.status.status import Status
-from bestarm.answer import DECIDED, Difference
-from bestarm.problem import Plan
+from bestarm.answer import DECIDED
 from bestarm.race.contestants import Contestant, words_of
-from bestarm.race.digests import changed, digests_of
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
 from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
-from bestarm.race.records import Records, file_beside
+from bestarm.race.records import Records, changed, digests_of, file_beside
+from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run, Runner
 from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
@@ -49,35 +47,6 @@ class Conditions:
     ignores_failures: bool = False
     seed: int | None = None
     """The seed of the random order of runs. Drawn for each new race unless stated."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a race ended: where its study stands, and every run."""
-
-    contestants: tuple[Contestant, ...]
-    question: Question
-    plan: Plan
-    status: Status
-    differences: dict[str, Difference]
-    records: Records
-    timeout: float
-    is_own_timeout: bool
-    """Whether the timeout was chosen here, because none was stated."""
-    ceilings: dict[str, float]
-    cutoffs: Cutoffs
-    """The cutoff of each command and metric. A run above it pauses."""
-    decided: str = ""
-    """When it was decided, and whether files have changed since, if that was before this process began."""
-    afresh: str = ""
-    """Why there is a new study, if there is an older one of the same race."""
-    is_interrupted: bool = False
-
-    @property
-    def delta(self) -> float:
-        """A bound on the probability of a wrong verdict: the study's share plus that of the claim about pauses."""
-        question = self.question
-        return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
 
 
 Watch = Callable[[Study, Records], None]
@@ -116,7 +85,7 @@ class Race:
         self._runner = runner or Runner()
         self._study: Study | None = None
         self._ceilings: dict[str, float] = {}
-        self._decided = ""
+        self._decided_before = ""
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
         self._timeout = conditions.timeout or self._records.about.get("timeout")
         self._cutoffs: Cutoffs = self._records.about.get("cutoffs") or {}
@@ -126,7 +95,7 @@ class Race:
 
     def _find(self, name: str, fresh: bool) -> None:
         """The newest study of this race, or a new one if that cannot go on."""
-        self.afresh = ""
+        self.replaces = ""
         self._name, following = name, name
         for following in _numbered(name):
             if self._storage.find_study(following) is None:
@@ -137,11 +106,11 @@ class Race:
         if following == self._name or not (fresh or altered):
             return
         why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
-        self.afresh = f"Started afresh as {following!r}, {why}; {self._name!r} is kept."
+        self.replaces = f"Started afresh as {following!r}, {why}; {self._name!r} is kept."
         self._name = following
         self._records = Records(None if self._db is None else file_beside(self._db, self._name))
 
-    def run(self, watch: Watch | None = None) -> Outcome:
+    def run(self, watch: Watch | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
         with self._runner:
             found = self._storage.find_study(self._name)
@@ -174,18 +143,18 @@ class Race:
             self._records.begin(about, learned)
             self._settle(study)
             if study.done:
-                self._decided = self._when(study)
+                self._decided_before = self._when(study)
             self._study = study
             self._rounds(study, watch)
-            outcome = self.outcome()
-            assert outcome is not None
-            return outcome
+            result = self.result()
+            assert result is not None
+            return result
 
-    def outcome(self, *, is_interrupted: bool = False) -> Outcome | None:
+    def result(self, *, is_interrupted: bool = False) -> RaceResult | None:
         """What the race has come to so far; None before the first run that counts."""
         if self._study is None or self._timeout is None:
             return None
-        return Outcome(
+        return RaceResult(
             self._contestants,
             self._question,
             self._study.plan,
@@ -196,8 +165,8 @@ class Race:
             self._conditions.timeout is None,
             self._ceilings,
             self._cutoffs,
-            self._decided,
-            self.afresh,
+            self._decided_before,
+            self.replaces,
             is_interrupted,
         )
 

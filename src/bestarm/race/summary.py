@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import functools
 import math
 import statistics
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference, void_words
 from bestarm.race.limits import METRICS, SHARES
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
-from bestarm.race.race import Outcome
-from bestarm.race.ratios import ratio_of, ratio_words
+from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.symmetry import Found, conclusion_of, paused
 from bestarm.race.units import size_words, time_words
 from bestarm.texts import listed
 
@@ -65,56 +66,41 @@ def memory_words(size: float, floor: float) -> str:
     return f"< {size_words(floor)}" if size <= floor else size_words(size)
 
 
-def is_gate(outcome: Outcome) -> bool:
-    return outcome.question.is_gate
-
-
-def found_by(outcome: Outcome) -> Found:
-    """What a race came to: void if the results contradict what the guarantee rests on."""
-    return "void" if outcome.status.guarantee == "void" else decided_by(outcome)
-
-
-def decided_by(outcome: Outcome) -> Found:
-    """The same, ignoring contradicted assumptions. A verdict that rests on symmetry is withheld if pauses speak
-    against symmetry."""
-    return conclusion_of(outcome).found
-
-
-def verdict(outcome: Outcome) -> str:
+def verdict(result: RaceResult) -> str:
     """The conclusion in one sentence."""
-    status = outcome.status
+    status = result.status
     after = f"after {status.tests:,} runs"
-    sure = f"with {100 * (1 - outcome.delta):g} % confidence"
-    conclusion = conclusion_of(outcome)
+    sure = f"with {100 * (1 - result.delta):g} % confidence"
+    conclusion = result.conclusion
     if status.guarantee == "void":
-        return f"VOID: {_seems(outcome)} {after}; {void_words(status.void_because)}."
+        return f"VOID: {_seems(result)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
-    end = f"{conclusion.exception}, {sure}, {after}.{_counted(outcome)}"
+    end = f"{conclusion.exception}, {sure}, {after}.{_counted(result)}"
     if status.state == "no_feasible_arm":
         return f"No command meets every limit{end}"
     if status.state == "certified":
-        if not is_gate(outcome):
-            return f"CERTIFIED: {status.answer} {_is_best(outcome)}{end}"
-        if status.answer == outcome.question.baseline:
+        if not result.question.is_gate:
+            return f"CERTIFIED: {status.answer} {_is_best(result)}{end}"
+        if status.answer == result.question.baseline:
             return f"REFUTED: the candidate does not meet every limit{end}"
         return f"CERTIFIED: {status.answer} meets every limit{end}"
-    leads = f"{status.leader} leads" if status.leader and not is_gate(outcome) else "the limits may hold or not"
-    how = "stopped" if outcome.is_interrupted else "the budget is spent"
+    leads = f"{status.leader} leads" if status.leader and not result.question.is_gate else "the limits may hold or not"
+    how = "stopped" if result.is_interrupted else "the budget is spent"
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
 
 
-def _seems(outcome: Outcome) -> str:
+def _seems(result: RaceResult) -> str:
     """What a race came to, where nothing is guaranteed."""
-    if not is_gate(outcome):
-        return f"{outcome.status.leader} leads" if outcome.status.leader else "no command seems to meet every limit"
+    if not result.question.is_gate:
+        return f"{result.status.leader} leads" if result.status.leader else "no command seems to meet every limit"
     found = {"certified": "seems to meet every limit", "refuted": "seems not to meet every limit"}
-    return f"the candidate {found.get(decided_by(outcome), 'may meet every limit or not')}"
+    return f"the candidate {found.get(result.conclusion.found, 'may meet every limit or not')}"
 
 
-def _counted(outcome: Outcome) -> str:
+def _counted(result: RaceResult) -> str:
     """Which means a verdict is about, if large values are cut off."""
-    cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in outcome.ceilings.items()]
+    cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in result.ceilings.items()]
     return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
 
@@ -123,21 +109,21 @@ def _called(metric: str) -> str:
     return f"{metric} time" if metric in ("user", "system") else metric
 
 
-def _is_best(outcome: Outcome) -> str:
-    objective, tolerance = outcome.question.objective, outcome.status.tolerance
-    among = " of all that meet every limit" if outcome.plan.constraints else ""
+def _is_best(result: RaceResult) -> str:
+    objective, tolerance = result.question.objective, result.status.tolerance
+    among = " of all that meet every limit" if result.plan.constraints else ""
     if tolerance:
         return f"has a mean {_called(objective)} within {METRICS[objective].words(tolerance)} of the least{among}"
     return f"has the least mean {_called(objective)}{among}"
 
 
-def difference_lines(outcome: Outcome) -> Iterator[str]:
+def difference_lines(result: RaceResult) -> Iterator[str]:
     """How much better the leader is than each other command: at least, at most, and measured."""
-    objective, leader = outcome.question.objective, outcome.status.leader
-    if is_gate(outcome) or leader is None or conclusion_of(outcome).withheld or found_by(outcome) == "void":
+    objective, leader = result.question.objective, result.status.leader
+    if result.question.is_gate or leader is None or result.conclusion.withheld or result.found == "void":
         return
-    stands = {arm.name: arm.metrics[0] for arm in outcome.status.arms}
-    for name, limits in outcome.differences.items():
+    stands = {arm.name: arm.metrics[0] for arm in result.status.arms}
+    for name, limits in result.differences.items():
         line = _differ(leader, name, limits, objective)
         if limits.estimate is not None:
             ratio = ratio_of(limits, stands[leader], stands[name])
@@ -161,20 +147,59 @@ def _differ(leader: str, name: str, limits: Difference, objective: str) -> str:
     return f"it is not certain yet by how much {leader} and {name} differ in {_called(objective)}{known}"
 
 
-def limit_lines(outcome: Outcome) -> Iterator[str]:
+class Ratio(NamedTuple):
+    """The other's mean divided by the leader's: measured, at least and at most. Infinite: there is no limit."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+def ratio_of(limits: Difference, leader: MetricStanding, other: MetricStanding) -> Ratio | None:
+    """The ratio of two means of which smaller is better. None if the leader's is 0.
+
+    The other's mean is the leader's, m, plus the difference d, so the ratio is 1 + d / m. The limits of d hold. m is
+    taken as it was measured, because a race assumes nothing of how the runs of one command scatter. So the limits of
+    the ratio are about right.
+    """
+    if not (leader.tests and other.tests and leader.mean > 0.0):
+        return None
+    # What a run needs is never negative.
+    low, high = (max(1.0 + end / leader.mean, 0.0) for end in (limits.low, limits.high))
+    return Ratio(other.mean / leader.mean, low, high)
+
+
+def ratio_words(ratio: Ratio, how: str) -> str:
+    """As "about 1.93× as fast (1.12× to 2.57×)". Ends are rounded outward.
+
+    >>> ratio_words(Ratio(1.934, 1.128, 2.561), "as fast"), ratio_words(Ratio(3.0, 1.5, math.inf), "as good")
+    ('about 1.93× as fast (1.12× to 2.57×)', 'about 3× as good (1.5× or more)')
+    """
+    measured, low = _rounded(ratio.estimate, decimal.ROUND_HALF_EVEN), _rounded(ratio.low, decimal.ROUND_FLOOR)
+    high = "or more" if math.isinf(ratio.high) else f"to {_rounded(ratio.high, decimal.ROUND_CEILING)}"
+    limits = "" if ratio.low <= 0.0 and math.isinf(ratio.high) else f" ({low} {high})"
+    return f"about {measured} {how}{limits}"
+
+
+def _rounded(number: float, rounding: str) -> str:
+    digits = decimal.Context(prec=3, rounding=rounding).create_decimal(repr(number))
+    return f"{digits.normalize():f}×"
+
+
+def limit_lines(result: RaceResult) -> Iterator[str]:
     """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out."""
-    baseline = {arm.name: arm for arm in outcome.status.arms}.get(outcome.question.baseline or "")
-    for arm in outcome.status.arms:
-        for place, limit in enumerate(outcome.question.limits, start=1):
+    baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
+    for arm in result.status.arms:
+        for place, limit in enumerate(result.question.limits, start=1):
             stands = arm.metrics[place]
-            is_shown = arm.name == _in_question(outcome) or stands.verdict == "violated"
+            is_shown = arm.name == _in_question(result) or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
             scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
             if limit.metric == "memory":
-                floor = outcome.records.floor
+                floor = result.records.floor
                 words = functools.partial(memory_words, floor=floor)
-                if _has_unseen(outcome):
+                if _has_unseen(result):
                     counted = f" (less than {size_words(floor)} counts as that)"
             # A value below the floor has no multiples.
             if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
@@ -186,68 +211,68 @@ def limit_lines(outcome: Outcome) -> Iterator[str]:
             yield f"{arm.name}: {limit.words}{counted}: {stands.verdict}; measured {mean}, interval {low} to {high}"
 
 
-def history_lines(outcome: Outcome) -> Iterator[str]:
+def history_lines(result: RaceResult) -> Iterator[str]:
     """What happened before this race: it was decided earlier, or it replaces an older one."""
-    yield from filter(None, (outcome.afresh, outcome.decided))
+    yield from filter(None, (result.replaces, result.decided_before))
 
 
-def _has_unseen(outcome: Outcome) -> bool:
+def _has_unseen(result: RaceResult) -> bool:
     """Whether some run needed less memory than can be seen."""
-    return any(run.memory <= outcome.records.floor for _, run in outcome.records.runs.values())
+    return any(run.memory <= result.records.floor for _, run in result.records.runs.values())
 
 
-def _in_question(outcome: Outcome) -> str | None:
+def _in_question(result: RaceResult) -> str | None:
     """The command that the verdict is about."""
-    return outcome.contestants[-1].name if is_gate(outcome) else outcome.status.leader
+    return result.contestants[-1].name if result.question.is_gate else result.status.leader
 
 
-def verdict_words(outcome: Outcome) -> dict[str, str]:
+def verdict_words(result: RaceResult) -> dict[str, str]:
     """What is certain of each command, in a word."""
-    if not is_gate(outcome):
+    if not result.question.is_gate:
         # "Worse" rests on symmetry, and nothing is certain if the guarantee is void.
-        doubted = {"worse": "open"} if conclusion_of(outcome).withheld else {}
-        is_void = found_by(outcome) == "void"
-        words = {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in outcome.status.arms}
-        return {name: "leads" if name == outcome.status.leader else "open" for name in words} if is_void else words
-    found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[found_by(outcome)]
-    return {one.name: "baseline" if one.name == outcome.question.baseline else found for one in outcome.contestants}
+        doubted = {"worse": "open"} if result.conclusion.withheld else {}
+        is_void = result.found == "void"
+        words = {arm.name: doubted.get(arm.verdict, arm.verdict) for arm in result.status.arms}
+        return {name: "leads" if name == result.status.leader else "open" for name in words} if is_void else words
+    found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[result.found]
+    return {one.name: "baseline" if one.name == result.question.baseline else found for one in result.contestants}
 
 
 def _times(ratio: float) -> str:
     return f"{ratio:.4g}x"
 
 
-def note_lines(outcome: Outcome) -> Iterator[str]:
+def note_lines(result: RaceResult) -> Iterator[str]:
     """What the answer rests on, what was cut off, and the seed."""
-    yield _assumption(outcome)
-    if outcome.is_own_timeout:
+    yield _assumption(result)
+    if result.is_own_timeout:
         yield (
-            f"No --timeout was stated: a run that takes longer than {time_words(outcome.timeout)}, ten times the "
+            f"No --timeout was stated: a run that takes longer than {time_words(result.timeout)}, ten times the "
             "slowest first run or more, is stopped and counts as that."
         )
-    if outcome.cutoffs:
-        yield _pause_words(outcome)
-    stopped = sum(run.timed_out for _, run in outcome.records.runs.values())
+    if result.cutoffs:
+        yield _pause_words(result)
+    stopped = sum(run.timed_out for _, run in result.records.runs.values())
     if stopped:
-        others = [metric for metric in outcome.question.metrics if metric not in ("time", CANDIDATE, *SHARES)]
+        others = [metric for metric in result.question.metrics if metric not in ("time", CANDIDATE, *SHARES)]
         also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
-        yield f"{stopped:,} runs took longer than {time_words(outcome.timeout)}, were stopped, and count as that{also}."
-    if "memory" in outcome.question.metrics and _has_unseen(outcome):
-        floor = size_words(outcome.records.floor)
+        yield f"{stopped:,} runs took longer than {time_words(result.timeout)}, were stopped, and count as that{also}."
+    if "memory" in result.question.metrics and _has_unseen(result):
+        floor = size_words(result.records.floor)
         yield f"Memory below {floor} cannot be seen, and counts as {floor}."
-    for metric, top in outcome.ceilings.items():
-        if metric != "time" or not outcome.is_own_timeout:
+    for metric, top in result.ceilings.items():
+        if metric != "time" or not result.is_own_timeout:
             yield f"More {metric} than {METRICS[metric].words(top)} counts as that, also in the certified mean."
-    yield f"The order of runs was drawn with --seed {outcome.status.seed}."
-    warnings = outcome.status.health.through("race").warnings
+    yield f"The order of runs was drawn with --seed {result.status.seed}."
+    warnings = result.status.health.through("race").warnings
     for sentence in warnings:
         yield f"Warning: {sentence}"
     if not warnings:
-        yield f"Health of the data: no sign of trouble, {outcome.status.health.checks:,} checks."
+        yield f"Health of the data: no sign of trouble, {result.status.health.checks:,} checks."
 
 
-def _assumption(outcome: Outcome) -> str:
-    if outcome.question.assumed == "range":
+def _assumption(result: RaceResult) -> str:
+    if result.question.assumed == "range":
         return "Assumed: runs are independent of each other. Nothing is assumed of how they scatter."
     return (
         "Assumed: runs are independent of each other, and the difference between runs of two commands scatters as far "
@@ -256,11 +281,11 @@ def _assumption(outcome: Outcome) -> str:
     )
 
 
-def _pause_words(outcome: Outcome) -> str:
+def _pause_words(result: RaceResult) -> str:
     """What a pause is, and how many there were."""
     cutoffs = {
         name: " or ".join(f"{METRICS[metric].words(cutoff)} {_called(metric)}" for metric, cutoff in of_one.items())
-        for name, of_one in outcome.cutoffs.items()
+        for name, of_one in result.cutoffs.items()
     }
-    counts = (f"more than {cutoff} of {name}, in {paused(outcome, name).words}" for name, cutoff in cutoffs.items())
-    return f"Counted as {called(outcome.question.watched)}: {'; '.join(counts)}."
+    counts = (f"more than {cutoff} of {name}, in {result.pauses(name).words}" for name, cutoff in cutoffs.items())
+    return f"Counted as {called(result.question.watched)}: {'; '.join(counts)}."

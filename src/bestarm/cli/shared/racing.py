@@ -13,8 +13,8 @@ from rich.text import Text
 from bestarm.analysis.status.status import compact_line
 from bestarm.cli.shared.show import VOID_STYLE, new_table, plain_console, shown
 from bestarm.race.contestants import Contestant
-from bestarm.race.race import Outcome
 from bestarm.race.records import Records
+from bestarm.race.result import RaceResult
 from bestarm.race.summary import (
     difference_lines,
     figures_of,
@@ -87,13 +87,13 @@ def _results(
     return table
 
 
-def print_outcome(outcome: Outcome, console: Console) -> None:
+def print_result(result: RaceResult, console: Console) -> None:
     """The table, the verdict, and what it rests on."""
     is_wide = console.width >= _WIDE
-    console.print(_results(outcome.contestants, verdict_words(outcome), outcome.records, is_wide=is_wide))
+    console.print(_results(result.contestants, verdict_words(result), result.records, is_wide=is_wide))
     console.print()
-    style = VOID_STYLE if outcome.status.guarantee == "void" else None
-    console.print(shown(verdict(outcome)), soft_wrap=True, style=style)
-    for lines in (history_lines(outcome), limit_lines(outcome), difference_lines(outcome), note_lines(outcome)):
+    style = VOID_STYLE if result.status.guarantee == "void" else None
+    console.print(shown(verdict(result)), soft_wrap=True, style=style)
+    for lines in (history_lines(result), limit_lines(result), difference_lines(result), note_lines(result)):
         for line in lines:
             console.print(f"  {shown(line)}", soft_wrap=True)

@@ -1,8 +1,9 @@
 """`certify`: our own policy. It gathers evidence for the certificates of one answer, and for nothing else.
 
 There is one class for all goals, with or without items, a baseline and a reserve. What a study uses is data: `setting`
-says it in numbers, and each claim (`bestarm.evidence.claims`) chooses its evidence by them. A file of kernels for each
-goal has `propose`; `choosing` has what they share, `memory` what is kept, and `showing` what is displayed.
+says it in numbers, and each claim (`bestarm.evidence.claims`) chooses its evidence by them. A file for each goal has
+its kernels and what is shown of it; `goal` says what that takes, `choosing` has what the kernels share, and `memory`
+what is kept.
 """
 
 from __future__ import annotations
@@ -10,20 +11,19 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from bestarm.evidence.contrasts import contrast_mean, is_known
 from bestarm.evidence.intervals import interval_end
-from bestarm.evidence.items import UNLIMITED, with_own_differences, with_room
-from bestarm.kernel.compile import clone
-from bestarm.kernel.state import ON_ITEMS, RESERVED, Flags, Floats, Ints, Setting, Streams
+from bestarm.evidence.items import UNLIMITED, with_own_differences
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Floats, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
-from bestarm.policies.advance import UNDECIDED, advance
-from bestarm.policies.certify import any_feasible, best_arm, short_list, showing, top
+from bestarm.policies.certify import any_feasible, best_arm, short_list, top
 from bestarm.policies.certify.choosing import leave_out_retired
+from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.setting import certify_setting
 from bestarm.policies.confidence import Intervals, PresentAnswer, for_size, lower_level, new_intervals
@@ -32,11 +32,17 @@ from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
 from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.levels import levels_in_words
 from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
-from bestarm.policies.looking_ahead import rounds_ahead
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.policies.reasons import Reasons, survey
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
+
+GOALS: dict[Asked, Goal] = {
+    "best": best_arm.GOAL,
+    "short list": short_list.GOAL,
+    "top": top.GOAL,
+    "any feasible": any_feasible.GOAL,
+}
 
 
 class Certify(KernelPolicy):
@@ -77,17 +83,13 @@ class Certify(KernelPolicy):
     remark = "recommended"
     asked = ASKED
     uses_items = uses_baseline = uses_reserve = True
-    kernels = best_arm.KERNELS
-    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {
-        ASKED.index("short list"): short_list.KERNELS,
-        ASKED.index("top"): top.KERNELS,
-        ASKED.index("any feasible"): any_feasible.KERNELS,
-    }
+    kernels = GOALS["best"].kernels
+    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {ASKED.index(asked): GOALS[asked].kernels for asked in GOALS}
     memory: Memory
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._asks: Asked = ASKED[setting.goal]
+        self._goal = GOALS[ASKED[setting.goal]]
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)
@@ -129,50 +131,6 @@ class Certify(KernelPolicy):
     def places(self) -> int | None:
         return self.setting.items.places if self._is_on_items and self.setting.items.places < UNLIMITED else None
 
-    def tell(self, arm: int, metric: int, value: float) -> None:
-        """Take in a result; on items, on the next item of the stream."""
-        if self._is_on_items:
-            self.tell_together([(arm, metric, value)])
-        else:
-            super().tell(arm, metric, value)
-
-    def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
-        """Take in all the results of one test; on items, on the next item of its streams."""
-        if not self._is_on_items:
-            super().tell_together(results)
-        elif results:
-            tests = [(arm, metric, int(self.streams.counts[arm, metric])) for arm, metric, _ in results]
-            self.advance(np.array(tests), np.array([value for *_, value in results]), np.zeros(len(results), np.int8))
-
-    def imagine(self, results: Sequence[tuple[int, int, float]]) -> None:
-        """Suppose results; on items, on the next items of their streams, as far as there are any."""
-        if not self._is_on_items:
-            super().imagine(results)
-            return
-        for arm, metric, value in results:
-            if self.streams.counts[arm, metric] < self.setting.items.places:
-                self.tell(arm, metric, value)
-
-    def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
-        if not self._is_on_items:
-            return super().advance(tests, values, ends)
-        if not len(values):
-            return None
-        self.streams = with_room(self.streams, 1 + int(tests[:, 2].max()))
-        if self._advance is not None:
-            return self._advance_compiled(tests, values, ends)
-        with np.errstate(over="ignore", invalid="ignore"):
-            size = self._advance_interpreted(
-                *(self.setting, self.streams, self.memory, self._batch),
-                *(tests, values, ends, np.array([self.untested])),
-            )
-        return None if size == UNDECIDED else self._decision(int(size))
-
-    @functools.cached_property
-    def _advance_interpreted(self) -> Any:
-        root: Any = advance
-        return clone(root, {"update": self._kernels.update, "propose": self._kernels.propose}, root.__qualname__)
-
     def propose_ahead(
         self, count: int, pending: Sequence[tuple[int, int]], waiting: Sequence[tuple[int, int, float]] = ()
     ) -> list[list[tuple[int, int]]]:
@@ -180,11 +138,11 @@ class Certify(KernelPolicy):
 
         This affects only which tests are proposed: certificates rest on results in the order of issue.
         """
-        return rounds_ahead(self, count, pending, waiting)
+        return self._rounds_ahead(count, pending, waiting)
 
     def _decision(self, size: int) -> list[tuple[int, int]] | Stop:
         decision = super()._decision(size)
-        if not isinstance(decision, Stop) or decision.arm is None or self._asks in ("best", "any feasible"):
+        if not isinstance(decision, Stop) or decision.arm is None or self.memory.chosen == ABSENT:
             return decision
         return Stop(decision.arm, tuple(np.flatnonzero(self.memory.chosen.listed).tolist()))
 
@@ -197,8 +155,7 @@ class Certify(KernelPolicy):
             return PresentAnswer(stop.arm, 1.0 - self.setting.delta)
         if self.untested:
             return super().present_answer()
-        likeliest = {"top": showing.likeliest_list, "any feasible": showing.likeliest_feasible}
-        return likeliest.get(self._asks, showing.likeliest)(self.setting, self.streams, self.memory)
+        return self._goal.present_answer(self.setting, self.streams, self.memory)
 
     @functools.cached_property
     def intervals(self) -> Intervals:
@@ -240,13 +197,9 @@ class Certify(KernelPolicy):
         )
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
-        if stop.arm is None or self._asks == "best":
+        if stop.arm is None:
             return super().settled(found, stop)
-        if self._asks == "any feasible":
-            return showing.settled_feasible(self.setting, self.streams, found, stop.arm)
-        if self._asks == "top":
-            return showing.settled_top(self.setting, self.streams, self.memory, found, stop)
-        return showing.settled_set(self.setting, self.streams, found, stop)
+        return self._goal.settled(self.setting, self.streams, self.memory, found, stop)
 
     def regret(self, leader: int, found: Findings) -> float:
         """From the evidence that each other arm is infeasible or not better by more."""
@@ -292,17 +245,9 @@ class Certify(KernelPolicy):
         return self.streams if is_at_hand else with_own_differences(self.setting, self.streams)
 
     def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
-        given = (self.setting, self.streams, self.memory)
         if self.untested:
             return []
-        if self._asks == "top":
-            return showing.open_of_top(*given)
-        if self._asks == "short list":
-            return showing.open_of_short_list(*given, leader, found)
-        if self._asks == "any feasible" and leader is not None:
-            # Those of other arms do not matter while it looks feasible.
-            return showing.open_constraints(*given, leader)
-        return showing.open_against(*given, leader)
+        return self._goal.open_certificates(self.setting, self.streams, self.memory, leader, found)
 
     def interval_levels(self, arm: int, metric: int) -> tuple[float, float]:
         return float(lower_level(self.setting, arm, metric)), float(self.setting.level[arm])

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
@@ -18,10 +20,14 @@ from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.kernel.words import whole
 from bestarm.noises.streams import BELOW
-from bestarm.policies.certify.choosing import first_tests, rejection, update, with_baseline
-from bestarm.policies.certify.memory import Memory, is_certified, new_memory, seed_choices, start
-from bestarm.policies.confidence import lesser, violation
-from bestarm.policies.kernels import Kernels
+from bestarm.policies.certify.best_arm import open_against
+from bestarm.policies.certify.choosing import rejection
+from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints
+from bestarm.policies.certify.memory import Memory, is_certified, seed_choices
+from bestarm.policies.confidence import PresentAnswer, for_size, lesser, violation
+from bestarm.policies.decisions import Stop
+from bestarm.policies.findings import Findings, judged
+from bestarm.policies.open_certificates import OpenCertificate
 
 SPREAD = 0.25
 """How far draws of a constraint's mean spread, in posterior standard deviations: enough for an arm with an unlucky
@@ -117,9 +123,6 @@ def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
 
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    size = first_tests(setting, streams, memory, batch)
-    if size > 0:
-        return size
     open_count = reject_arms(setting, streams, memory)
     if open_count == 0:
         return conclude(NONE)
@@ -150,13 +153,6 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return open_count
 
 
-@kernel
-def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
-
-
-KERNELS = Kernels(new_memory, update, propose, start, large=True)
-
 # ------------------------------------------------------------------------------------------------------ for showing it
 
 
@@ -178,3 +174,34 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
                     cases[arm] = lesser(cases[arm], evidence - handicap)
             none = lesser(none, violation(setting, streams, arm) - handicap)
     return none
+
+
+def likeliest_feasible(setting: Setting, streams: Streams, memory: Memory) -> PresentAnswer:
+    """The arm that is closest to being certified, and how sure we are that it is feasible."""
+    cases = np.zeros(len(memory.rejected))
+    weigh = for_size(weigh_arms, setting, streams)
+    none = float(weigh(setting, streams, memory.rejected, memory.certified, cases))
+    # The first of several that nothing is known of has the best mean.
+    order = np.argsort(-streams.means[:, 0], kind="stable")
+    leader = int(order[cases[order].argmax()])
+    looks_feasible = memory.rejected[leader] == 0 and memory.suspects[leader] == 0
+    return answer_of(setting, leader if looks_feasible else NO_ARM, float(cases[leader]) if looks_feasible else none)
+
+
+def open_of_leader(
+    setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
+) -> list[OpenCertificate]:
+    """Those of other arms do not matter while one looks feasible."""
+    if leader is None:
+        return open_against(setting, streams, memory, leader, found)
+    return open_constraints(setting, streams, memory, leader)
+
+
+def settled_feasible(setting: Setting, streams: Streams, memory: Memory, found: Findings, stop: Stop) -> Findings:
+    """That the answer is feasible says nothing about the other arms."""
+    holds = found.holds.copy()
+    holds[stop.arm, 1:] = True
+    return judged(setting, streams.counts, found._replace(holds=holds))
+
+
+GOAL = Goal(kernels_of(_tests), likeliest_feasible, open_of_leader, settled_feasible)

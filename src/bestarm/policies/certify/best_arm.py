@@ -10,14 +10,15 @@ from bestarm.policies.certify.choosing import (
     LEADER,
     closes,
     drawn_performance,
-    first_tests,
     stream_to_test,
     tests_of_leader,
-    update,
-    with_baseline,
 )
-from bestarm.policies.certify.memory import Memory, new_memory, seed_choices, start
-from bestarm.policies.kernels import Kernels
+from bestarm.policies.certify.goal import Goal, answer_of, kernels_of
+from bestarm.policies.certify.memory import Memory, seed_choices
+from bestarm.policies.confidence import PresentAnswer, evidence_for
+from bestarm.policies.decisions import Stop
+from bestarm.policies.findings import Findings, settled
+from bestarm.policies.open_certificates import OpenCertificate, by_evidence
 
 
 @kernel
@@ -61,9 +62,6 @@ def tests_of_open_arms(
 
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    size = first_tests(setting, streams, memory, batch)
-    if size > 0:
-        return size
     leader = best(memory.candidates)
     close_certificates(setting, streams, memory, leader)
     if leader == NO_ARM and memory.open_count[0] == 0:
@@ -79,9 +77,28 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return conclude(leader) if size == 0 else size
 
 
-@kernel
-def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
+# ------------------------------------------------------------------------------------------------------ for showing it
 
 
-KERNELS = Kernels(new_memory, update, propose, start, large=True)
+def likeliest(setting: Setting, streams: Streams, memory: Memory) -> PresentAnswer:
+    """The leader and how sure we are of it."""
+    leader = int(best(memory.candidates))
+    is_closed = (memory.rejected != 0) | ((leader != NO_ARM) & (memory.beaten == leader))
+    members = [] if leader == NO_ARM else [leader]
+    evidence = evidence_for(setting, streams, members, certified=memory.certified, is_closed=is_closed)
+    return answer_of(setting, leader, evidence)
+
+
+def open_against(
+    setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
+) -> list[OpenCertificate]:
+    """What is lacking for the answer that `leader` is the best arm, or that no arm is feasible."""
+    closed = (memory.certified, memory.rejected, memory.beaten)
+    return by_evidence(setting, streams, *closed, NO_ARM if leader is None else leader)
+
+
+def settled_best(setting: Setting, streams: Streams, memory: Memory, found: Findings, stop: Stop) -> Findings:
+    return settled(setting, streams.counts, found, stop.arm)
+
+
+GOAL = Goal(kernels_of(_tests), likeliest, open_against, settled_best)

@@ -11,26 +11,24 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
-from bestarm.policies.certify.best_arm import tests_of_open_arms
+from bestarm.policies.certify.best_arm import likeliest, open_against, tests_of_open_arms
 from bestarm.policies.certify.choosing import (
     closes,
     drawn_excess,
     drawn_lead,
     drawn_performance,
-    first_tests,
     tests_of_leader,
-    update,
-    with_baseline,
 )
+from bestarm.policies.certify.goal import Goal, kernels_of, settled_set
 from bestarm.policies.certify.memory import (
     Memory,
     best_listed,
     is_certified,
     new_memory_of_sets,
     seed_choices,
-    start,
 )
-from bestarm.policies.kernels import Kernels
+from bestarm.policies.findings import Findings
+from bestarm.policies.open_certificates import OpenCertificate
 
 HOPELESS = 1e12
 """How many tests it takes to exclude an arm that looks as good as the leader, at least."""
@@ -126,9 +124,6 @@ def leave_out(memory: Memory, open_count: int, spared: int) -> int:
 
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    size = first_tests(setting, streams, memory, batch)
-    if size > 0:
-        return size
     leader = best(memory.candidates)
     left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
@@ -156,9 +151,18 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return tests_of_leader(setting, streams, memory, leader, size == 0, batch, size)
 
 
-@kernel
-def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
+def open_of_short_list(
+    setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
+) -> list[OpenCertificate]:
+    """Without those of the arms that may stay on the list: the ones that would take longest."""
+    own, others = [], []
+    for one in open_against(setting, streams, memory, leader, found):
+        if one.kind == "holds":
+            own.append(one)
+        elif found.candidates[one.arm]:
+            others.append(one)
+    spared = setting.top - (leader is not None)
+    return [*own, *sorted(others, key=lambda one: -one.tests)[spared:]]
 
 
-KERNELS = Kernels(new_memory_of_sets, update, propose, start, large=True)
+GOAL = Goal(kernels_of(_tests, new_memory_of_sets), likeliest, open_of_short_list, settled_set)

@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import math
 
-from bestarm.evidence.claims import constraint_evidence, suffices
+import numpy as np
+
 from bestarm.evidence.reaching import Infeasibility, rival_reaches
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
-from bestarm.noises.streams import BELOW
 from bestarm.policies.certify.choosing import (
     LEADER,
     all_known,
     drawn_performance,
-    first_tests,
     rejection,
     stream_to_test,
     tests_of_leader,
-    update,
-    with_baseline,
 )
-from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices, start
-from bestarm.policies.confidence import is_outperformed, lesser, pair_level, rival_case, violation
-from bestarm.policies.kernels import Kernels
+from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints, settled_set
+from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices
+from bestarm.policies.confidence import PresentAnswer, evidence_for, for_size, is_outperformed, pair_level
+from bestarm.policies.decisions import Stop
+from bestarm.policies.findings import Findings
+from bestarm.policies.open_certificates import OpenCertificate, by_evidence
 
 
 @kernel
@@ -121,9 +121,6 @@ def closest_member(setting: Setting, streams: Streams, memory: Memory, arm: int)
 
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    size = first_tests(setting, streams, memory, batch)
-    if size > 0:
-        return size
     members = list_best(setting, memory)
     is_full = members == setting.top
     open_count = close_others(setting, streams, memory, is_full)
@@ -159,13 +156,6 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     return size
 
 
-@kernel
-def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
-    return with_baseline(setting, streams, batch, _tests(setting, streams, memory, batch))
-
-
-KERNELS = Kernels(new_memory_of_sets, update, propose, start, large=True)
-
 # ------------------------------------------------------------------------------------------------------ for showing it
 
 
@@ -180,32 +170,42 @@ def mark_outperformed(setting: Setting, streams: Streams, memory: Memory, marks:
         marks[arm] = is_so
 
 
-@kernel
-def weigh_list(setting: Setting, streams: Streams, memory: Memory) -> float:
-    """The log of 1 / alpha for the least alpha at which the members at hand would be certified to be the answer, or,
-    without members, that no arm is feasible."""
-    arms, metrics = streams.counts.shape
-    log_delta = math.log(setting.delta)
-    members = 0
-    least = math.inf
-    for arm in range(arms):
-        if memory.chosen.listed[arm] != 0:
-            members += 1
-            for metric in range(1, metrics):
-                if memory.certified[arm, metric] == 0:
-                    evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
-                    least = lesser(least, evidence - (setting.level[arm] + log_delta))
-    is_full = members == setting.top
-    for arm in range(arms):
-        is_closed = memory.rejected[arm] != 0 or (is_full and memory.chosen.settled[arm] != 0)
-        if memory.chosen.listed[arm] == 0 and not is_closed and least > 0.0:
-            infeasible = violation(setting, streams, arm)
-            case = infeasible - (setting.rejecting[arm] + log_delta)
-            if not suffices(case, least):
-                beaten = math.inf if is_full else -math.inf
-                for member in range(arms):
-                    if memory.chosen.listed[member] != 0 and is_full:
-                        handicap = pair_level(setting, member, arm) + log_delta
-                        beaten = lesser(beaten, rival_case(setting, streams, member, arm, infeasible) - handicap)
-                least = lesser(least, case if case >= beaten else beaten)
-    return least
+def likeliest_list(setting: Setting, streams: Streams, memory: Memory) -> PresentAnswer:
+    """The best of the members, and how sure we are that all of them are the answer."""
+    members = np.flatnonzero(memory.chosen.listed).tolist()
+    is_full = len(members) == setting.top
+    is_closed = memory.rejected | (memory.chosen.settled if is_full else 0)
+    evidence = evidence_for(setting, streams, members, is_full, memory.certified, is_closed)
+    return answer_of(setting, int(best(memory.candidates)), evidence)
+
+
+def open_of_top(
+    setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
+) -> list[OpenCertificate]:
+    """For every member, its constraints; for every other arm, that the last member is better, or that it is infeasible
+    while there are fewer members than asked for."""
+    chosen = memory.chosen
+    members = np.flatnonzero(chosen.listed).tolist()
+    is_full = len(members) == setting.top
+    last = min(members, key=lambda arm: float(streams.means[arm, 0])) if is_full else NO_ARM
+    closed = memory.rejected | chosen.listed | (chosen.settled if is_full else 0)
+    everything = np.ones_like(memory.certified)
+    others = by_evidence(setting, streams, everything, closed, memory.beaten, last)
+    return [one for member in members for one in open_constraints(setting, streams, memory, member)] + others
+
+
+def settled_top(setting: Setting, streams: Streams, memory: Memory, found: Findings, stop: Stop) -> Findings:
+    """As for every set, and why the others are out: the last of the best arms is better."""
+    known = settled_set(setting, streams, memory, found, stop)
+    last = min(stop.arms, key=lambda arm: float(streams.means[arm, 0]))
+    marks = np.zeros(len(streams.counts), np.int8)
+    for_size(mark_outperformed, setting, streams)(setting, streams, memory, marks)
+    is_beaten = known.excluded & ~known.infeasible
+    known.beaten_by[is_beaten] = last
+    # When these certificates were closed, the evidence was no less and the lead was no less.
+    known.evidence[is_beaten] = pair_level(setting, last, NO_ARM)
+    known.lead[is_beaten] = np.where(marks != 0, -setting.tolerance, math.nan)[is_beaten]
+    return known
+
+
+GOAL = Goal(kernels_of(_tests, new_memory_of_sets), likeliest_list, open_of_top, settled_top)

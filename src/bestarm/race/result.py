@@ -1,0 +1,174 @@
+"""How a race ended: every run, where its study stands, and what that proves.
+
+A verdict may rest on symmetry. This says what it does not cover, and when it is withheld.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Literal
+
+from bestarm.analysis.health.notes import remark_words
+from bestarm.analysis.standing.arms import ArmStanding
+from bestarm.analysis.status.status import Status
+from bestarm.answer import DECIDED, Difference
+from bestarm.problem import Plan
+from bestarm.race.contestants import Contestant
+from bestarm.race.pauses import Cutoffs, Pauses, called, pauses_of, pooled, rarer_than
+from bestarm.race.plans import Question
+from bestarm.race.records import Records
+
+Found = Literal["certified", "refuted", "undecided", "void"]
+
+_LEAST = 2
+"""The least N worth stating: "rarer than 1 in 1" says nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """What a race came to, and what that does not cover."""
+
+    found: Found
+    """What was found, even if the results contradict what the guarantee rests on."""
+    exception: str = ""
+    """The part of the verdict that says what it does not cover."""
+    pauses_rarer_than: int | None = None
+    """N if the verdict holds except for pauses that are rarer than 1 in N."""
+    withheld: str | None = None
+    """Why there is no verdict, though the study has its answer."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RaceResult:
+    """How a race ended: where its study stands, and every run."""
+
+    contestants: tuple[Contestant, ...]
+    question: Question
+    plan: Plan
+    status: Status
+    differences: dict[str, Difference]
+    records: Records
+    timeout: float
+    is_own_timeout: bool
+    """Whether the timeout was chosen here, because none was stated."""
+    ceilings: dict[str, float]
+    cutoffs: Cutoffs
+    """The cutoff of each command and metric. A run above it pauses."""
+    decided_before: str = ""
+    """When it was decided, and whether files have changed since, if that was before this process began."""
+    replaces: str = ""
+    """Why there is a new study, if there is an older one of the same race."""
+    is_interrupted: bool = False
+
+    @property
+    def delta(self) -> float:
+        """A bound on the probability of a wrong verdict: the study's share plus that of the claim about pauses."""
+        question = self.question
+        return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
+
+    @property
+    def found(self) -> Found:
+        """What the race came to: void if the results contradict what the guarantee rests on."""
+        return "void" if self.status.guarantee == "void" else self.conclusion.found
+
+    @functools.cached_property
+    def conclusion(self) -> Conclusion:
+        found = self._found_by_study
+        favored = self._favored(found)
+        what = called(self.question.watched)
+        bounds: list[int] = []
+        seen: list[str] = []
+        for name in favored:
+            own = self.pauses(name)
+            rest = [one.name for one in self.contestants if one.name != name]
+            limit = self._certified_limit(name)
+            if own.count and limit is None:
+                others = pooled([self.pauses(other) for other in rest])
+                whose = rest[0] if len(rest) == 1 else "the others"
+                if not own.can_scatter_like(others):
+                    seen_here = f"{name} has {what} in {own.words} (up to {own.longest}), {whose} in {others.words}"
+                    return Conclusion("undecided", withheld=f"{seen_here}, so symmetry cannot be assumed")
+                seen.append(f"{own.words} of {name} against {others.words} of {whose}")
+            else:
+                alpha = self.question.delta_of_pauses / len(self.contestants)
+                stated = 0 if limit is None else math.floor(1.0 / limit + 1e-9)
+                is_known = bool(self.cutoffs) and not own.count
+                seen_none = rarer_than(own.runs, alpha) if is_known else 0
+                bounds.append(max(stated, seen_none))
+        alike = f" ({what}: {'; '.join(seen)}; taken to strike all alike)" if seen else ""
+        if not bounds:
+            return Conclusion(found, alike)
+        rarest = min(bounds) if min(bounds) >= _LEAST else None
+        if rarest is not None and found == "certified" and not seen and self._is_outweighed(1.0 / rarest):
+            return Conclusion(found)
+        whose = "" if favored == (self.status.answer,) and found == "certified" else f" of {' or '.join(favored)}"
+        rare = "" if rarest is None else f" rarer than 1 in {rarest:,}"
+        return Conclusion(found, f", except for {what}{whose}{rare}{alike}", rarest)
+
+    @property
+    def remark(self) -> str:
+        """What those who read the study without its race must know of its answer; empty if it holds as it stands."""
+        conclusion, watched = self.conclusion, ", ".join(sorted(self.question.watched))
+        if conclusion.withheld:
+            return remark_words("broken", watched, conclusion.withheld)
+        if self.status.state not in DECIDED or not conclusion.exception:
+            return ""
+        return remark_words("doubtful", watched, f"the verdict holds {conclusion.exception.removeprefix(', ').strip()}")
+
+    @property
+    def _found_by_study(self) -> Found:
+        """A gate is refuted if the answer is the baseline: then the candidate fails a limit."""
+        status, question = self.status, self.question
+        if status.state not in DECIDED:
+            return "undecided"
+        is_refuted = status.answer is None or (question.is_gate and status.answer == question.baseline)
+        return "refuted" if is_refuted else "certified"
+
+    def _favored(self, found: Found) -> tuple[str, ...]:
+        """The commands whose pauses could make a verdict wrong, because it rests on symmetry. The winner may be slower
+        than it seems. So may the baseline, where another command fails a limit relative to it."""
+        question, arms = self.question, self.status.arms
+        if not question.rests_on_symmetry or len(arms) < 2 or found == "undecided":
+            return ()
+        answer, baseline = self.status.answer, question.baseline
+        places = range(1, len(question.limits) + 1)
+        relative = [place for place in places if question.limits[place - 1].is_relative]
+        alone = [place for place in places if place not in relative]
+        names = []
+        wins_by_it = any(arm.verdict == "worse" for arm in arms) or bool(relative and answer != baseline)
+        if found == "certified" and answer is not None and wins_by_it:
+            names.append(answer)
+        out = [arm for arm in arms if arm.name != baseline and arm.verdict == "infeasible"]
+        if relative and baseline is not None and not all(_violates(arm, alone) for arm in out):
+            names.append(baseline)
+        return tuple(dict.fromkeys(names))
+
+    def pauses(self, name: str) -> Pauses:
+        """The pauses of one command."""
+        return pauses_of(self.records.of(name), self.cutoffs.get(name, {}))
+
+    def _certified_limit(self, name: str) -> float | None:
+        """A share of pauses that the command is certified to stay below, if any."""
+        [arm] = [arm for arm in self.status.arms if arm.name == name]
+        limits = enumerate(self.question.limits, start=1)
+        stated = [(limit.value, arm.metrics[place].verdict) for place, limit in limits if limit.metric == "pauses"]
+        return min((share for share, stands in stated if stands == "holds"), default=None)
+
+    def _is_outweighed(self, share: float) -> bool:
+        """Whether a candidate passes even if that share of its runs pause until the timeout."""
+        if not self.question.is_gate:
+            return False
+        [arm] = [arm for arm in self.status.arms if arm.name == self.status.answer]
+        for place, limit in enumerate(self.question.limits, start=1):
+            if limit.is_relative:
+                stands = arm.metrics[place]
+                room = (stands.threshold or 0.0) - stands.high
+                if limit.metric != "time" or not share * self.timeout < (1.0 - share) * room:
+                    return False
+        return True
+
+
+def _violates(arm: ArmStanding, places: list[int]) -> bool:
+    return any(arm.metrics[place].verdict == "violated" for place in places)
