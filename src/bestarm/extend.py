@@ -129,11 +129,10 @@ _HOMES = {
     "validation": "NonNegative Number Positive Probability WholeNumber exact value",
     # Storages.
     "storage.base": (
-        "Amendment Archived Event GivePlaces History Issued MakeAmendment "
-        "Outcome Pending PlanRounds Rounds Storage StudyRecord Telling Told"
+        "Amendment Archived Copies Event GivePlaces History Issued MakeAmendment "
+        "Outcome Part Pending PlanRounds Rounds Storage StudyRecord Telling Told"
     ),
     "storage.columns": "Given",
-    "storage.copies": "Copies Part",
     "storage.rows": "Entries",
     "storage.tokens": "Role Token TokenKeeper",
     # Commands.
