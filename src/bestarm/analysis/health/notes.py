@@ -45,8 +45,8 @@ _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "together": {
-        "python": "Start every measurement from the same state, or measure each arm once on each plate, and state the plates as "
-        "items.",
+        "python": "Start every measurement from the same state, or measure each arm once on each plate, and state the "
+        "plates as items.",
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "worker": "Find out what they do differently, and have one way of measuring.",
