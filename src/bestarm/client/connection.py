@@ -24,14 +24,18 @@ from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 _MOST_IDLE = 64
 
 MOST_ATTEMPTS = 6
-"""How often a request is sent whose connection breaks. It counts once all the same."""
+"""How often a request is sent if its connection breaks. It is carried out once."""
 
 _FIRST_PAUSE = 0.05
 """Seconds before the third attempt, and twice as long before each later one. The second is made at once."""
 
 
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
+"""No connection was made, so the service has not heard of the request."""
+
+
 class Unanswered(OutcomeUnknown):
-    """The service itself has not answered; else it says by itself how to go on."""
+    """The service itself has not answered. When it does answer, it says how to go on."""
 
 
 class Connection:
@@ -60,8 +64,8 @@ class Connection:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of all connections, once no request is under way. A later request opens one for itself alone: a
-        heartbeat may outlast its study."""
+        """Close all connections once no request is under way. A later request opens one of its own: a heartbeat may
+        outlast its study."""
         with self._lock:
             self._closed = True
             self._close_if_unused()
@@ -101,7 +105,7 @@ class Connection:
                     response = client.request(method, path, content=body, headers=headers)
             except httpx.RequestError as error:
                 # An earlier attempt may have been recorded, even if the service cannot be reached now.
-                broken = broken or (None if _was_not_sent(error) else error)
+                broken = broken or (None if isinstance(error, _NOT_SENT) else error)
                 if attempts < MOST_ATTEMPTS and _may_retry(error):
                     time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
@@ -179,11 +183,6 @@ def _is_address(url: str) -> bool:
         return False
     is_whole = parts.scheme in ("http", "https") and bool(parts.host) and (parts.port or 0) < 2**16
     return is_whole and not set(url) & set("@?#")
-
-
-def _was_not_sent(error: httpx.RequestError) -> bool:
-    """Whether no connection was made, so that the service has not heard of the request."""
-    return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
 
 
 def _may_retry(error: httpx.RequestError) -> bool:

@@ -18,7 +18,7 @@ from bestarm.web.access import CALLER, Caller
 from bestarm.web.roles import is_data, route_name
 
 HUNG_UP = 499
-"""The status of a request whose client left before it was answered."""
+"""The status of a request if its client left before it was answered."""
 
 LONGEST_PATH = 300
 
