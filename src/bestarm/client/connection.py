@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import httpx
 
+from bestarm.client.answers import read
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.study.intake.values import RefusedValue
@@ -225,15 +226,5 @@ _KINDS = {kind.kind: kind for kind in (AlreadyTold, FarValue, NameTaken, NotFoun
 
 
 def _complaints(error: dict[str, Any]) -> list[Complaint]:
-    """What a service says in detail."""
-    told = error.get("complaints") or [error]
-    return [
-        Complaint(
-            one.get("sentence", one["reason"]),
-            one["field"],
-            one.get("value", UNSTATED),
-            one["reason"],
-            tuple(one.get("choices", ())),
-        )
-        for one in told
-    ]
+    """What a service says in detail. An older one does not."""
+    return [read(Complaint, {"sentence": one["reason"]} | one) for one in error.get("complaints") or [error]]
