@@ -53,17 +53,17 @@ def _helper(function: types.FunctionType, in_parts: bool, variant: Variant) -> A
     called = called_kernels(function, {}, variant.known)
     bindings = {name: _helper(callee, in_parts, variant) for name, callee in called.items()}
     helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
-    return _kept_whole(helper) if in_parts and is_large(function) else helper
+    return _kept_out_of_line(helper) if in_parts and is_large(function) else helper
 
 
-def _kept_whole(helper: Any) -> Any:
+def _kept_out_of_line(helper: Any) -> Any:
     from bestarm.simulation.cuda.tile_types import keep_out_of_line
 
-    def whole(*arguments: Any) -> Any:
+    def out_of_line(*arguments: Any) -> Any:
         keep_out_of_line()
         return helper(*arguments)
 
-    return cuda.jit(whole, device=True, **_OPTIONS)
+    return cuda.jit(out_of_line, device=True, **_OPTIONS)
 
 
 def compiled_for_card(
