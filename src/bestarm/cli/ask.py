@@ -15,8 +15,9 @@ from bestarm.cli.shared.arguments import AsJson, Key, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_stdout, writing
 from bestarm.cli.shared.opening import Access, repeatable_with_key
-from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say, shown
+from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy

@@ -25,6 +25,11 @@ def named_test(test: Test | int) -> dict[str, Any]:
     return {"test": number_of(test)}
 
 
+def told_result(test: Test | int, result: object) -> dict[str, Any]:
+    """A result of a test that was asked for, as the service takes it."""
+    return named_test(test) | {"value": plain_result(result)}
+
+
 def given_result(result: GivenResult) -> dict[str, Any]:
     """A result measured without asking, as the service takes it."""
     arm, metric, values, item = fields_of(result)
@@ -55,7 +60,7 @@ def _number(value: object) -> float | bool:
 
 
 def few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Results, if they are not too many for one request."""
+    """Refuse results that are too many for one request."""
     if len(rows) > MOST_AT_ONCE:
         raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
     return rows
