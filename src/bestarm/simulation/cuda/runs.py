@@ -78,12 +78,12 @@ def far_of(fresh: Far, block: Ints, run: int) -> Far:
 
 
 def renew(state: Any, fresh: Any) -> None:
-    """Stands for `tiles.renew`."""
+    """Stands for `compiling.renew`."""
     raise NotImplementedError
 
 
 def tables(given: Any) -> Any:
-    """Stands for `tiles.tables`."""
+    """Stands for `compiling.tables`."""
     raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.tiles` for a card.
+"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.compiling` for a card.
 
 numba cannot express "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
 With a constant stride, an address is a shift and a sum. With a constant shape, short loops can be unrolled.
@@ -210,6 +210,6 @@ def _keep_out_of_line(_: Any) -> Any:
 
 
 renew = intrinsic(_renew)
-"""`renew` of `bestarm.simulation.cuda.tiles`."""
+"""`renew` of `bestarm.simulation.cuda.compiling`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)
 """Called in a function, keeps the compiler from copying that function into its callers."""
