@@ -34,17 +34,7 @@ from bestarm.simulation.cuda.runs import (
     opened_shared,
     pause_block,
 )
-from bestarm.simulation.cuda.tiles import (
-    LANES,
-    Same,
-    Shape,
-    renew,
-    same_throughout,
-    state_shapes,
-    state_words,
-    tables,
-    view,
-)
+from bestarm.simulation.cuda.tiles import LANES, Same, Shape, same_throughout, state_shapes, state_words
 from bestarm.simulation.engine import Job
 from bestarm.simulation.loop import Chunk, Outcomes
 from bestarm.simulation.schedule import Done, Piece, Span
