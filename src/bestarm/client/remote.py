@@ -29,8 +29,8 @@ from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
 from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.intake.adding import GivenResult
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.study import AlreadyTold

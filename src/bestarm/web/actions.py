@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from bestarm.study.files.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
-from bestarm.study.intake.adding import GivenResult
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.record.checks import UnreadableStudy
 from bestarm.study.study import Test
 from bestarm.web import inputs, models
