@@ -156,7 +156,7 @@ def create_or_open(
     *,
     advice: str = "give another name to start over",
 ) -> Study:
-    """A new study of this plan, or the study of that name, if it has the same plan. If not, the error ends in `advice`."""
+    """A new study of this plan, or the study of that name if it has the same plan. If not, an error with `advice`."""
     if storage.find_study(plan.name) is None:
         # Another process may be quicker. Then we join its study.
         with contextlib.suppress(NameTaken):
