@@ -25,7 +25,6 @@ from bestarm.answer import (
     guarantee_of,
     known_words,
     leads_words,
-    names_in_words,
     percent,
     void_style,
     void_words,
@@ -260,7 +259,7 @@ def age_words(outlook: Outlook, status: Status) -> str:
 def _left(status: Status) -> str:
     if len(status.candidates) == len(status.arms):
         return f"all {len(status.arms):,} arms left"
-    return f"left: {names_in_words(status.candidates)}"
+    return f"left: {all_names(status.candidates)}"
 
 
 def _estimate(status: Status) -> str:

@@ -12,11 +12,8 @@ from bestarm.answer import (
     MOST_NAMES,
     Answer,
     all_names,
-    excluded_words,
     feasible_words,
     good_words,
-    names_in_words,
-    one_of_words,
     promised,
     rounded_up,
 )
@@ -118,13 +115,14 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     how far the leader can be from the best."""
     facts = []
     if now.candidates and len(now.candidates) < plan.arms_asked_about:
+        out, every = plan.arms_asked_about - len(now.candidates), plan.arms_asked_about
         facts.append(
-            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {names_in_words(now.candidates)} "
-            f"({excluded_words(plan.arms_asked_about, len(now.candidates))})"
+            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {all_names(now.candidates)} "
+            f"({out:,} of {every:,} arms {'is' if out == 1 else 'are'} excluded)"
         )
     if now.feasible and plan.constraints:
         meets = "meets" if len(now.feasible) == 1 else "meet"
-        facts.append(f"{names_in_words(now.feasible)} {meets} every constraint{_nearly(plan)}")
+        facts.append(f"{all_names(now.feasible)} {meets} every constraint{_nearly(plan)}")
     if now.regret_at_most is not None:
         leader = now.arm if isinstance(now, Answer) else now.leader
         facts.append(f"{leader} is {_regret(plan, now.regret_at_most)}")
@@ -182,7 +180,9 @@ def known(
         # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
         is_any = not plan.constraints or (feasible and not plan.slacks)
         given = "" if is_any else ", if any arm is feasible,"
-        facts.append(f"{given} the best{_or_as_good(plan)} is {one_of_words(candidates)}")
+        few = len(candidates) <= MOST_NAMES
+        which = listed(candidates, "or") if few else f"one of {len(candidates):,} arms"
+        facts.append(f"{given} the best{_or_as_good(plan)} is {which}")
     elif not candidates:
         facts.append(" no arm is feasible")
     if leader in feasible and (plan.constraints or regret is not None):
@@ -238,7 +238,7 @@ def _differences(plan: Plan) -> Iterator[str]:
 def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     stays = "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
-    together = [names_in_words(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
+    together = [all_names(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
     found = ["Every measurement is fresh: what one shows does not depend on the others."]
     if plan.items is not None:
         found = ["What a test shows depends on its arm and its item, and not on the tests before it."]
