@@ -293,7 +293,7 @@ def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
 def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = None) -> str:
     """For a notebook: the lines, and every arm's intervals."""
     rows = status.arms[:_MOST]
-    chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+    chart = interval_chart(rows)
     more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
     style = void_style(status.guarantee)
     head = f"<p{style}><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"

@@ -20,7 +20,6 @@ from bestarm.answer import (
 from bestarm.noises.base import NoiseModel
 from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Constraint, Objective, Plan, Problem
-from bestarm.problem.goals import set_words
 from bestarm.problem.items import count_of
 from bestarm.texts import listed
 from bestarm.validation import exact
@@ -129,10 +128,38 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
 
 
+def claim_words(plan: Problem, arms: Sequence[str], *, is_sure: bool) -> str:
+    """What is certified of a set of arms: what stands after their names. `is_sure`: some arm is certified feasible.
+
+    >>> import bestarm as ba
+    >>> gain = ba.maximize("gain", noise=ba.Gaussian(1.0), tolerance=0.5)
+    >>> short, top = (ba.Problem([*"abcd"], gain, goal=goal, top=3) for goal in ("best", "top"))
+    >>> claim_words(short, ["a", "b"], is_sure=False)
+    'the best feasible arm, or one as good within 0.5, if any is feasible, is one of these'
+    >>> claim_words(top, ["a", "b", "c"], is_sure=True), claim_words(top, ["a"], is_sure=True)
+    ('the 3 best feasible arms, within 0.5', 'the only feasible arm')
+    """
+    margins = _margins(plan)
+    if plan.asks == "any feasible":
+        return feasible_words(plan.slacks)
+    if plan.asks == "short list":
+        near = f", or one as good {' and '.join(margins)}," if margins else ""
+        perhaps = "" if is_sure else f"{'' if near else ','} if any is feasible,"
+        return f"the best feasible arm{near}{perhaps} is one of these"
+    what = "best feasible arm" if plan.top == 1 else f"{plan.top} best feasible arm"
+    if len(arms) < plan.top:
+        what, margins = "only feasible arm", ["within the slack"] if plan.slacks else []
+    return f"the {what}{'' if len(arms) == 1 else 's'}{', ' if margins else ''}{' and '.join(margins)}"
+
+
+def _margins(plan: Problem) -> list[str]:
+    tolerance = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+    return [*tolerance, "within the slack"] if plan.slacks else tolerance
+
+
 def _or_as_good(plan: Plan) -> str:
-    as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
-    as_good += ["within the slack"] if plan.slacks else []
-    return f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+    margins = _margins(plan)
+    return f", or one that is as good {' and '.join(margins)}," if margins else ""
 
 
 def _regret(plan: Plan, limit: float) -> str:
@@ -169,8 +196,8 @@ def known(
         return "Nothing is certain: the guarantee is void"
     sure = f"With {promised(plan.delta)} confidence"
     if state == "certified" and plan.asks in ("top", "any feasible"):
-        claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)
-        return f"{sure} {all_names(candidates)} {'is' if len(candidates) == 1 else 'are'} {claim}"
+        are = "is" if len(candidates) == 1 else "are"
+        return f"{sure} {all_names(candidates)} {are} {claim_words(plan, candidates, is_sure=True)}"
     if state == "certified" and plan.asks == "best":
         return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
     if state == "no_feasible_arm":
