@@ -100,8 +100,8 @@ class Options:
 
     def conditions(self) -> Conditions:
         """How commands are run, checked."""
+        from bestarm.race.limits import read_time
         from bestarm.race.race import Conditions
-        from bestarm.race.units import read_time
 
         if self.warmup is not None and not 0 <= self.warmup <= 10_000:
             raise InvalidInput("--warmup", self.warmup, "must be a whole number from 0 to 10,000")
@@ -127,7 +127,7 @@ class Options:
 
     def run(self, contestants: Sequence[Contestant], question: Question) -> None:
         """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
-        from bestarm.cli.shared.racing import Board, print_result
+        from bestarm.cli.shared.racing import LiveTable, print_result
         from bestarm.race.exports import EXPORTS
         from bestarm.race.race import Race
 
@@ -143,8 +143,8 @@ class Options:
             print(shown(race.replaces), file=sys.stderr)
         result: RaceResult | None
         try:
-            with Board(contestants) as board:
-                result = race.run(board)
+            with LiveTable(contestants) as table:
+                result = race.run(table)
         except KeyboardInterrupt:
             goes_on = "" if self.db is None else "; the same command goes on"
             print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
