@@ -18,8 +18,8 @@ _CHANGES = {"add": ("takes part", "take part"), "retire": ("is retired", "are re
 @study_command(place=192)
 def extend(
     name: StudyName,
-    tests: Annotated[int | None, typer.Option(metavar="N", help="How many more tests.", show_default=False)] = None,
-    cost: Annotated[float | None, typer.Option(metavar="C", help="How much more cost.", show_default=False)] = None,
+    tests: Annotated[int | None, typer.Option(metavar="N", help="How many more tests.")] = None,
+    cost: Annotated[float | None, typer.Option(metavar="C", help="How much more cost.")] = None,
     *,
     access: Access,
 ) -> None:

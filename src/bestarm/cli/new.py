@@ -21,8 +21,7 @@ def new(
         str | None, typer.Option(metavar="NAME", help="What to call it; the file's own by default.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="random"),
+        int | None, typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="random")
     ] = None,
     items_seed: Annotated[
         int | None,
