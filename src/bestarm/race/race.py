@@ -101,14 +101,17 @@ class Race:
             if self._storage.find_study(following) is None:
                 break
             self._name = following
-        self._run_log = RunLog(None if self._db is None else file_beside(self._db, self._name))
+        self._run_log = self._open_log()
         altered = changed(self._run_log.about.get("files", {}), self._files)
         if following == self._name or not (fresh or altered):
             return
         why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
         self.replaces = f"Started over as {following!r}, {why}; {self._name!r} is kept."
         self._name = following
-        self._run_log = RunLog(None if self._db is None else file_beside(self._db, self._name))
+        self._run_log = self._open_log()
+
+    def _open_log(self) -> RunLog:
+        return RunLog(None if self._db is None else file_beside(self._db, self._name))
 
     def run(self, watch: Watch | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
@@ -188,8 +191,8 @@ class Race:
             raise InvalidInput("memory", size_words(before), reason)
         for limit in self._question.limits:
             if limit.metric == "memory" and not limit.is_relative and not limit.value > before:
-                anew = "; --fresh starts over, and sees more" if now < before else ""
-                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{anew}"
+                advice = "; --fresh starts over, and sees more" if now < before else ""
+                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{advice}"
                 raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
 
     def _is_decided(self, study: Study | None) -> bool:

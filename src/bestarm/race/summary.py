@@ -188,10 +188,11 @@ def _rounded(number: float, rounding: str) -> str:
 def limit_lines(result: RaceResult) -> Iterator[str]:
     """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out."""
     baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
+    judged = result.contestants[-1].name if result.question.is_gate else result.status.leader
     for arm in result.status.arms:
         for place, limit in enumerate(result.question.limits, start=1):
             stands = arm.metrics[place]
-            is_shown = arm.name == _in_question(result) or stands.verdict == "violated"
+            is_shown = arm.name == judged or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
             scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
@@ -218,11 +219,6 @@ def history_lines(result: RaceResult) -> Iterator[str]:
 def _has_unseen(result: RaceResult) -> bool:
     """Whether some run needed less memory than can be seen."""
     return any(run.memory <= result.run_log.floor for _, run in result.run_log.runs.values())
-
-
-def _in_question(result: RaceResult) -> str | None:
-    """The command that the verdict is about."""
-    return result.contestants[-1].name if result.question.is_gate else result.status.leader
 
 
 def verdict_words(result: RaceResult) -> dict[str, str]:
