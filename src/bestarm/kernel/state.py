@@ -99,7 +99,7 @@ class Setting(NamedTuple):
     """The cost of a test, at the first metric of its bundle; 0 at the others, so that costs of results add up."""
     inverse_cost: Floats
     """1 / the cost of a test that measures it."""
-    lead: Ints
+    bundle_head: Ints
     """The first metric of its bundle: metrics that one test measures together. It stands for the bundle in a batch."""
     following: Ints
     """The next metric of its bundle, or -1."""
@@ -203,7 +203,7 @@ def total_cost(setting: Setting, streams: Streams) -> float:
 
 
 @kernel
-def blur(n: int, mean: float) -> float:
+def rounding_error(n: int, mean: float) -> float:
     """How uncertain rounding leaves the mean of n numbers. Additions round, as do the division and a step to a bound.
 
     This holds if no partial sum is much larger than the last one. It exceeds the stated noise only 10^15 sigmas away.
@@ -242,7 +242,7 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
         if covered[arm, metric] > 0:
             covered[arm, metric] -= 1
         else:
-            part = setting.lead[metric]
+            part = setting.bundle_head[metric]
             tests = add_test(batch, tests, arm, part)
             while part >= 0:
                 if part != metric:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm.answer import promised
 from bestarm.evidence.items import record_at, streams_for, with_room
-from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, blur, gather
+from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, gather, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
@@ -215,7 +215,7 @@ class Policy(abc.ABC):
     def spent(self) -> tuple[int, float]:
         """How many tests there have been, and what they cost."""
         counts = self.streams.counts.sum(axis=0)
-        tests = counts[self.setting.lead == np.arange(self.metrics)].sum()
+        tests = counts[self.setting.bundle_head == np.arange(self.metrics)].sum()
         return int(tests), float(counts @ self.setting.cost)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:
@@ -323,7 +323,7 @@ class Policy(abc.ABC):
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
             with wrapping():
                 # Kernels are plain Python, and work on arrays as well.
-                least: Any = blur(counts, self.streams.means)  # type: ignore[arg-type]
+                least: Any = rounding_error(counts, self.streams.means)  # type: ignore[arg-type]
                 width = np.fmax(self.setting.sigma * self.setting.radius[slots], least)
                 low[tested] = (self.streams.means - width)[tested]
                 high[tested] = (self.streams.means + width)[tested]
