@@ -66,7 +66,7 @@ def independent_evidence(setting: Setting, streams: Streams, arm: int, infeasibl
         return infeasible
     evidence = -math.inf
     for metric in range(1, streams.counts.shape[1]):
-        if setting.bundle_head[metric] != setting.bundle_head[0] and streams.counts[arm, metric] > 0:
+        if setting.lead[metric] != setting.lead[0] and streams.counts[arm, metric] > 0:
             violated = setting.log_weight[metric] + constraint_evidence(setting, streams, arm, metric, ABOVE)
             evidence = add_logs(evidence, violated)
     return evidence

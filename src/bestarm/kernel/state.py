@@ -99,7 +99,7 @@ class Setting(NamedTuple):
     """The cost of a test, at the first metric of its bundle; 0 at the others, so that costs of results add up."""
     inverse_cost: Floats
     """1 / the cost of a test that measures it."""
-    bundle_head: Ints
+    lead: Ints
     """The first metric of its bundle: metrics that one test measures together. It stands for the bundle in a batch."""
     following: Ints
     """The next metric of its bundle, or -1."""
@@ -242,7 +242,7 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
         if covered[arm, metric] > 0:
             covered[arm, metric] -= 1
         else:
-            part = setting.bundle_head[metric]
+            part = setting.lead[metric]
             tests = add_test(batch, tests, arm, part)
             while part >= 0:
                 if part != metric:

@@ -215,7 +215,7 @@ class Policy(abc.ABC):
     def spent(self) -> tuple[int, float]:
         """How many tests there have been, and what they cost."""
         counts = self.streams.counts.sum(axis=0)
-        tests = counts[self.setting.bundle_head == np.arange(self.metrics)].sum()
+        tests = counts[self.setting.lead == np.arange(self.metrics)].sum()
         return int(tests), float(counts @ self.setting.cost)
 
     def advance(self, tests: Ints, values: Floats, ends: Flags) -> list[tuple[int, int]] | Stop | None:

@@ -110,7 +110,7 @@ class KernelPolicy(Policy):
         imagined.imagine(waiting)
         if imagined.untested:
             # There is nothing to plan with yet: test each stream once more.
-            leads = np.unique(self.setting.bundle_head).tolist()
+            leads = np.unique(self.setting.lead).tolist()
             again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in leads]
             return [again] * -(-count // len(again))
         now = imagined.propose()

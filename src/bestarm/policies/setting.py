@@ -143,7 +143,7 @@ def new_setting(
         inverse_sigma=1.0 / form.sigma,
         cost=np.where(first, form.cost, 0.0),
         inverse_cost=1.0 / form.cost,
-        bundle_head=leads,
+        lead=leads,
         following=_following(problem),
         is_bundled=int(not first.all()),
         kind=np.array([kind_of(type(noise)) for noise in deciding]),

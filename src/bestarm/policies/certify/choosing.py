@@ -227,7 +227,7 @@ def stream_to_test(
         promise = excess * excess * setting.inverse_cost[chosen]
     if lead > 0.0:
         share = share_of_gain(setting, streams, leader, arm)
-        if chosen > 0 and setting.bundle_head[chosen] == setting.bundle_head[0]:
+        if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
             # One test of the arm tells of both.
             both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
             return 0 if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[0] else LEADER
