@@ -32,7 +32,7 @@ class PresentAnswer(NamedTuple):
     confidence: float
 
 
-def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
+def compiled_if_large(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many, and for some compiled as soon as it can be."""
     # Like compiled code, it is silent about overflow and NaN.
     plain = np.errstate(over="ignore", invalid="ignore")(root)
@@ -138,8 +138,8 @@ def weigh(
     # What certificates must reach beyond log(1 / alpha) follows from the shares of delta.
     log_delta = math.log(setting.delta)
     least = math.inf
-    for place in range(members.shape[0]):
-        member = members[place]
+    for index in range(members.shape[0]):
+        member = members[index]
         for metric in range(1, metrics):
             if certified[member, metric] == 0:
                 evidence = constraint_evidence(setting, streams, member, metric, BELOW)
@@ -151,9 +151,9 @@ def weigh(
             if not suffices(case, least):
                 beaten = math.inf if is_full else -math.inf
                 if is_full:
-                    for place in range(members.shape[0]):
-                        handicap = pair_level(setting, members[place], arm) + log_delta
-                        rival = rival_case(setting, streams, members[place], arm, infeasible)
+                    for index in range(members.shape[0]):
+                        handicap = pair_level(setting, members[index], arm) + log_delta
+                        rival = rival_case(setting, streams, members[index], arm, infeasible)
                         beaten = lesser(beaten, rival - handicap)
                 least = lesser(least, case if case >= beaten else beaten)
     return least
@@ -172,12 +172,12 @@ def evidence_for(
     is_closed = np.zeros(len(streams.counts), np.int8) if is_closed is None else is_closed.astype(np.int8)
     is_closed[[*members]] = 1
     given = (np.array(members, np.int64), is_full and len(members) > 0, certified, is_closed)
-    return float(for_size(weigh, setting, streams)(setting, streams, *given))
+    return float(compiled_if_large(weigh, setting, streams)(setting, streams, *given))
 
 
 def likely_leader(setting: Setting, streams: Streams) -> int:
     """`present_leader`, compiled if there are many arms."""
-    return int(for_size(present_leader, setting, streams)(setting, streams))
+    return int(compiled_if_large(present_leader, setting, streams)(setting, streams))
 
 
 def confidence_of(log_evidence: float) -> float:

@@ -102,7 +102,9 @@ def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
     return findings._replace(holds=holds, violated=above & ~holds & (is_out | beyond))
 
 
-def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None) -> Findings:
+def findings_by_intervals(
+    setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None
+) -> Findings:
     """What follows, now and `earlier`, from intervals that hold all at once, at all times, with probability 1 - delta.
 
     An interval with an end that is NaN says nothing, and the first test of a stream decides nothing. Policies that

@@ -12,7 +12,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
-from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
+from bestarm.policies.findings import Findings, findings_by_intervals, nothing_earlier
 from bestarm.policies.kernels import KernelPolicy
 
 OPEN = 0
@@ -123,7 +123,7 @@ class SafetyPolicy(KernelPolicy):
         earlier.holds[:, 1:] = has_left(safety)
         earlier.infeasible[:] = safety.verdict == INFEASIBLE
         earlier.beaten[:] = self.eliminated()
-        return by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
+        return findings_by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:
         """The arms that the policy has given up because a feasible one is at least as good."""

@@ -52,16 +52,16 @@ def true_references(problem: Problem) -> Floats:
 
 def shares(problem: Problem) -> list[tuple[int, Any]]:
     """The constraints of whose results counts only whether they lie beyond the threshold, with their numbers."""
-    return [(place, part) for place, part in enumerate(problem.parts) if part.noise.is_share]
+    return [(index, part) for index, part in enumerate(problem.parts) if part.noise.is_share]
 
 
 def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A user's value of a metric in normal form. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
         normal = problem.normal_form().sign[metric] * value - setting.reference[metric]
-    for place, part in shares(problem):
+    for index, part in shares(problem):
         counted = part.noise.counted(value, part.threshold, part.at_least is None)
-        normal = np.where(np.equal(metric, place), counted, normal)[()]
+        normal = np.where(np.equal(metric, index), counted, normal)[()]
     return normal
 
 

@@ -26,14 +26,21 @@ from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.setting import certify_setting
-from bestarm.policies.confidence import Intervals, PresentAnswer, for_size, lower_level, new_intervals
+from bestarm.policies.comparisons import (
+    Reasons,
+    differences_from,
+    margin_of,
+    narrow,
+    pair_levels,
+    regret_of,
+    survey,
+)
+from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_large, lower_level, new_intervals
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
 from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.levels import levels_in_words
-from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
 from bestarm.policies.open_certificates import OpenCertificate
-from bestarm.policies.reasons import Reasons, survey
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
 
@@ -177,7 +184,7 @@ class Certify(KernelPolicy):
         memory, streams, leader, retired = self.memory, self.streams, self.leader, self.is_retired
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
-        for_size(survey, self.setting, streams)(self.setting, streams, *arguments)
+        compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
@@ -204,7 +211,7 @@ class Certify(KernelPolicy):
     def regret(self, leader: int, found: Findings) -> float:
         """From the evidence that each other arm is infeasible or not better by more."""
         memory = self.memory
-        limit = for_size(regret_of, self.setting, self.streams)
+        limit = compiled_if_large(regret_of, self.setting, self.streams)
         return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
 
     @classmethod
@@ -219,12 +226,12 @@ class Certify(KernelPolicy):
         beaten by performance alone, from what decides as well."""
         low, high = np.zeros(self.arms), np.zeros(self.arms)
         streams = self._streams_about(arm)
-        fill = for_size(differences_from, self.setting, streams)
+        fill = compiled_if_large(differences_from, self.setting, streams)
         fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
         memory, leader = self.memory, self.leader
         # Nothing more is said of a leader that is not certified feasible.
         if leader != NO_ARM and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
-            find, behind = for_size(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
+            find, behind = compiled_if_large(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
             margin = find(self.setting, self.streams, memory.rejected, memory.beaten, leader, behind)
             narrow(low, high, arm, [leader], behind != 0, margin)
         return low, high

@@ -45,7 +45,7 @@ STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested this many times as often."""
 
 LEADER = -1
-_AHEAD = math.sqrt(0.5)
+_ROOT_HALF = math.sqrt(0.5)
 
 # -------------------------------------------------------------------------------------------------- taking in results
 
@@ -179,7 +179,7 @@ def _drawn_lead_on_items(
     noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
     root = setting.inverse_root[slot(max(lead.n, 1))]
     drawn: float = mean + noise * normal(memory.generator, memory.ziggurat) * root + setting.tolerance
-    return drawn / (noise * _AHEAD)
+    return drawn / (noise * _ROOT_HALF)
 
 
 drawn_lead = choice("setting.pairing", {SEPARATE: _drawn_lead, ON_ITEMS: _drawn_lead_on_items})
@@ -193,7 +193,7 @@ def share_of_gain(setting: Setting, streams: Streams, leader: int, arm: int) -> 
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     if setting.pairing == ON_ITEMS:
         # One more item on which both are measured takes one test of the arm measured less often, or one of each.
-        return 0.5 if n == n_leader else _AHEAD if n < n_leader else 1.0 - _AHEAD
+        return 0.5 if n == n_leader else _ROOT_HALF if n < n_leader else 1.0 - _ROOT_HALF
     share: float = n_leader / (n + n_leader)
     return share
 

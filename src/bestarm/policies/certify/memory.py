@@ -21,8 +21,8 @@ class Chosen(NamedTuple):
     """1 where it is in the answer at hand."""
     settled: Flags
     """1 where nothing more is to be shown of it against that answer."""
-    numbers: Floats
-    """Scratch: a performance that was drawn (top), or what it costs to exclude the arm (short list)."""
+    scratch: Floats
+    """A performance that was drawn (top), or what it costs to exclude the arm (short list)."""
 
 
 class Memory(NamedTuple):

@@ -113,12 +113,12 @@ def leave_out(memory: Memory, open_count: int, spared: int) -> int:
     """Take the `spared` arms that cost most to exclude off the list of open arms; returns how many are left."""
     for _ in range(min(spared, open_count)):
         hardest = 0
-        for place in range(1, open_count):
-            if memory.chosen.numbers[memory.open_arms[place]] > memory.chosen.numbers[memory.open_arms[hardest]]:
-                hardest = place
+        for index in range(1, open_count):
+            if memory.chosen.scratch[memory.open_arms[index]] > memory.chosen.scratch[memory.open_arms[hardest]]:
+                hardest = index
         open_count -= 1
-        for place in range(hardest, open_count):
-            memory.open_arms[place] = memory.open_arms[place + 1]
+        for index in range(hardest, open_count):
+            memory.open_arms[index] = memory.open_arms[index + 1]
     return open_count
 
 
@@ -139,9 +139,9 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
 
     seed_choices(memory)
     drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NO_ARM else 0.0
-    for place in range(open_count):
-        arm = whole(memory.open_arms[place])
-        memory.chosen.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
+    for index in range(open_count):
+        arm = whole(memory.open_arms[index])
+        memory.chosen.scratch[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
     spared = setting.top if leader == NO_ARM else setting.top - 1
     open_count = leave_out(memory, open_count, spared)
 
