@@ -356,8 +356,8 @@ class Policy(abc.ABC):
         return upper if math.isfinite(upper) else math.inf
 
     def contrasts(self, metric: int) -> Floats:
-        """By arm, of a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
-        form; NaN where nothing is known. The ends of its intervals are of this, too."""
+        """By arm, for a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
+        form; NaN where nothing is known. Intervals of this constraint show the same quantity."""
         raise NotImplementedError
 
     @functools.cached_property

@@ -14,18 +14,11 @@ import numpy as np
 from bestarm.evidence.claims import constraint_evidence
 from bestarm.evidence.combine import add_logs, independent_evidence
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import ABSENT, RESERVED, Flags, Floats, Ints, Setting, Streams
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.streams import ABOVE, BELOW
-from bestarm.policies.confidence import (
-    Intervals,
-    is_outperformed,
-    pair_level,
-    refresh_intervals,
-    rival_case,
-    violation,
-)
+from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import end_of_lead, largest_lead
 
@@ -199,7 +192,11 @@ def measured_leads(streams: Streams, arm: int) -> Floats:
 
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:
     """The levels that make the differences of all ordered pairs hold at once: delta v_i v_j / (1 - v_i) for (i, j),
-    where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j."""
+    where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j. With a reserve, delta v_i v_j."""
+    if setting.sharing == RESERVED:
+        rarity = setting.reserve.rarity
+        level: Floats = rarity + rarity[arm] - math.log(setting.delta)
+        return level, level
     # Whatever share of delta is theirs, levels differ by the weights.
     weight = np.exp(setting.level.min() - setting.level)
     log_weight = np.log(weight / weight.sum())

@@ -175,11 +175,6 @@ def evidence_for(
     return float(compiled_if_large(weigh, setting, streams)(setting, streams, *given))
 
 
-def likely_leader(setting: Setting, streams: Streams) -> int:
-    """`present_leader`, compiled if there are many arms."""
-    return int(compiled_if_large(present_leader, setting, streams)(setting, streams))
-
-
 def confidence_of(log_evidence: float) -> float:
     """1 - alpha, from the log of 1 / alpha."""
     return -math.expm1(-max(log_evidence, 0.0))
@@ -191,14 +186,14 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    leader = likely_leader(setting, streams)
+    leader = int(compiled_if_large(present_leader, setting, streams)(setting, streams))
     members = [] if leader == NO_ARM else [leader]
     return PresentAnswer(members[0] if members else None, confidence_of(evidence_for(setting, streams, members)))
 
 
 @kernel
 def lower_level(setting: Setting, arm: int, metric: int) -> float:
-    """What the evidence must reach that a mean lies above something: of a constraint, to reject the arm."""
+    """The level for the lower end of an interval. For a constraint, it is the level that rejects the arm."""
     level: float = setting.rejecting[arm] - setting.log_weight[metric] if metric > 0 else setting.level[arm]
     return level
 

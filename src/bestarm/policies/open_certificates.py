@@ -19,7 +19,7 @@ from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
 
 MOST_SHOWN = 200
-"""So many certificates are told apart, those that may take longest; a study of many arms has too many to show."""
+"""The number of certificates shown: those that may take longest. A study of many arms has too many to show."""
 
 _NO_METRIC = -1
 
@@ -104,8 +104,8 @@ def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst:
 
 @kernel
 def share_of(evidence: float, level: float, lost: float) -> float:
-    """How much there is of what is needed, where both count from the bottom: what is `lost` to overhead is there, too.
-    NaN and infinity are no evidence."""
+    """The evidence as a share of its level. What is `lost` to overhead counts in both. NaN and infinity are no
+    evidence."""
     if not -lost < evidence < math.inf:
         return 0.0
     return min((evidence + lost) / (level + lost), 1.0)
@@ -189,7 +189,7 @@ def open_by_evidence(
 
 
 def _longest(tests: Floats, most: int) -> Ints:
-    """The places of the largest numbers, in order of places."""
+    """The indices of the largest numbers, in order."""
     if len(tests) <= most:
         return np.arange(len(tests))
     return np.sort(np.argpartition(-tests, most)[:most])

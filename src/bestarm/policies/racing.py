@@ -9,16 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import (
-    NONE,
-    Batch,
-    Ints,
-    Setting,
-    Streams,
-    conclude,
-    every_metric,
-    every_stream,
-)
+from bestarm.kernel.state import NONE, Batch, Ints, Setting, Streams, conclude, every_metric, every_stream
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import half_width

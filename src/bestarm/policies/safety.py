@@ -61,12 +61,6 @@ def pack(safety: Safety, arm: int, metric: int, excess: float, inverse_root: flo
     safety.packed[arm, metric - 1] = complex(excess, inverse_root)
 
 
-def has_left(safety: Safety) -> npt.NDArray[np.bool_]:
-    """[arm, constraint]: whether the constraint has left H_i."""
-    left: npt.NDArray[np.bool_] = safety.packed.real == -math.inf
-    return left
-
-
 @kernel
 def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
     """The constraint in H_i most likely violated: the largest optimistic excess over its threshold.
@@ -114,13 +108,13 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
 
 
 class SafetyPolicy(KernelPolicy):
-    """A policy whose memory has a `safety`. It never takes back a verdict on an arm, or that it has eliminated one."""
+    """A policy with a `safety` in its memory. It never takes back a verdict on an arm, or an elimination."""
 
     def findings(self) -> Findings:
         """What the present intervals say, and what earlier ones have said: all of them hold at once."""
         safety: Safety = self.memory.safety
         earlier = nothing_earlier(self.arms, self.metrics)
-        earlier.holds[:, 1:] = has_left(safety)
+        earlier.holds[:, 1:] = safety.packed.real == -math.inf  # it has left H_i
         earlier.infeasible[:] = safety.verdict == INFEASIBLE
         earlier.beaten[:] = self.eliminated()
         return findings_by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)

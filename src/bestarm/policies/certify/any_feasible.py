@@ -40,7 +40,7 @@ _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 class Prospect(NamedTuple):
-    """What it would cost to show something of an arm if it is true, how likely that is, and what to test first."""
+    """The cost of proving a claim about an arm if it is true, its probability, and the metric to test first."""
 
     cost: float
     chance: float
@@ -181,7 +181,7 @@ def likeliest_feasible(setting: Setting, streams: Streams, memory: Memory) -> Pr
     cases = np.zeros(len(memory.rejected))
     weigh = compiled_if_large(weigh_arms, setting, streams)
     none = float(weigh(setting, streams, memory.rejected, memory.certified, cases))
-    # The first of several that nothing is known of has the best mean.
+    # Among arms with equal cases, the best mean comes first.
     order = np.argsort(-streams.means[:, 0], kind="stable")
     leader = int(order[cases[order].argmax()])
     looks_feasible = memory.rejected[leader] == 0 and memory.suspects[leader] == 0

@@ -6,13 +6,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
-from bestarm.policies.certify.choosing import (
-    LEADER,
-    closes,
-    drawn_performance,
-    stream_to_test,
-    tests_of_leader,
-)
+from bestarm.policies.certify.choosing import LEADER, closes, drawn_performance, stream_to_test, tests_of_leader
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of
 from bestarm.policies.certify.memory import Memory, seed_choices
 from bestarm.policies.confidence import PresentAnswer, evidence_for

@@ -6,13 +6,7 @@ import math
 
 from bestarm.evidence.claims import excess_of, looks_fine, suffices
 from bestarm.evidence.items import DIFFERENCE, difference_of, row_of
-from bestarm.evidence.reaching import (
-    HOLDS,
-    Infeasibility,
-    holding_reaches,
-    infeasibility_up_to,
-    rival_reaches,
-)
+from bestarm.evidence.reaching import HOLDS, Infeasibility, holding_reaches, infeasibility_up_to, rival_reaches
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import (
@@ -136,7 +130,7 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 
 @kernel
 def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
-    """Whether a certified constraint was settled so long ago that it is worth another look.
+    """Whether a certified constraint is worth another test.
 
     About one study in a thousand certifies a violated constraint by early luck, as delta allows. If that arm is almost
     as good as the best, telling the two apart could take a thousand times as long as all the rest.
@@ -228,7 +222,7 @@ def stream_to_test(
     if lead > 0.0:
         share = share_of_gain(setting, streams, leader, arm)
         if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
-            # One test of the arm tells of both.
+            # One test of the arm measures both.
             both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
             return 0 if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[0] else LEADER
         gain = lead * lead * setting.inverse_cost[0] * max(share, 1.0 - share) ** 2
@@ -283,7 +277,7 @@ def _every_stream_first(setting: Setting, streams: Streams, memory: Memory, batc
 
 @kernel
 def leave_out_retired(setting: Setting, memory: Memory) -> None:
-    """Retired arms are no candidates, and nothing has to be shown of them."""
+    """Retired arms are no candidates, and need no certificate."""
     for arm in range(memory.rejected.shape[0]):
         if setting.reserve.is_retired[arm] != 0 and memory.rejected[arm] == 0:
             reject(memory, arm)
@@ -323,5 +317,5 @@ def _baseline_as_often(setting: Setting, streams: Streams, batch: Batch, size: i
 
 
 with_baseline = choice("setting.limits", {RELATIVE: _baseline_as_often}, unknown="size")
-"""Add tests of the baseline to a batch, so that it is tested as often as any arm that is compared with it. What is
-no batch, but a conclusion, stays as it is."""
+"""Add tests of the baseline to a batch, so that it is tested as often as any arm that is compared with it. A
+conclusion stays as it is."""

@@ -1,7 +1,7 @@
 """A short list: `certify` until at most `top` arms can still be the best feasible one.
 
 Certificates are those for the best arm. The arms that would take longest to exclude, one fewer than the list may have
-besides the leader, are left alone. Which they are is drawn anew in each round, so that one that only looks good after a
+besides the leader, are left alone. They are drawn again in each round, so that an arm that only looks good after a
 few tests is tested again.
 """
 
@@ -12,21 +12,9 @@ from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.kernel.words import whole
 from bestarm.policies.certify.best_arm import likeliest, open_against, tests_of_open_arms
-from bestarm.policies.certify.choosing import (
-    closes,
-    drawn_excess,
-    drawn_lead,
-    drawn_performance,
-    tests_of_leader,
-)
+from bestarm.policies.certify.choosing import closes, drawn_excess, drawn_lead, drawn_performance, tests_of_leader
 from bestarm.policies.certify.goal import Goal, kernels_of, settled_set
-from bestarm.policies.certify.memory import (
-    Memory,
-    best_listed,
-    is_certified,
-    new_memory_of_sets,
-    seed_choices,
-)
+from bestarm.policies.certify.memory import Memory, best_listed, is_certified, new_memory_of_sets, seed_choices
 from bestarm.policies.findings import Findings
 from bestarm.policies.open_certificates import OpenCertificate
 
@@ -73,8 +61,8 @@ def close_candidates(setting: Setting, streams: Streams, memory: Memory, leader:
 
 @kernel
 def not_to_exclude(memory: Memory, leader: int) -> int:
-    """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
-    are out as soon as it is certified feasible."""
+    """The number of candidates that need no certificate: the leader, and the arms that it has beaten, which are out as
+    soon as it is certified feasible."""
     if leader == NO_ARM:
         return 0
     count = 0
@@ -103,7 +91,7 @@ def tests_to_exclude(
         tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
         least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
     elif least == HOPELESS:
-        # Of several arms that look as good as the leader, the best is the last to be excluded.
+        # If several arms look as good as the leader, the best of them is excluded last.
         least = HOPELESS * (1.0 - lead)
     return least
 
@@ -128,7 +116,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
     left = list_candidates(memory, leader)
-    # An arm that takes others out may be beaten by the leader. Then these are candidates again, until they are, too.
+    # An arm that excludes others may be beaten by the leader. Then those are candidates again, until they are beaten.
     while left > open_count + not_to_exclude(memory, leader):
         open_count = close_candidates(setting, streams, memory, leader)
         left = list_candidates(memory, leader)
