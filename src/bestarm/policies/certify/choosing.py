@@ -59,26 +59,22 @@ def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: 
 
 
 @kernel
-def _update_arm(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-    memory.told[0] += 1
-    judge(setting, streams, memory, arm, metric)
-
-
-@kernel
-def _update_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+def _judge_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """A result of the baseline says something about every arm that is compared with it."""
-    memory.told[0] += 1
-    first = arm
-    last = arm + 1
-    if setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline:
-        first = 0
-        last = streams.counts.shape[0]
+    is_limit = setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline
+    first, last = (0, streams.counts.shape[0]) if is_limit else (arm, arm + 1)
     for concerned in range(first, last):
         judge(setting, streams, memory, concerned, metric)
 
 
-update = choice("setting.limits", {FIXED: _update_arm, RELATIVE: _update_compared}, unknown="")
-"""Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
+_judge_all = choice("setting.limits", {FIXED: judge, RELATIVE: _judge_compared}, unknown="")
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
+    memory.told[0] += 1
+    _judge_all(setting, streams, memory, arm, metric)
 
 
 # ------------------------------------------------------------------------------------------------ closing certificates
