@@ -12,7 +12,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
-from bestarm.policies.findings import Findings, findings_by_intervals, nothing_earlier
+from bestarm.policies.findings import Earlier, Findings, findings_by_intervals
 from bestarm.policies.kernels import KernelPolicy
 
 OPEN = 0
@@ -113,10 +113,9 @@ class SafetyPolicy(KernelPolicy):
     def findings(self) -> Findings:
         """What the present intervals say, and what earlier ones have said: all of them hold at once."""
         safety: Safety = self.memory.safety
-        earlier = nothing_earlier(self.arms, self.metrics)
-        earlier.holds[:, 1:] = safety.packed.real == -math.inf  # it has left H_i
-        earlier.infeasible[:] = safety.verdict == INFEASIBLE
-        earlier.beaten[:] = self.eliminated()
+        holds = np.zeros((self.arms, self.metrics), np.bool_)
+        holds[:, 1:] = safety.packed.real == -math.inf  # it has left H_i
+        earlier = Earlier(holds, safety.verdict == INFEASIBLE, self.eliminated())
         return findings_by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:
