@@ -41,9 +41,10 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # named as a file, it finds its neighbors, too
 
 from benchmarks.classic.families import Classic, ignore
+from benchmarks.classic.specialized import specialized
 from benchmarks.classic.track_and_stop import new_memory, propose
 
-from bestarm.kernel.compile import kernel, specialized
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Floats, Setting
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.policies.kernels import Kernels

@@ -15,8 +15,9 @@ import numpy as np
 sys.path.append(str(Path(__file__).resolve().parents[2]))  # named as a file, it finds its neighbors, too
 
 from benchmarks.classic.families import Classic, are_rates, divergence, ignore, leader_of, observed, total_tests
+from benchmarks.classic.specialized import specialized
 
-from bestarm.kernel.compile import kernel, specialized
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Batch, Ints, Setting, Streams, add_test, conclude, every_stream
 from bestarm.policies.kernels import Kernels
 

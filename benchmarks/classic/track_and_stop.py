@@ -16,8 +16,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # named as a file, it
 
 from benchmarks.classic.families import Classic, are_rates, divergence, ignore, leader_of, observed, total_tests
 from benchmarks.classic.proportions import optimal_proportions
+from benchmarks.classic.specialized import specialized
 
-from bestarm.kernel.compile import kernel, specialized
+from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Batch, Floats, Ints, Setting, Streams, add_test, conclude, every_stream
 from bestarm.policies.kernels import Kernels
 

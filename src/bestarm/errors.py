@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import enum
 from collections.abc import Iterable
@@ -128,7 +129,8 @@ class InvalidInput(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = self.__dict__ | {"complaints": tuple(complaint.portable() for complaint in self.complaints)}
-        return type(self), self.args, state
+        # Not through `__init__`: what a class is made with differs, and the sentence is made already.
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined]
 
 
 class NotFound(InvalidInput):

@@ -69,12 +69,14 @@ if TYPE_CHECKING:
     from bestarm.policies.setting import to_user as to_user
     from bestarm.storage.base import Amendment as Amendment
     from bestarm.storage.base import Archived as Archived
+    from bestarm.storage.base import Copies as Copies
     from bestarm.storage.base import Event as Event
     from bestarm.storage.base import GivePlaces as GivePlaces
     from bestarm.storage.base import History as History
     from bestarm.storage.base import Issued as Issued
     from bestarm.storage.base import MakeAmendment as MakeAmendment
     from bestarm.storage.base import Outcome as Outcome
+    from bestarm.storage.base import Part as Part
     from bestarm.storage.base import Pending as Pending
     from bestarm.storage.base import PlanRounds as PlanRounds
     from bestarm.storage.base import Rounds as Rounds
@@ -83,8 +85,6 @@ if TYPE_CHECKING:
     from bestarm.storage.base import Telling as Telling
     from bestarm.storage.base import Told as Told
     from bestarm.storage.columns import Given as Given
-    from bestarm.storage.copies import Copies as Copies
-    from bestarm.storage.copies import Part as Part
     from bestarm.storage.errors import ConnectionLost as ConnectionLost
     from bestarm.storage.errors import HandedOn as HandedOn
     from bestarm.storage.errors import HoldsEnough as HoldsEnough
@@ -129,11 +129,10 @@ _HOMES = {
     "validation": "NonNegative Number Positive Probability WholeNumber exact value",
     # Storages.
     "storage.base": (
-        "Amendment Archived Event GivePlaces History Issued MakeAmendment "
-        "Outcome Pending PlanRounds Rounds Storage StudyRecord Telling Told"
+        "Amendment Archived Copies Event GivePlaces History Issued MakeAmendment "
+        "Outcome Part Pending PlanRounds Rounds Storage StudyRecord Telling Told"
     ),
     "storage.columns": "Given",
-    "storage.copies": "Copies Part",
     "storage.rows": "Entries",
     "storage.tokens": "Role Token TokenKeeper",
     # Commands.

@@ -162,7 +162,7 @@ def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.M
         path.chmod(0o777)
         finding = found()["compiled kernels"]
         assert finding.state == "broken"
-        assert f"compiles them anew: other users can write to {path}" in finding.detail
+        assert f"compiles them again: other users can write to {path}" in finding.detail
         assert finding.remedy == f"chmod go-w {path}"
         path.chmod(0o755)
     # As in /tmp: all users may write, and none can replace what belongs to another.

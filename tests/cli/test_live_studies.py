@@ -30,12 +30,12 @@ def test_new_says_how_to_repeat_a_study(bestarm: Program, monkeypatch: pytest.Mo
     said = json.loads(works(bestarm, "new", "items.toml", "--name", "b", "--items-seed", "4", "--json"))
     assert (said["seed"], said["items_seed"]) == (15, 4)
     assert "items_seed" not in json.loads(works(bestarm, "new", "dose.toml", "--name", "c", "--json"))
-    assert "\nto repeat it: seed 15, items_seed 4\n" in works(bestarm, "status", "b")
+    assert "\nseeds: seed 15, items_seed 4\n" in works(bestarm, "status", "b")
     status = json.loads(works(bestarm, "status", "b", "--json"))
     assert (status["seed"], status["items_seed"]) == (15, 4)
     works(bestarm, "export", "b", "--all", "-o", "b.backup")
     works(bestarm, "import", "b.backup", "--as", "copy")
-    assert "\nto repeat it: seed 15, items_seed 4\n" in works(bestarm, "status", "copy")
+    assert "\nseeds: seed 15, items_seed 4\n" in works(bestarm, "status", "copy")
     ended = bestarm("new", "dose.toml", "--name", "d", "--items-seed", "4")
     assert (ended.code, ended.err) == (
         2,
@@ -110,7 +110,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     }
     assert (purity["low"], purity["high"], purity["threshold"]) == (0, 100, 20)
     table = works(bestarm, "status", "second")
-    assert "1 result recorded but not counted yet: waiting for test 2 (harm of 25 mg), which" in table
+    assert "waiting: for test 2 (harm of 25 mg), which" in table
     assert "at most 0.5" in table
     assert "at least 20" in table
     assert "No forecast yet" in works(bestarm, "status", "second", "--forecast")
@@ -223,7 +223,7 @@ def test_tests_stay_with_their_holder(bestarm: Program) -> None:
     assert other["id"] != test["id"]
     works(bestarm, "tell", "-x", str(other["id"]), "0")
     said = works(bestarm, "status", "-x")
-    assert "1 result recorded but not counted yet: waiting for test 1 (" in said
+    assert "waiting: for test 1 (" in said
     while "and wanted to tell" not in (said := works(bestarm, "status", "-x")):
         time.sleep(0.1)
     assert "ann has held" in said

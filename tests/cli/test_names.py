@@ -11,7 +11,8 @@ from rich.cells import cell_len
 from tests.cli.live import Program, works
 
 import bestarm as ba
-from bestarm.cli.shared.show import age, percent, shown
+from bestarm.cli.shared.show import age, percent
+from bestarm.texts import shown
 
 HOSTILE = [
     "[bold]b[/]",

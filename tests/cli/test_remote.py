@@ -93,7 +93,7 @@ def test_ask_tell_and_status(service: str, database: str, tmp_path: Path) -> Non
     assert "Recorded as test 7" in run("tell", "shared", "--arm", "a", "--metric", "gain", "0.5")
     assert "will be handed out again" in run("release", "shared", "--held-by", "bench")
     status = run("status", "shared")
-    assert "6 tests recorded" in status
+    assert "tests: 6 recorded" in status
     assert "1 pending" in status
     data = json.loads(run("status", "shared", "--json"))
     here = json.loads(bestarm("status", "shared", "--db", database, "--json").out)

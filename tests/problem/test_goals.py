@@ -45,7 +45,7 @@ def test_files_keep_the_goal_and_leave_out_what_is_usual(fields: dict[str, Any],
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"goal": "worst"}, "goal = 'worst': must be 'best', 'any feasible' or 'top'"),
+        ({"goal": "worst"}, "goal = 'worst': must be one of 'best', 'any feasible' or 'top'"),
         ({"top": 0}, "top = 0: must be a whole number from 1 to 1,000"),
         ({"top": 1.5}, "top = 1.5: must be a whole number from 1 to 1,000"),
         ({"top": "2"}, "top = '2': must be a number"),

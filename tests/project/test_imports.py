@@ -97,7 +97,7 @@ def test_circles_are_found() -> None:
     assert "bestarm.parsing" in found["bestarm.cli.tell"], "imports inside functions count"
     assert "bestarm.study.plots.plot" in found["bestarm"], "imports for types count"
     call = ast.parse('importlib.import_module(f"bestarm.problem.{name}")').body[0].value  # type: ignore[attr-defined]
-    assert "bestarm.problem.arms" in set(loaded_by_name(call, modules()))
+    assert "bestarm.problem.goals" in set(loaded_by_name(call, modules()))
 
 
 def test_rooms_know_few_others() -> None:

@@ -18,8 +18,7 @@ from tests.study.problems import exported
 
 import bestarm as ba
 from bestarm.problem.items import ItemOrder
-from bestarm.storage.base import StudyRecord
-from bestarm.storage.copies import Part
+from bestarm.storage.base import Part, StudyRecord
 from bestarm.storage.opening import open_storage
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.storage import SQLStorage

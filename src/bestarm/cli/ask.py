@@ -15,8 +15,9 @@ from bestarm.cli.shared.arguments import AsJson, Key, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_stdout, writing
 from bestarm.cli.shared.opening import Access, repeatable_with_key
-from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say, shown
+from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy
@@ -80,7 +81,7 @@ def ask(
 def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
     """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
     from bestarm.storage.keys import new_key
-    from bestarm.study.files.blank_sheets import columns_to_fill, write_blank_sheet
+    from bestarm.study.files.sheets import columns_to_fill, write_blank_sheet
 
     is_printed = is_stdout(out)
     if not is_printed and out.exists():

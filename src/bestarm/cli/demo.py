@@ -17,7 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bestarm.cli.shared.command import command
-from bestarm.cli.shared.show import VOID_STYLE, literal
+from bestarm.cli.shared.show import literal
+from bestarm.errors import InvalidInput
+from bestarm.texts import VOID_STYLE
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
@@ -50,7 +52,6 @@ def demo(
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.report import study_report
     from bestarm.study.study import Study
-    from bestarm.validation import InvalidInput
 
     if rate < 0:
         raise InvalidInput("rate", rate, "must be 0 (as fast as it goes) or a positive number of tests per second")
@@ -109,11 +110,6 @@ def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -
     return Group(table, grid([("so far", status.headline), *progress_lines(status, outlook), made]))
 
 
-def _patient(patients: random.Random, rate: float) -> float:
-    """One simulated patient: 1 if the event happened."""
-    return 1.0 if patients.random() < rate else 0.0
-
-
 def _free_name(storage: Storage, name: str) -> str:
     """The name, with a number if earlier demos have taken it."""
     taken = {record.name for record in storage.studies()}
@@ -132,31 +128,32 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
     from rich.live import Live
 
     from bestarm.analysis.status.status import compact_line
-    from bestarm.study.forecast.foreseeing import Foreseer
+    from bestarm.study.forecast.continuations import BackgroundForecast
 
     plan = study.plan
     rows = zip(plan.arm_names, plan.true_means().tolist(), strict=True)
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
     tests, start, shown = 0, time.monotonic(), -1.0
     every = 0.25 if console.is_terminal else 0.5
-    foreseer = Foreseer(study, every=2.0)
+    forecast = BackgroundForecast(study, every=2.0)
     if rate:
-        foreseer.start()
+        forecast.start()
     with Live(console=console, auto_refresh=False) as live:
         while (asked := study.ask(_AT_ONCE)) or not study.done:
             for test in asked:
-                study.tell(test, _patient(patients, means[test.arm][test.metric]))
+                # One simulated patient: 1 if the event happened.
+                study.tell(test, float(patients.random() < means[test.arm][test.metric]))
             tests += len(asked)
             now = time.monotonic() - start
             if now - shown > every:
                 shown = now
                 if console.is_terminal:
-                    live.update(_view(plan, study.status(), foreseer.outlook, now), refresh=True)
+                    live.update(_view(plan, study.status(), forecast.outlook, now), refresh=True)
                 else:
                     console.print(Text(compact_line(study.status())), soft_wrap=True)
             if rate and tests / rate > now + 0.02:
                 time.sleep(tests / rate - now)
-        foreseer.stop()
+        forecast.stop()
         live.update(_view(plan, study.status(), None, time.monotonic() - start), refresh=True)
     answer = study.answer
     assert answer is not None, "the study is done"

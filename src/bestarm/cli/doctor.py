@@ -17,7 +17,9 @@ import bestarm
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import command
 from bestarm.cli.shared.opening import read_token
-from bestarm.cli.shared.show import counted, new_table, plain_console, print_json, shown
+from bestarm.cli.shared.show import counted, new_table, plain_console, print_json
+from bestarm.errors import InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -72,7 +74,8 @@ def examine(db: str | None = None) -> Iterator[Finding]:
 
     yield Finding("bestarm", "ok", f"{bestarm.__version__} in {Path(bestarm.__file__).parent}")
     yield Finding("Python", "ok", f"{platform.python_version()} ({platform.platform()}), {sys.executable}")
-    yield Finding("cores", "ok", f"{_cores()} of {os.cpu_count()} may be used")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    yield Finding("cores", "ok", f"{cores} of {os.cpu_count()} may be used")
     try:
         about = metadata("bestarm")
     except PackageNotFoundError:
@@ -88,10 +91,6 @@ def examine(db: str | None = None) -> Iterator[Finding]:
     yield _card()
     yield _database(db)
     yield _kernels()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _needed(requirements: list[Requirement], *, extra: str) -> list[Requirement]:
@@ -174,7 +173,7 @@ def _dashboard() -> Finding:
     static = Path(bestarm.__file__).parent / "web" / "static"
     files = sum(path.is_file() for path in static.rglob("*"))
     if not (static / "index.html").is_file():
-        return Finding("dashboard", "broken", f"no pages in {static}", "install bestarm anew")
+        return Finding("dashboard", "broken", f"no pages in {static}", "reinstall bestarm")
     return Finding("dashboard", "ok", f"{counted(files, 'file')} in {static}")
 
 
@@ -186,10 +185,8 @@ def _card() -> Finding:
     if reason is not None:
         remedy = None
         if importlib.util.find_spec("numba_cuda") is None:
-            reason, remedy = (
-                "numba-cuda is not installed",
-                "pip install 'bestarm[cuda]' (for CUDA 12: 'bestarm[cuda12]')",
-            )
+            reason = "numba-cuda is not installed"
+            remedy = "pip install 'bestarm[cuda]' (for CUDA 12: 'bestarm[cuda12]')"
         broken = reason.startswith("numba-cuda cannot")
         return Finding("GPU", "broken" if broken else "absent", reason, remedy)
     try:
@@ -214,7 +211,6 @@ def _database(db: str | None) -> Finding:
     from bestarm.storage.errors import NoStudiesYet, StorageError
     from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
     from bestarm.study.record.checks import why_unreadable
-    from bestarm.validation import InvalidInput
 
     url = default_url() if db is None else db
     remedy = "see the message; --db or BESTARM_DB name another"
@@ -238,17 +234,14 @@ def _database(db: str | None) -> Finding:
         return Finding("database", "broken", str(error), remedy)
     finally:
         storage.close()
-    holds = f"{storage.url} holds {'1 study' if len(records) == 1 else f'{len(records):,} studies'}"
+    holds = f"{storage.url} holds {counted(len(records), 'study', 'studies')}"
     # Archived studies do no harm.
     faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]
     if faults:
         several = f", and {len(faults) - 3:,} more" if len(faults) > 3 else ""
-        return Finding(
-            "database",
-            "broken",
-            f"{holds}, of which {len(faults):,} cannot be read: {'; '.join(faults[:3])}{several}",
-            "`bestarm archive STUDY` puts such a study away; the others are not affected",
-        )
+        detail = f"{holds}, of which {len(faults):,} cannot be read: {'; '.join(faults[:3])}{several}"
+        remedy = "`bestarm archive STUDY` puts such a study away; the others are not affected"
+        return Finding("database", "broken", detail, remedy)
     return Finding("database", "ok", holds)
 
 
@@ -256,18 +249,17 @@ def _service(url: str) -> Finding:
     """Whether the service that commands use in place of a database can be reached, with the token at hand."""
     from bestarm.client import Client
     from bestarm.storage.errors import StorageError
-    from bestarm.validation import InvalidInput
 
     try:
         with Client(url, read_token(None)) as client:
             there = len(client.studies(archived=True))
     except (InvalidInput, StorageError) as error:
         return Finding("service", "broken", str(error), "check the address in BESTARM_DB, and BESTARM_TOKEN")
-    return Finding("service", "ok", f"{url} can be reached and has {'1 study' if there == 1 else f'{there:,} studies'}")
+    return Finding("service", "ok", f"{url} can be reached and has {counted(there, 'study', 'studies')}")
 
 
 def _kernels() -> Finding:
-    """Where compiled kernels are kept. Without a place for them, every process compiles them anew."""
+    """Where compiled kernels are kept. Without a place for them, every process compiles them again."""
     part = "compiled kernels"
     try:
         from bestarm.kernel.compile import cache_places
@@ -275,10 +267,10 @@ def _kernels() -> Finding:
 
         places = cache_places(simulate_runs)
     except Exception as error:  # llvmlite cannot be loaded
-        return Finding(part, "broken", f"cannot be made: {_first_line(error)}", "install bestarm anew")
+        return Finding(part, "broken", f"cannot be made: {_first_line(error)}", "reinstall bestarm")
     used = next((place for place in places if place.objection is None), None)
     if used is None:
-        detail = f"nothing is kept, so every process compiles them anew: {'; '.join(str(p.objection) for p in places)}"
+        detail = f"nothing is kept, so every process compiles them again: {'; '.join(str(p.objection) for p in places)}"
         worst = next((place for place in places if place.is_open), places[-1])
         return Finding(part, "broken", detail, worst.remedy)
     kept = [path for path in used.folder.rglob("*.native") if path.is_file()]

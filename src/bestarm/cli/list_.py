@@ -11,13 +11,17 @@ from rich.text import Text
 
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.show import VOID_STYLE, age, new_table, percent, plain_console, print_json, shown, state_words
+from bestarm.cli.shared.show import age, new_table, percent, plain_console, print_json, state_words
+from bestarm.errors import InvalidInput
+from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from bestarm.storage.base import Storage, StudyRecord
     from bestarm.study import Status
+
+_FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "confidence", "tests")
 
 
 @study_command(place=120)
@@ -54,7 +58,6 @@ class _Listed:
     def of(cls, storage: Storage, record: StudyRecord) -> _Listed:
         from bestarm.storage.errors import StorageError
         from bestarm.study import Study
-        from bestarm.validation import InvalidInput
 
         try:
             return cls(record, Study(storage, record).status())
@@ -70,15 +73,11 @@ class _Listed:
         from bestarm.study.files.exchange import iso_time
 
         record, status = self.record, self.status
+        known = {field: getattr(status, field, None) for field in _FIELDS}
         return {
             "study": record.name,
-            "state": None if status is None else status.state,
-            "answer": None if status is None else status.answer,
-            "leader": None if status is None else status.leader,
-            "guarantee": None if status is None else status.guarantee,
-            "void_because": [] if status is None else list(status.void_because),
-            "confidence": None if status is None else status.confidence,
-            "tests": None if status is None else status.tests,
+            **known,
+            "void_because": list(known["void_because"] or ()),
             "created": iso_time(record.created),
             "archived": None if record.archived is None else iso_time(record.archived),
             "error": self.error or None,

@@ -10,7 +10,8 @@ import typer
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_local_study
-from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, shown
+from bestarm.cli.shared.show import moment, new_table, plain_console, print_json
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.storage.base import Event

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import load_plan
-from bestarm.cli.shared.show import counted, plain_console, print_json, shown
-
-if TYPE_CHECKING:
-    from bestarm.problem import Plan
+from bestarm.cli.shared.show import counted, plain_console, print_json
+from bestarm.texts import shown
 
 
 @study_command(place=110)
@@ -24,7 +22,7 @@ def new(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="drawn afresh"),
+        typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="random"),
     ] = None,
     items_seed: Annotated[
         int | None,
@@ -32,7 +30,7 @@ def new(
             metavar="N",
             help="Seed of the random order of items. Used again after arms were improved on the same items, it voids "
             "the guarantee.",
-            show_default="drawn afresh",
+            show_default="random",
         ),
     ] = None,
     db: Database = None,
@@ -66,20 +64,15 @@ def new(
     )
     options = " ".join(f"--{field.replace('_', '-')} {seed}" for field, seed in seeds.items())
     console.print(f"To repeat its random choices: {options}")
-    called = shlex.quote(study.name)
+    called, metrics = shlex.quote(study.name), plan.yields[0]
+    values = " ".join(shlex.quote(f"{metric}=VALUE") for metric in metrics) if len(metrics) > 1 else "VALUE"
     # A URL may hold a password, so it is not repeated.
     where = "" if db is None else " --db URL" if "://" in db else f" --db {shlex.quote(db)}"
     steps = (
         (f"bestarm ask {called} -n 4{where}", "which tests to make"),
-        (f"bestarm tell {called} TEST {_values(plan)}{where}", "what came out"),
+        (f"bestarm tell {called} TEST {values}{where}", "what came out"),
         (f"bestarm status {called}{where}", "where it stands"),
     )
     console.print("Next:")
     for command, purpose in steps:
         console.print(f"  {shown(command):<{max(len(step) for step, _ in steps)}}  # {purpose}", soft_wrap=True)
-
-
-def _values(plan: Plan) -> str:
-    """How the values of the study's first tests are told."""
-    metrics = plan.yields[0]
-    return " ".join(shlex.quote(f"{metric}=VALUE") for metric in metrics) if len(metrics) > 1 else "VALUE"

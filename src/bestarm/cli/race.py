@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bestarm.cli.shared.command import PAIR, command
-from bestarm.cli.shared.show import plain_console, shown
+from bestarm.cli.shared.show import plain_console
 from bestarm.cli.shared.verdicts import INTERRUPTED, REFUTED, UNDECIDED, VOID, IgnoreHealth, stop_on_signals
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.race.contestants import Contestant

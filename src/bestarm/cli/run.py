@@ -11,9 +11,10 @@ from rich.console import Console
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_as
-from bestarm.cli.shared.show import VOID_STYLE, print_json, say
+from bestarm.cli.shared.show import print_json, say
 from bestarm.cli.shared.verdicts import VOID, IgnoreHealth, stop_on_signals
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import VOID_STYLE
 
 
 @study_command(place=220)

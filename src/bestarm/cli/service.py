@@ -11,8 +11,9 @@ import typer
 from bestarm.cli.shared.arguments import AsJson, Database
 from bestarm.cli.shared.command import LIVE_STUDIES, command, study_command
 from bestarm.cli.shared.opening import check_text, read_token
-from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, say, shown
+from bestarm.cli.shared.show import moment, new_table, plain_console, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.storage.tokens import Token

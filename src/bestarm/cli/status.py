@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
@@ -13,17 +14,9 @@ from rich.text import Text
 from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.opening import open_study
-from bestarm.cli.shared.show import (
-    VOID_STYLE,
-    counted,
-    figures,
-    new_table,
-    plain_console,
-    print_json,
-    shown,
-    state_words,
-)
+from bestarm.cli.shared.show import figures, new_table, plain_console, print_json, say, state_words
 from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
+from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
     from bestarm.analysis.standing.arms import MetricStanding
@@ -67,48 +60,36 @@ def status(
             data["forecast"] = None if left is None else left.to_dict()
         print_json(data)
     else:
-        console = plain_console()
         headline, *lines = _headlines(study, now, left)
-        console.print(shown(headline), soft_wrap=True, style=VOID_STYLE if now.guarantee == "void" else None)
+        say(headline, VOID_STYLE if now.guarantee == "void" else None)
         for line in lines:
-            console.print(shown(line), soft_wrap=True)
+            say(line)
+        console = plain_console()
         if forecast and left is None:
-            console.print(_no_forecast(now))
+            is_over = now.state != "running"
+            lacking = "No forecast yet: every metric of every arm needs a result first."
+            console.print("Nothing remains to be done." if is_over else lacking)
         _print_arms(console, study.plan, now, show_all)
     if check:
         raise typer.Exit(exit_status(now, ignore_health=ignore_health))
 
 
 def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
-    from bestarm.analysis.status.status import progress_lines
+    from bestarm.analysis.status.status import status_lines
+    from bestarm.study import Study
 
     answer = study.answer
-    archived = "" if _archived(study) is None else " (archived)"
-    if answer is not None:
-        yield f"{now.study}{archived}: {state_words(now.state, now.guarantee)}. {answer}"
-    else:
-        yield f"{now.study}{archived}: {now.headline}"
-    yield from (f"{name}: {text}" for name, text in progress_lines(now, left))
-    yield f"{counted(now.tests, 'test')} recorded, cost {now.cost:,.10g}; {now.pending:,} pending"
-    if now.awaited is not None and (now.waiting or now.awaited.needs_attention):
-        late = f"{counted(now.waiting, 'result')} recorded but not counted yet" if now.waiting else "Nothing counts now"
-        yield f"{late}: waiting for {now.awaited}"
+    archived = study.record.archived if isinstance(study, Study) else study.archived
+    said = now.headline if answer is None else f"{state_words(now.state, now.guarantee)}. {answer}"
+    yield f"{now.study}{'' if archived is None else ' (archived)'}: {said}"
+    for name, text in status_lines(dataclasses.replace(now, health=now.health.through("file")), left):
+        yield f"{name}: {text}" if name else text
     # They do not hold up anything yet, but need attention.
     others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
     for test in others[:MOST_LATE]:
         yield f"Also out: {test}"
     if len(others) > MOST_LATE:
         yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
-    if now.seed is not None:
-        yield f"to repeat it: {now.seed_words}"
-    if now.tests:
-        yield from f"health: {now.health.through('file')}".splitlines()
-
-
-def _archived(study: AnyStudy) -> float | None:
-    from bestarm.study import Study
-
-    return study.record.archived if isinstance(study, Study) else study.archived
 
 
 def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
@@ -146,9 +127,3 @@ def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple
     if part.noise.is_exact and metric.tests:
         interval = "certain"
     return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known
-
-
-def _no_forecast(now: Status) -> str:
-    if now.state != "running":
-        return "Nothing remains to be done."
-    return "No forecast yet: every metric of every arm needs a result first."

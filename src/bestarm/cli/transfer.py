@@ -14,8 +14,9 @@ from bestarm.cli.shared.arguments import AsJson, Database, Key, StudyName, Worke
 from bestarm.cli.shared.command import study_command
 from bestarm.cli.shared.files import is_stdout, record_confirmed, recorded_words, results_file, writing
 from bestarm.cli.shared.opening import check_text, open_local_study, repeatable_with_key, whoami
-from bestarm.cli.shared.show import counted, print_json, say, shown
+from bestarm.cli.shared.show import counted, print_json, say
 from bestarm.errors import UNSTATED, InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.study.files.exchange import Recorded

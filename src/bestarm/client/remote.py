@@ -20,7 +20,7 @@ from bestarm.analysis.status.words import question
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
-from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, plain_result
+from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, told_result
 from bestarm.problem import Budget, Plan
 from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Aside, Event, Pending
@@ -29,8 +29,8 @@ from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
 from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.intake.adding import GivenResult
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.study import AlreadyTold
@@ -143,7 +143,7 @@ class RemoteStudy:
 
     def tell_many(self, results: Iterable[tuple[Test | int, Result]]) -> None:
         """Record several results, all or none; at most 10,000."""
-        rows = [named_test(test) | {"value": plain_result(value)} for test, value in results]
+        rows = [told_result(test, value) for test, value in results]
         try:
             self._post("tell", {"results": few(rows)})
         except AlreadyTold:
@@ -171,7 +171,7 @@ class RemoteStudy:
 
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""
-        rows = [named_test(test) | {"value": plain_result(value)} for test, value in told]
+        rows = [told_result(test, value) for test, value in told]
         self._post("check-far", {"told": few(rows), "given": few([given_result(result) for result in given])})
 
     def tell_csv(self, data: bytes, *, key: str | None = None, check_far: bool = False) -> Recorded:
@@ -188,7 +188,7 @@ class RemoteStudy:
 
         Look for mistakes by a rule that ignores values: correcting only surprising values voids the guarantee.
         """
-        self._post("correct", named_test(test) | {"value": plain_result(value), "reason": reason})
+        self._post("correct", told_result(test, value) | {"reason": reason})
 
     def fail(self, test: Test | int, reason: str = "") -> None:
         """Say that an attempt at a test failed: it is handed out again, and the reason kept in the log."""
@@ -228,13 +228,13 @@ class RemoteStudy:
             self._post("renew", {"tests": part, "lease": lease})
 
     def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Raise the budget by so many tests, or by so much cost. Returns what is allowed now."""
+        """Raise the budget by a number of tests, or by a cost. Returns what is allowed now."""
         more = {"tests": tests, "cost": cost}
         now = self._post("extend", {name: more[name] for name in more if more[name] is not None}, key=new_key())
         return Budget(now["tests"], now["cost"])
 
     def add_arms(self, arms: Iterable[str]) -> None:
-        """Let further arms take part, for which the plan has a `reserve`."""
+        """Add arms, for which the plan has a `reserve`."""
         self._post("arms/add", {"arms": [arms] if isinstance(arms, str) else list(arms)}, key=new_key())
         self._status()
 
@@ -259,8 +259,7 @@ class RemoteStudy:
         self._known = found["version"], found
         if found["plan"] != self._plan_data:
             self._take(Plan.from_data(found["plan"]))
-        status: dict[str, Any] = found
-        return status
+        return self._known[1]
 
     @property
     def done(self) -> bool:
@@ -310,13 +309,7 @@ class RemoteStudy:
         """The tests that need attention: overdue, or set aside until it is said how a failed attempt counts."""
         return [
             Awaited.of(
-                row,
-                test.arm,
-                test.metric,
-                study=self.name,
-                url=default_url(),
-                metrics=test.metrics,
-                item=test.item,
+                row, test.arm, test.metric, study=self.name, url=default_url(), metrics=test.metrics, item=test.item
             )
             for test, row in self.pending()
             if is_unresolved(row)

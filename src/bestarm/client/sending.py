@@ -7,8 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bestarm.study.intake.adding import GivenResult, fields_of
 from bestarm.study.intake.names import Test, number_of
+from bestarm.study.intake.new_results import GivenResult, fields_of
 from bestarm.study.intake.values import RefusedValue
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput, is_boolean
@@ -23,6 +23,11 @@ def named_test(test: Test | int) -> dict[str, Any]:
         item = {} if test.item is None else {"item": test.item}
         return {"test": test.id, "arm": test.arm, "metric": test.metric} | item
     return {"test": number_of(test)}
+
+
+def told_result(test: Test | int, result: object) -> dict[str, Any]:
+    """A result of a test that was asked for, as the service takes it."""
+    return named_test(test) | {"value": plain_result(result)}
 
 
 def given_result(result: GivenResult) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def _number(value: object) -> float | bool:
 
 
 def few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Results, if they are not too many for one request."""
+    """Refuse results that are too many for one request."""
     if len(rows) > MOST_AT_ONCE:
         raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")
     return rows

@@ -13,8 +13,8 @@ from bestarm.integrations.shortlist import (
     Tried,
     check_constraints,
     check_goal,
+    params_of,
     shortlist,
-    trial_number,
     verdicts,
 )
 from bestarm.problem import Constraint, Objective
@@ -49,14 +49,14 @@ def _finished(experiment: Any) -> dict[int, Any]:
     return trials
 
 
-def _observed(experiment: Any) -> dict[tuple[int, str], float]:
-    """The mean that Ax was told, by trial and metric: the last one where a trial reported progress."""
-    rows = experiment.lookup_data().df.to_dict(orient="records")
-    return {(int(row["trial_index"]), str(row["metric_name"])): float(row["mean"]) for row in rows}
+def _params(client: Any) -> dict[int, dict[str, Any]]:
+    return {index: dict(trial.arms[0].parameters) for index, trial in _finished(_experiment(client)).items()}
 
 
 def _tried(experiment: Any, metric: str, constraints: Sequence[Constraint]) -> Iterator[Tried]:
-    observed = _observed(experiment)
+    rows = experiment.lookup_data().df.to_dict(orient="records")
+    # Where a trial reported progress, the last mean that Ax was told counts.
+    observed = {(int(row["trial_index"]), str(row["metric_name"])): float(row["mean"]) for row in rows}
     for index, trial in _finished(experiment).items():
         if (index, metric) not in observed:
             continue
@@ -105,11 +105,7 @@ def from_ax(
 
 def ax_params(client: Any, arm: str) -> dict[str, Any]:
     """The parameters of an arm, by its name alone: for a worker that has the Ax client and not the `Shortlist`."""
-    trials = _finished(_experiment(client))
-    number = trial_number(arm)
-    if number not in trials:
-        raise InvalidInput("arm", arm, f"the experiment has no finished trial {number}")
-    return dict(trials[number].arms[0].parameters)
+    return params_of(arm, _params(client), "the experiment")
 
 
 def to_ax(client: Any, answer: Answer) -> None:
@@ -119,10 +115,9 @@ def to_ax(client: Any, answer: Answer) -> None:
     trial that had one and is no longer a candidate gets None. If the answer is about trials of another experiment,
     nothing is written.
     """
-    trials = _finished(_experiment(client))
-    whole, lines = verdicts(answer, {index: dict(trial.arms[0].parameters) for index, trial in trials.items()})
-    for number, trial in trials.items():
+    summary, lines = verdicts(answer, _params(client))
+    for number, trial in _finished(_experiment(client)).items():
         if number in lines:
-            trial.update_run_metadata({ATTRIBUTE: {"reason": lines[number], **whole}})
+            trial.update_run_metadata({ATTRIBUTE: {"reason": lines[number], **summary}})
         elif ATTRIBUTE in trial.run_metadata:
             trial.update_run_metadata({ATTRIBUTE: None})

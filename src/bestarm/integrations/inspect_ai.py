@@ -5,6 +5,7 @@ Arms are tasks, items are their samples, and one sample run to its end yields th
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -12,7 +13,7 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bestarm.answer import Answer
@@ -196,16 +197,14 @@ class _Stopping:
 
     async def schedule_sample(self, id: str | int, epoch: int) -> Any:  # noqa: A002 - inspect_ai's name
         reason = await self._matching.admit(self._arm, str(id))
-        if reason is None:
-            return None
-        return _package().util.EarlyStop(id=id, epoch=epoch, reason=reason)
+        return None if reason is None else _package().util.EarlyStop(id=id, epoch=epoch, reason=reason)
 
     async def complete_sample(self, id: str | int, epoch: int, scores: Mapping[str, Any]) -> None:  # noqa: A002
         try:
-            outcome: Mapping[str, float] | Exception = {metric: score_of(scores, metric) for metric in self._metrics}
+            values: Mapping[str, float] | Exception = {metric: score_of(scores, metric) for metric in self._metrics}
         except MeasurementRefused as error:
-            outcome = error
-        self._matching.finish(self._arm, str(id), outcome)
+            values = error
+        self._matching.finish(self._arm, str(id), values)
 
     async def complete_task(self) -> dict[str, Any]:
         self._matching.end(self._arm, "the evaluation has ended without it")
@@ -214,28 +213,22 @@ class _Stopping:
 
 def score_of(scores: Mapping[str, Any], metric: str) -> float:
     """The value of a metric among the scores of a sample."""
-    scorer, _, key = metric.partition("/")
-    if metric in scores:
-        found = scores[metric].score.value
-    elif scorer in scores and isinstance(scores[scorer].score.value, Mapping) and key in scores[scorer].score.value:
-        found = scores[scorer].score.value[key]
-    else:
-        raise MeasurementRefused(f"there is no score {metric!r}; the scorers gave {', '.join(_names(scores))}")
+    plain = {scorer: row.score.value for scorer, row in scores.items()}
+    parts = {
+        f"{scorer}/{key}": part
+        for scorer, value in plain.items()
+        if isinstance(value, Mapping)
+        for key, part in value.items()
+    }
+    values = parts | plain
+    if metric not in values:
+        given = [repr(name) for name, value in values.items() if not isinstance(value, Mapping)] or ["none"]
+        raise MeasurementRefused(f"there is no score {metric!r}; the scorers gave {', '.join(given)}")
+    found = values[metric]
     number = LETTERS.get(found) if isinstance(found, str) else found
     if not isinstance(number, bool | int | float):
         raise MeasurementRefused(f"the score {metric!r} is {quoted(found)}, which is not a number")
     return float(number)
-
-
-def _names(scores: Mapping[str, Any]) -> list[str]:
-    names = []
-    for scorer, row in scores.items():
-        value = row.score.value
-        names += [f"'{scorer}/{key}'" for key in value] if isinstance(value, Mapping) else [repr(scorer)]
-    return names or ["none"]
-
-
-# ---------------------------------------------------------------------------------------------------- samples
 
 
 def _samples(tasks: Mapping[str, inspect_ai.Task]) -> tuple[str, ...]:
@@ -274,18 +267,13 @@ def _prepared(
 ) -> inspect_ai.Task:
     """The task with these samples, in the study's order, and the study to say when each may run."""
     by_name = dict(zip(_sample_names(task), task.dataset, strict=True))
-    samples = []
-    for item in items:
-        sample = by_name[item]
-        samples.append(sample if sample.id is not None else sample.model_copy(update={"id": int(item)}))
+    wanted = ((item, by_name[item]) for item in items)
+    samples = [one.model_copy(update={"id": int(item)}) if one.id is None else one for item, one in wanted]
     prepared = copy.copy(task)
     prepared.dataset = _package().dataset.MemoryDataset(samples, name=task.dataset.name, location=task.dataset.location)
     prepared.early_stopping = _Stopping(study, arm, matching)
     prepared.metadata = {**(task.metadata or {}), "bestarm": {"study": study.name, "arm": arm}}
     return prepared
-
-
-# ----------------------------------------------------------------------------------------------------- checks
 
 
 def _check_problem(plan: Plan, tasks: Mapping[str, inspect_ai.Task]) -> None:
@@ -324,32 +312,19 @@ def _check_logs(logs: Sequence[Any]) -> None:
             raise MeasurementFailed(f"the evaluation {log.eval.task!r} ended: {log.error.message}")
 
 
-# ----------------------------------------------------------------------------------------- samples that fail
-
 _arm_of_task: dict[str, tuple[Matching, str]] = {}
 """By inspect_ai's number of an evaluation that is under way."""
 
 
-class _listening:  # noqa: N801 - used like a function
-    """While it is entered, samples that fail are noticed: the early-stopping hook is not told of them."""
-
-    def __init__(self, matching: Matching) -> None:
-        self._matching = matching
-
-    def __enter__(self) -> None:
-        _listener()
-
-    def __exit__(self, *error: object) -> None:
-        for number, (matching, _) in list(_arm_of_task.items()):
-            if matching is self._matching:
-                del _arm_of_task[number]
-
-
-def _failure(message: str) -> Exception:
-    """Report a sample that ended with an error. A cancelled sample was not measured, so it has not failed."""
-    if message.startswith(CANCELLED):
-        return NotStarted("the evaluation was cancelled")
-    return RuntimeError(message)
+@contextlib.contextmanager
+def _listening(matching: Matching) -> Iterator[None]:
+    """Notice samples that fail: the early-stopping hook is not told of them."""
+    _listener()
+    try:
+        yield
+    finally:
+        for number in [number for number, (other, _) in _arm_of_task.items() if other is matching]:
+            del _arm_of_task[number]
 
 
 @functools.cache
@@ -365,7 +340,11 @@ def _listener() -> type:
         async def on_sample_end(self, data: Any) -> None:
             if data.eval_id in _arm_of_task and data.sample.error is not None:
                 matching, arm = _arm_of_task[data.eval_id]
-                matching.finish(arm, str(data.sample.id), _failure(data.sample.error.message))
+                message = data.sample.error.message
+                # A cancelled sample was not measured, so it has not failed.
+                is_cancelled = message.startswith(CANCELLED)
+                failure = NotStarted("the evaluation was cancelled") if is_cancelled else RuntimeError(message)
+                matching.finish(arm, str(data.sample.id), failure)
 
     register: Callable[[type], type] = hooks.hooks(name="bestarm", description="Tells a study of samples that fail.")
     return register(Listener)

@@ -60,8 +60,6 @@ class Matching:
         self._over: str | None = None
         self._closed: str | None = None
 
-    # ------------------------------------------------------------------------------------ for the study's thread
-
     def submit(self, test: Test, tries: int) -> Future[Any]:
         """What `drive` calls: the values of this test, once a sample has given them."""
         future: Future[Any] = Future()
@@ -101,8 +99,6 @@ class Matching:
         if self._closed is not None:
             raise NotStarted(self._closed)
 
-    # ---------------------------------------------------------------------------------------- for evaluations
-
     def begin(self, left: Mapping[str, set[str]]) -> None:
         """A round of evaluations begins: of these arms, with these items."""
         with self._lock:
@@ -130,16 +126,16 @@ class Matching:
             raise
         return waiting.reason
 
-    def finish(self, arm: str, item: str, outcome: Mapping[str, float] | Exception) -> None:
+    def finish(self, arm: str, item: str, values: Mapping[str, float] | Exception) -> None:
         """A sample has ended: with its values, or without."""
         with self._lock:
             future = self._running.pop((arm, item), None)
         if future is None or future.done():
             return
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
+        if isinstance(values, Exception):
+            future.set_exception(values)
         else:
-            future.set_result(outcome)
+            future.set_result(values)
 
     def end(self, arm: str, reason: str) -> None:
         """The evaluation of an arm has ended. What it began and did not finish has failed."""
@@ -150,23 +146,19 @@ class Matching:
         for item in lost:
             self.finish(arm, item, RuntimeError(reason))
 
-    # ------------------------------------------------------------------------------------------------ inside
-
     def _settle(self) -> None:
         """Let wanted samples in, and send away those that will not be needed."""
         if any(item not in self._left.get(arm, ()) for arm, item in self._wanted):
             # The evaluation is past it, or has ended. Another round begins when this one is over.
             self._over = "the study asks for a sample of another evaluation first"
-        for (arm, item), waiting in list(self._waiting.items()):
+        for arm, item in list(self._waiting):
             is_wanted = (arm, item) in self._wanted
             # A test that was handed out before its arm was decided is still made: later results wait for it.
             reason = self._closed or self._over or (None if is_wanted else self._decided.get(arm))
-            if reason is not None:
-                self._send_away((arm, item), reason)
-            elif is_wanted:
+            if reason is None and is_wanted:
                 self._running[arm, item] = self._wanted.pop((arm, item))
-                self._let_go((arm, item))
-                waiting.wake()
+            if reason is not None or is_wanted:
+                self._end_waiting((arm, item), reason)
         for arm in {arm for arm, _ in self._wanted}:
             self._make_room(arm)
 
@@ -179,14 +171,11 @@ class Matching:
             return
         wanted = min(self._place(item) for name, item in self._wanted if name == arm)
         first, last = min(here, key=lambda key: here[key]), max(here, key=lambda key: here[key])
-        self._send_away(first if here[first] < wanted else last, "another sample is wanted first")
+        self._end_waiting(first if here[first] < wanted else last, "another sample is wanted first")
 
-    def _send_away(self, key: Key, reason: str) -> None:
-        waiting = self._waiting[key]
+    def _end_waiting(self, key: Key, reason: str | None) -> None:
+        """Let a sample run, or send it away for a reason."""
+        waiting = self._waiting.pop(key)
         waiting.reason = reason
-        self._let_go(key)
-        waiting.wake()
-
-    def _let_go(self, key: Key) -> None:
-        del self._waiting[key]
         self._left.get(key[0], set()).discard(key[1])
+        waiting.wake()

@@ -44,14 +44,18 @@ def to_mlflow(study: Study, *, tracking_uri: str | None = None, experiment: str 
     run = tracker.run(None, study.name)
     for arm in status.arms:
         child = tracker.run(arm.name, arm.name, parent=run.info.run_id)
-        tracker.write(child, mark, moment, status.tests, _arm_metrics(arm), {}, _arm_tags(arm))
+        tags = {"bestarm.verdict": arm.verdict, "bestarm.reason": arm.reason}
+        tracker.write(child, mark, moment, status.tests, _arm_metrics(arm), {}, tags)
         tracker.end(child, status)
     if run.data.tags.get("bestarm.mark") != mark:
         # Before the mark, so that they are written again if this fails.
         tracker.client.log_text(run.info.run_id, study_report(study, forecast=False), "report.html")
         tracker.client.log_dict(run.info.run_id, status.to_dict(), "status.json")
         tracker.client.log_text(run.info.run_id, study.plan.to_toml(), "plan.toml")
-    tracker.write(run, mark, moment, status.tests, _study_metrics(status), _params(study), _study_tags(study, status))
+    plan = study.plan
+    params = {"delta": plan.delta, "policy": plan.policy, "objective": plan.objective.metric}
+    params |= seeds_of(plan, study.record).to_dict()
+    tracker.write(run, mark, moment, status.tests, _study_metrics(status), params, _study_tags(study, status))
     tracker.end(run, status)
     return str(run.info.run_id)
 
@@ -169,12 +173,6 @@ def _study_tags(study: Study, status: Status) -> dict[str, str]:
     }
 
 
-def _params(study: Study) -> dict[str, object]:
-    plan = study.plan
-    seeds = seeds_of(plan, study.record).to_dict()
-    return {"delta": plan.delta, "policy": plan.policy, "objective": plan.objective.metric, **seeds}
-
-
 def _arm_metrics(arm: ArmStanding) -> dict[str, float]:
     names = metric_names(row.metric for row in arm.metrics)
     found: dict[str, float] = {}
@@ -182,7 +180,3 @@ def _arm_metrics(arm: ArmStanding) -> dict[str, float]:
         name = names[row.metric]
         found |= {name: row.mean, f"{name}/low": row.low, f"{name}/high": row.high, f"{name}/tests": float(row.tests)}
     return found
-
-
-def _arm_tags(arm: ArmStanding) -> dict[str, str]:
-    return {"bestarm.verdict": arm.verdict, "bestarm.reason": arm.reason}

@@ -13,8 +13,8 @@ from bestarm.integrations.shortlist import (
     Tried,
     check_constraints,
     check_goal,
+    params_of,
     shortlist,
-    trial_number,
     verdicts,
 )
 from bestarm.problem import Constraint, Objective
@@ -85,11 +85,7 @@ def from_optuna(
 def optuna_params(study: optuna.Study, arm: str) -> dict[str, Any]:
     """The parameters of an arm, by its name alone: for a worker that has the Optuna study and not the `Shortlist`."""
     _check(study)
-    number = trial_number(arm)
-    for trial in _finished(study):
-        if trial.number == number:
-            return dict(trial.params)
-    raise InvalidInput("arm", arm, f"study {study.study_name!r} has no finished trial {number}")
+    return params_of(arm, {trial.number: trial.params for trial in _finished(study)}, f"study {study.study_name!r}")
 
 
 def to_optuna(study: optuna.Study, answer: Answer) -> None:
@@ -100,11 +96,11 @@ def to_optuna(study: optuna.Study, answer: Answer) -> None:
     another study, nothing is written.
     """
     _check(study)
-    whole, lines = verdicts(answer, {trial.number: trial.params for trial in _finished(study)})
+    summary, lines = verdicts(answer, {trial.number: trial.params for trial in _finished(study)})
     said = {f"{ATTRIBUTE}:trial {number}": line for number, line in lines.items()}
     for key in study.user_attrs:
         if key.startswith(f"{ATTRIBUTE}:trial ") and key not in said:
             study.set_user_attr(key, None)
     for key, line in said.items():
         study.set_user_attr(key, line)
-    study.set_user_attr(ATTRIBUTE, whole)
+    study.set_user_attr(ATTRIBUTE, summary)

@@ -115,6 +115,14 @@ def trial_number(arm: str) -> int:
     return int(found[1])
 
 
+def params_of(arm: str, trials: Mapping[int, Mapping[str, Any]], source: str) -> dict[str, Any]:
+    """The parameters of an arm among those of a tuner's finished trials."""
+    number = trial_number(arm)
+    if number not in trials:
+        raise InvalidInput("arm", arm, f"{source} has no finished trial {number}")
+    return dict(trials[number])
+
+
 def shortlist(
     tried: Iterable[Tried],
     objective: Objective,
@@ -203,7 +211,7 @@ def check_constraints(constraints: Iterable[Constraint] | None, *, constrained: 
 
 
 def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[dict[str, Any], dict[int, str]]:
-    """What to write back: the verdict on the whole, and a line for each candidate by the number of its trial.
+    """What to write back: the answer, and a line for each candidate by the number of its trial.
 
     `known` has the parameters of the tuner's trials. An answer about other trials is refused.
     """
@@ -215,7 +223,7 @@ def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[di
         if number not in known or arm_name(number, known[number]) != arm:
             raise InvalidInput("answer", UNSTATED, f"arm {arm!r} is not a trial of this tuner's study")
         lines[number] = reason
-    whole = {
+    summary = {
         "state": answer.state,
         "guarantee": answer.guarantee,
         "void_because": list(answer.void_because),
@@ -228,4 +236,4 @@ def verdicts(answer: Answer, known: Mapping[int, Mapping[str, Any]]) -> tuple[di
         "candidates": [trial_number(arm) for arm in answer.candidates],
         "feasible": [trial_number(arm) for arm in answer.feasible],
     }
-    return whole, lines
+    return summary, lines

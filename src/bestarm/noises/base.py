@@ -112,9 +112,9 @@ class NoiseModel(abc.ABC):
         return None
 
     @property
-    @abc.abstractmethod
     def range(self) -> tuple[float, float]:
         """The values an observation, and so a mean, can take."""
+        return (-math.inf, math.inf)
 
     @property
     def value_range(self) -> tuple[float, float]:

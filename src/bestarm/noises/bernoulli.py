@@ -13,11 +13,21 @@ import math
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel, large, specialized
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import NoiseModel
-from bestarm.noises.bets import BET_ROUNDING, BETS, LEAST_VARIANCE, STAKE, TILT, inside, log_weights, paired_bets
+from bestarm.noises.bets import (
+    BET_ROUNDING,
+    BETS,
+    LEAST_VARIANCE,
+    ROOT_WEIGHT,
+    STAKE,
+    TILT,
+    bets_with,
+    inside,
+    log_weights,
+)
 from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
 from bestarm.noises.tilt_costs import are_known, half_in_a_pair, least_cost_alone, tuning_of
@@ -163,7 +173,13 @@ def gain(s: Stream, side: int, k: int) -> float:
     return TILT[k] * total
 
 
-product = specialized(paired_bets, "rates", gain=gain)
+@kernel
+def root_weight(k: int) -> float:
+    weight: float = ROOT_WEIGHT[k]
+    return weight
+
+
+_, product = bets_with(gain, root_weight)
 
 
 @kernel

@@ -17,7 +17,7 @@ of tilts that are alike have most of the weight: of not knowing the tilts, only 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.noises.streams import ABOVE, BELOW, Stream
@@ -99,76 +99,73 @@ def position_of(s: Stream, side: int, c: float) -> float:
     return 1.0 - position if side == BELOW else position
 
 
-@kernel
-def gain(s: Stream, side: int, k: int) -> float:
-    """L_k of a stream, on the side `BELOW` of its mirror image. Stands for that of a noise."""
-    raise NotImplementedError
+BestBet = Callable[[Stream, int, float], float]
+PairedBets = Callable[[Stream, Stream, float, float], tuple[float, float, float]]
 
 
-@kernel
-def root_weight(k: int) -> float:
-    """The weight for rates. Other noises may replace it."""
-    weight: float = ROOT_WEIGHT[k]
-    return weight
+def bets_with(
+    gain: Callable[[Stream, int, int], float], root_weight: Callable[[int], float]
+) -> tuple[BestBet, PairedBets]:
+    """The kernels `best_bet` and `paired_bets` of a noise. `gain(s, side, k)` is L_k of a stream, on the side `BELOW`
+    of its mirror image; `root_weight(k)` is as in `ROOT_WEIGHT`."""
 
+    @kernel
+    def log_bet(s: Stream, side: int, position: float, k: int) -> float:
+        """The logarithm of what one bet has become."""
+        return gain(s, side, k) - s.n * math.log(1.0 + position * STAKE[k])
 
-@kernel
-def log_bet(s: Stream, side: int, position: float, k: int) -> float:
-    """The logarithm of what one bet has become."""
-    return gain(s, side, k) - s.n * math.log(1.0 + position * STAKE[k])
+    @large
+    @kernel
+    def best_bet(s: Stream, side: int, position: float) -> float:
+        """The logarithm of what the best bet has become.
 
+        A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so
+        the gains rise along the bets up to the best one and then fall.
+        """
+        left = 0
+        right = BETS - 1
+        while left < right:
+            middle = (left + right) // 2
+            if log_bet(s, side, position, middle) < log_bet(s, side, position, middle + 1):
+                left = middle + 1
+            else:
+                right = middle
+        return log_bet(s, side, position, left)
 
-@large
-@kernel
-def best_bet(s: Stream, side: int, position: float) -> float:
-    """The logarithm of what the best bet has become.
+    @large
+    @kernel
+    def paired_bets(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+        """The log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in both.
 
-    A bet gains the sum of log(1 + r (x - c)) with r = f / (1 + f c). That is concave in r, and r grows with f, so the
-    gains rise along the bets up to the best one and then fall.
-    """
-    left = 0
-    right = BETS - 1
-    while left < right:
-        middle = (left + right) // 2
-        if log_bet(s, side, position, middle) < log_bet(s, side, position, middle + 1):
-            left = middle + 1
-        else:
-            right = middle
-    return log_bet(s, side, position, left)
+        The sum over all pairs of bets takes one pass: what bets before the k-th contribute falls by `LIKENESS` with
+        each step.
+        """
+        above, below = position_of(high, ABOVE, c), position_of(low, BELOW, d)
+        most_above, most_below = best_bet(high, ABOVE, above), best_bet(low, BELOW, below)
+        weight = 0.0
+        fall = 0.0
+        rise = 0.0
+        before_above = 0.0
+        before_below = 0.0
+        fall_before = 0.0
+        rise_before = 0.0
+        for k in range(BETS):
+            x = root_weight(k) * math.exp(log_bet(high, ABOVE, above, k) - most_above)
+            y = root_weight(k) * math.exp(log_bet(low, BELOW, below, k) - most_below)
+            x_fall = x * STAKE[k] / (1.0 + above * STAKE[k])
+            y_rise = y * STAKE[k] / (1.0 + below * STAKE[k])
+            before_above *= LIKENESS
+            before_below *= LIKENESS
+            fall_before *= LIKENESS
+            rise_before *= LIKENESS
+            weight += x * (y + before_below) + y * before_above
+            fall += x_fall * (y + before_below) + y * fall_before
+            rise += y_rise * (x + before_above) + x * rise_before
+            before_above += x
+            before_below += y
+            fall_before += x_fall
+            rise_before += y_rise
+        found = most_above + most_below + math.log(weight)
+        return found, -high.n * (fall / weight) / high.width, low.n * (rise / weight) / low.width
 
-
-@large
-@kernel
-def paired_bets(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
-    """The log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in c and d.
-
-    The sum over all pairs of bets takes one pass: what bets before the k-th contribute falls by `LIKENESS` with each
-    step.
-    """
-    above, below = position_of(high, ABOVE, c), position_of(low, BELOW, d)
-    most_above, most_below = best_bet(high, ABOVE, above), best_bet(low, BELOW, below)
-    weight = 0.0
-    fall = 0.0
-    rise = 0.0
-    before_above = 0.0
-    before_below = 0.0
-    fall_before = 0.0
-    rise_before = 0.0
-    for k in range(BETS):
-        x = root_weight(k) * math.exp(log_bet(high, ABOVE, above, k) - most_above)
-        y = root_weight(k) * math.exp(log_bet(low, BELOW, below, k) - most_below)
-        x_fall = x * STAKE[k] / (1.0 + above * STAKE[k])
-        y_rise = y * STAKE[k] / (1.0 + below * STAKE[k])
-        before_above *= LIKENESS
-        before_below *= LIKENESS
-        fall_before *= LIKENESS
-        rise_before *= LIKENESS
-        weight += x * (y + before_below) + y * before_above
-        fall += x_fall * (y + before_below) + y * fall_before
-        rise += y_rise * (x + before_above) + x * rise_before
-        before_above += x
-        before_below += y
-        fall_before += x_fall
-        rise_before += y_rise
-    found = most_above + most_below + math.log(weight)
-    return found, -high.n * (fall / weight) / high.width, low.n * (rise / weight) / low.width
+    return best_bet, paired_bets

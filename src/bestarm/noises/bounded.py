@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bestarm.kernel.compile import kernel, large, specialized
+from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, uniform
 from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import NoiseModel, StatedNumber
@@ -22,9 +22,8 @@ from bestarm.noises.bets import (
     EVEN_LOG_WEIGHTS,
     EVEN_ROOT_WEIGHT,
     STAKE,
-    best_bet,
+    bets_with,
     inside,
-    paired_bets,
     position_of,
 )
 from bestarm.noises.kernels import NoiseKernels
@@ -57,16 +56,13 @@ def gain(s: Stream, side: int, k: int) -> float:
     return gained
 
 
-_best_bet = specialized(best_bet, "in_a_range", gain=gain)
-
-
 @kernel
 def root_weight(k: int) -> float:
     weight: float = EVEN_ROOT_WEIGHT[k]
     return weight
 
 
-product = specialized(paired_bets, "in_a_range", gain=gain, root_weight=root_weight)
+_best_bet, product = bets_with(gain, root_weight)
 
 
 @large

@@ -112,10 +112,6 @@ class Exact(NoiseModel):
         # Far below any difference that matters. Bounds and plans divide by it.
         return 1e-20
 
-    @property
-    def range(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
-
     def sentence(self) -> str:
         return "every measurement of an arm gives the same number"
 

@@ -147,10 +147,6 @@ class Gaussian(NoiseModel):
     def stated_scatter(self) -> float | None:
         return self.sigma
 
-    @property
-    def range(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
-
     def information(self, mean: float, c: Floats, spread: float | Mapping[str, float] | None) -> Floats:
         # If results scatter less, or differently, a method that knows sigma may learn more.
         as_stated = spread is None or (is_normal(spread) and plain(spread) == self.sigma)

@@ -10,7 +10,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
 from bestarm.kernel.state import Setting, Streams
 from bestarm.kernel.tables import slot
-from bestarm.noises.streams import Nature, Stream
+from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream, stream_of
 
 
 @kernel
@@ -35,6 +35,21 @@ def no_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 def tabulated_radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
     """The half-width of a confidence interval for sub-Gaussian observations, in units of their scale."""
     radius: float = setting.radius[slot(streams.counts[arm, metric])]
+    return radius
+
+
+def radius_from(end: Callable[[Stream, int, float], float]) -> Callable[[Setting, Streams, int, int], float]:
+    """The kernel `radius` of a noise with a kernel `end`: from the mean to the farther end of its interval, at the
+    level that the paper's algorithms use. Delta is shared by all streams and both sides."""
+
+    @kernel
+    def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
+        s = stream_of(setting, streams, arm, metric)
+        level = math.log(2.0 * streams.counts.shape[0] * streams.counts.shape[1] / setting.delta)
+        mean = streams.means[arm, metric]
+        width: float = max(mean - end(s, ABOVE, level), end(s, BELOW, level) - mean) / setting.sigma[metric]
+        return width
+
     return radius
 
 

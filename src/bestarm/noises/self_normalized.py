@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Setting, Streams
+from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.gaussian import gaussian_evidence
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 
@@ -46,6 +46,18 @@ PRECISION = 1e-5
 
 
 @kernel
+def keep_scatter(kept: Floats, arm: int, metric: int, n: int, x: float) -> None:
+    """Enter a value after n others, relative to the first, into the sums that tell how much values scatter."""
+    if n > 0:
+        away = x - kept[arm, metric, TOTAL] / n
+        added = away * away * n / (n + 1.0)
+        kept[arm, metric, SQUARES] += added
+        kept[0, metric, ALL_SQUARES] += added
+        kept[0, metric, ALL_FREEDOM] += 1.0
+    kept[arm, metric, TOTAL] += x
+
+
+@kernel
 def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float) -> None:
     n = streams.counts[arm, metric]
     kept = streams.kept
@@ -62,13 +74,7 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
         kept[arm, metric, WW] += ww
         kept[arm, metric, WWX] += ww * x
         kept[arm, metric, WWXX] += ww * x * x
-    if n > 0:
-        away = x - kept[arm, metric, TOTAL] / n
-        added = away * away * n / (n + 1.0)
-        kept[arm, metric, SQUARES] += added
-        kept[0, metric, ALL_SQUARES] += added
-        kept[0, metric, ALL_FREEDOM] += 1.0
-    kept[arm, metric, TOTAL] += x
+    keep_scatter(kept, arm, metric, n, x)
     kept[arm, metric, LEAST] = min(kept[arm, metric, LEAST], x)
     kept[arm, metric, MOST] = max(kept[arm, metric, MOST], x)
 

@@ -16,25 +16,14 @@ from bestarm.kernel.state import Floats, Setting, Streams
 from bestarm.noises.base import NoiseModel, OnItems
 from bestarm.noises.cells import by_cells, by_scaled_cells
 from bestarm.noises.gaussian import draw
-from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.kernels import NoiseKernels, radius_from
 from bestarm.noises.self_normalized import ALL_FREEDOM, ALL_SQUARES, KEPT, SQUARES, end, evidence, keep, lead_by_steps
 from bestarm.noises.shapes import is_normal, plain
-from bestarm.noises.streams import ABOVE, BELOW, stream_of
+from bestarm.noises.streams import BELOW
 from bestarm.validation import value
 
 _USUAL = 3.0
 """The scatter of all arms counts as much for planning as so many results of the arm itself."""
-
-
-@kernel
-def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """The farther end of the stream's confidence interval from its mean, at the level that the paper's algorithms use:
-    delta is shared by all streams and both sides."""
-    s = stream_of(setting, streams, arm, metric)
-    level = math.log(2.0 * streams.counts.shape[0] * streams.counts.shape[1] / setting.delta)
-    mean = streams.means[arm, metric]
-    width: float = max(mean - end(s, ABOVE, level), end(s, BELOW, level) - mean)
-    return width
 
 
 @kernel
@@ -70,7 +59,7 @@ class Symmetric(NoiseModel):
         pair=by_cells,
         end=end,
         lead=lead_by_steps,
-        radius=radius,
+        radius=radius_from(end),
         scaled_pair=by_scaled_cells,
     )
     kept = KEPT
@@ -86,10 +75,6 @@ class Symmetric(NoiseModel):
         if spread is None or not is_normal(spread) or plain(spread) == 0.0:
             return np.full(len(c), math.nan)
         return 0.5 * np.log1p(np.square((c - mean) / plain(spread)))
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
 
     def sentence(self) -> str:
         return "scatters as far up as down around its mean, by an unknown amount"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator
 
-from bestarm.validation import InvalidInput, exact, finite_number
+from bestarm.validation import exact, finite_number
 
 Goal = Literal["best", "any feasible", "top"]
 Asked = Literal["best", "short list", "any feasible", "top"]
@@ -18,12 +18,6 @@ ASKED: tuple[Asked, ...] = get_args(Asked)
 MOST_TOP = 1000
 
 
-def _goal(data: object) -> object:
-    if data not in GOALS:
-        raise ValueError(f"must be {', '.join(map(repr, GOALS[:-1]))} or {GOALS[-1]!r}")
-    return data
-
-
 def _top(data: object) -> int:
     number = finite_number(data)
     if number != int(number) or not 1 <= number <= MOST_TOP:
@@ -31,21 +25,8 @@ def _top(data: object) -> int:
     return int(number)
 
 
-GoalField = Annotated[Goal, BeforeValidator(_goal)]
+GoalField = Goal
 Top = Annotated[int, BeforeValidator(_top)]
-
-
-def check_goal(goal: Goal, top: int, arms: int, constraints: int) -> None:
-    """Raises `InvalidInput` for a goal that makes no sense with these numbers of arms and constraints."""
-    if goal == "any feasible":
-        if top != 1:
-            raise InvalidInput("top", top, "has no meaning with the goal 'any feasible', which asks for one arm")
-        if not constraints:
-            raise InvalidInput("goal", goal, "needs a constraint: without one every arm is feasible", GOALS)
-    if top > arms:
-        raise InvalidInput("top", top, f"there are only {arms} arms")
-    if goal == "best" and top == arms > 1:
-        raise InvalidInput("top", top, f"a short list of all {arms} arms would say nothing; it must be shorter")
 
 
 def asked_by(goal: Goal, top: int) -> Asked:

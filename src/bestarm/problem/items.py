@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BeforeValidator
 
+from bestarm.texts import first_ten
 from bestarm.validation import InvalidInput, parse_name
 
 MOST_ITEMS = 1_000_000
@@ -50,19 +51,7 @@ ItemList = Annotated[int | tuple[str, ...], BeforeValidator(_read_items)]
 """How many items there are, or their names."""
 
 
-def check_items(items: int | tuple[str, ...] | None, repeats: bool) -> None:
-    """Raise `InvalidInput` if there are too many, or none that could be repeated."""
-    if items is None:
-        if repeats:
-            raise InvalidInput("repeats", repeats, "can only be stated of items; state items, how many or their names")
-        return
-    most = MOST_REPEATED if repeats else MOST_ITEMS
-    if count_of(items) > most:
-        advice = "" if repeats else "; with repeats = true there can be more"
-        raise InvalidInput("items", count_of(items), f"there can be at most {most:,}{advice}")
-
-
-def count_of(items: int | tuple[str, ...]) -> int:
+def count_of(items: int | Sequence[str]) -> int:
     return items if isinstance(items, int) else len(items)
 
 
@@ -85,7 +74,7 @@ class ItemOrder:
 
     def __init__(self, items: int | Sequence[str], repeats: bool, seed: int) -> None:
         self._names = None if isinstance(items, int) else tuple(items)
-        self.count = items if isinstance(items, int) else len(items)
+        self.count = count_of(items)
         self.repeats = repeats
         self._seed = seed
 
@@ -125,9 +114,7 @@ class ItemOrder:
         """The number of the item of that name."""
         if self._names is not None:
             if name not in self._numbers:
-                some = ", ".join(map(repr, self._names[:10]))
-                more = f" and {self.count - 10:,} more" if self.count > 10 else ""
-                raise InvalidInput("item", name, f"no such item; there are {some}{more}")
+                raise InvalidInput("item", name, f"no such item; there are {first_ten(self._names)}")
             return self._numbers[name]
         if not (name.isascii() and name.isdecimal() and len(name) <= 15 and 1 <= int(name) <= self.count):
             raise InvalidInput("item", name, f"no such item; items are numbered from 1 to {self.count:,}")

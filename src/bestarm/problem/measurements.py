@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bestarm.validation import InvalidInput, Name, Positive, value
 
@@ -42,43 +41,6 @@ def measurement(*metrics: str, cost: float = 1.0) -> Measurement:
     return Measurement(metrics, cost)
 
 
-def check_measurements(measurements: Sequence[Measurement], metrics: Sequence[str], costs: Mapping[str, float]) -> None:
-    """Raise `InvalidInput` if a metric is unknown, is measured twice, or has a cost besides its measurement's."""
-    seen: dict[str, int] = {}
-    for place, group in enumerate(measurements):
-        for k, metric in enumerate(group.metrics):
-            field = f"measurements[{place}].metrics[{k}]"
-            if metric not in metrics:
-                raise InvalidInput(
-                    field, metric, f"no such metric; the metrics are {', '.join(map(repr, metrics))}", metrics
-                )
-            if metric in seen:
-                raise InvalidInput(field, metric, f"is in measurements[{seen[metric]}] already; a metric is in one")
-            seen[metric] = place
-            if costs[metric] != 1.0:
-                raise InvalidInput(
-                    "cost",
-                    costs[metric],
-                    f"of {metric!r}: cannot be stated, because it is measured together with others; state the cost of "
-                    f"that measurement instead, measurements[{place}].cost",
-                    sentence=f"cost = {costs[metric]!r} of {metric!r} cannot be stated, because it is measured with "
-                    f"{group.name!r}; state the cost of that measurement instead, measurements[{place}].cost",
-                )
-
-
-def check_ratios(measurements: Sequence[Measurement], ratios: Sequence[tuple[str, str]]) -> None:
-    """Raise `InvalidInput` if the two metrics of a ratio are stated to be measured in different tests."""
-    stated = {metric: place for place, group in enumerate(measurements) for metric in group.metrics}
-    for over, under in ratios:
-        if stated.get(over) != stated.get(under):
-            there, missing = (over, under) if over in stated else (under, over)
-            raise InvalidInput(
-                f"measurements[{stated[there]}].metrics",
-                [*measurements[stated[there]].metrics],
-                f"must have {missing!r} beside {there!r}: their ratio is limited, so one test yields both",
-            )
-
-
 def groups_of(measurements: Sequence[Measurement], needed: Sequence[Sequence[str]]) -> dict[str, object]:
     """By metric: what stands for the test that yields it. Metrics that are `needed` together share one."""
     groups: dict[str, object] = {metric: k for k, one in enumerate(measurements) for metric in one.metrics}
@@ -88,10 +50,3 @@ def groups_of(measurements: Sequence[Measurement], needed: Sequence[Sequence[str
         kept = next((group for group in found if isinstance(group, int)), found[0])
         groups = {metric: kept if group in found else group for metric, group in groups.items()}
     return groups
-
-
-def written(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """As a study file has them."""
-    return [
-        {"metrics": [*group.metrics], **({} if group.cost == 1.0 else {"cost": group.cost})} for group in measurements
-    ]

@@ -36,8 +36,11 @@ def _read_flag(data: object) -> object:
     raise ValueError("must be true or false; the factor is what at_most or at_least says")
 
 
-def _wrong(field: str, given: float, whose: str, reason: str) -> InvalidInput:
-    """What to raise of a number that the metric's range does not allow."""
+def _refused(part: Objective | Constraint, field: str, reason: str) -> InvalidInput:
+    """What to raise of a field that does not go with the others."""
+    given, whose = getattr(part, field), f"of {type(part).__name__.lower()} {part.title!r}"
+    if field in ("noise", "per"):
+        return InvalidInput(field, given, f"{whose}: {reason}")
     return InvalidInput(field, given, reason, sentence=f"{field} = {given!r} {whose} {reason}")
 
 
@@ -63,7 +66,7 @@ class Objective:
 
     @property
     def is_derived(self) -> bool:
-        """Whether what counts is not the value of the metric itself."""
+        """Whether what counts of a test is not the value of the metric itself."""
         return False
 
     def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
@@ -72,21 +75,12 @@ class Objective:
 
     def __post_init__(self) -> None:
         if self.noise.is_share:
-            raise InvalidInput(
-                "noise",
-                self.noise,
-                f"of objective {self.metric!r}: a quantile can only be constrained, with at_most or at_least; state "
-                "how the objective scatters around its mean",
-            )
+            reason = "a quantile can only be constrained, with at_most or at_least; state how the objective scatters"
+            raise _refused(self, "noise", f"{reason} around its mean")
         low, high = self.noise.range
         if not self.tolerance < high - low:
-            raise _wrong(
-                "tolerance",
-                self.tolerance,
-                f"of objective {self.metric!r}",
-                f"must be less than {exact(high - low)}, the width of the range of its values: with that much, any "
-                "feasible arm would do",
-            )
+            reason = f"must be less than {exact(high - low)}, the width of the range of its values"
+            raise _refused(self, "tolerance", f"{reason}: with that much, any feasible arm would do")
 
 
 @value
@@ -125,72 +119,50 @@ class Constraint:
             return
         low, high = self.noise.value_range
         if not low < self.threshold < high:
-            raise _wrong(
-                self.side,
-                self.threshold,
-                f"of constraint {self.metric!r}",
-                f"must lie strictly between {exact(low)} and {exact(high)}, the range of its values",
-            )
+            reason = f"must lie strictly between {exact(low)} and {exact(high)}, the range of its values"
+            raise _refused(self, self.side, reason)
         if self.noise.is_share and not self.slack < 1.0 - self.limit:
-            raise _wrong(
-                "slack",
-                self.slack,
-                f"of constraint {self.metric!r}",
-                f"must be less than {exact(1.0 - self.limit)}: it is added to {exact(self.limit)}, the share of "
-                "measurements that may lie beyond the threshold",
-            )
+            what = f"it is added to {exact(self.limit)}, the share of measurements that may lie beyond the threshold"
+            raise _refused(self, "slack", f"must be less than {exact(1.0 - self.limit)}: {what}")
         if math.isfinite(high - low):
             self._check_range(low, high)
 
     def _check_derived(self) -> None:
         """Check that a limit relative to the baseline, or of a ratio, leaves something to decide."""
-        whose = f"of constraint {self.title!r}"
         if self.relative_to_baseline and self.per is not None:
             reason = "cannot be relative to the baseline: a ratio needs a threshold of its own"
-            raise _wrong("relative_to_baseline", True, whose, reason)
+            raise _refused(self, "relative_to_baseline", reason)
         if self.noise.is_share:
             what = "relative to the baseline" if self.relative_to_baseline else "of a ratio"
-            raise InvalidInput("noise", self.noise, f"{whose}: a limit {what} is about means, and not about a quantile")
+            raise _refused(self, "noise", f"a limit {what} is about means, and not about a quantile")
         if self.per == self.metric:
-            reason = f"{whose}: must be another metric than the one that is divided by it"
-            raise InvalidInput("per", self.metric, reason)
+            raise _refused(self, "per", "must be another metric than the one that is divided by it")
         if self.relative_to_baseline and not self.threshold >= LEAST:
-            raise _wrong(self.side, self.threshold, whose, "must be a positive number: that many times the baseline")
+            raise _refused(self, self.side, "must be a positive number: that many times the baseline")
         low, high = self.compared_range
         if not low < 0.0 < high:
             if self.per is not None:
-                reason = (
-                    f"{whose}: must allow {self.formula} on both sides of 0, not from {exact(low)} to {exact(high)}"
-                )
-                raise InvalidInput("noise", self.noise, reason)
-            reason = (
-                f"leaves nothing to decide: between {' and '.join(map(exact, self.noise.range))}, the range of its "
-            )
-            raise _wrong(self.side, self.threshold, whose, f"{reason}values, every arm is on the same side of it")
-        if not self.slack < (high if self.is_upper else -low):
-            room = exact(high if self.is_upper else -low)
-            raise _wrong("slack", self.slack, whose, f"must be less than {room}: with that much, every arm would pass")
+                ends = f"{exact(low)} to {exact(high)}"
+                raise _refused(self, "noise", f"must allow {self.formula} on both sides of 0, not from {ends}")
+            ends = " and ".join(map(exact, self.noise.range))
+            reason = f"leaves nothing to decide: between {ends}, the range of its values, every arm is on the same side"
+            raise _refused(self, self.side, f"{reason} of it")
+        room = high if self.is_upper else -low
+        if not self.slack < room:
+            raise _refused(self, "slack", f"must be less than {exact(room)}: with that much, every arm would pass")
 
     def _check_range(self, low: float, high: float) -> None:
         """Check that the threshold of a bounded metric, also with slack, lies inside the range as computed."""
-        side, width = self.side, high - low
+        width = high - low
         below, above = self.threshold - low, high - self.threshold
         if not (0.0 < below / width < 1.0 and 0.0 < above / width < 1.0):
-            raise _wrong(
-                side,
-                self.threshold,
-                f"of constraint {self.metric!r}",
-                f"is too close to an end of {exact(low)} to {exact(high)}, the range of its values, to be told from it",
-            )
+            ends = f"{exact(low)} to {exact(high)}, the range of its values"
+            raise _refused(self, self.side, f"is too close to an end of {ends}, to be told from it")
         room, position = (above, below) if self.at_least is None else (below, above)
         if not (self.slack < room and position + self.slack < width):
-            raise _wrong(
-                "slack",
-                self.slack,
-                f"of constraint {self.metric!r}",
-                f"must be less than {exact(room)}, the distance from {side} = {exact(self.threshold)} to the end of "
-                "the range of its values: with that much, every arm would be feasible",
-            )
+            end = f"the distance from {self.side} = {exact(self.threshold)} to the end of the range of its values"
+            reason = f"must be less than {exact(room)}, {end}: with that much, every arm would be feasible"
+            raise _refused(self, "slack", reason)
 
     @property
     def side(self) -> str:
@@ -199,7 +171,6 @@ class Constraint:
 
     @property
     def title(self) -> str:
-        """What it is about, in a word or two."""
         return self.metric if self.per is None else f"{self.metric} per {self.per}"
 
     @property
@@ -219,16 +190,13 @@ class Constraint:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The metrics whose values of a test it takes."""
         return (self.metric,) if self.per is None else (self.metric, self.per)
 
     @property
     def is_derived(self) -> bool:
-        """Whether what counts of a test is not the value of the metric itself."""
         return self.noise.is_share or self.per is not None
 
     def mean_of(self, given: Mapping[str, Guess]) -> Guess | None:
-        """The mean of what counts, from the means of metrics; None if they do not say it."""
         if self.per is None:
             return None if self.noise.is_share else given.get(self.metric)
         if self.metric not in given or self.per not in given:
@@ -296,10 +264,8 @@ def at_most(
     With `relative_to_baseline=1.05`, it must stay below 1.05 times the mean of the problem's baseline. With `per`, the
     ratio of the mean of `metric` to that of `per` must stay below `threshold`.
     """
-    factor, is_relative = _limit("at_most", metric, threshold, relative_to_baseline)
-    return Constraint(
-        metric, noise, factor, cost=cost, slack=slack, weight=weight, relative_to_baseline=is_relative, per=per
-    )
+    shared = {"noise": noise, "cost": cost, "slack": slack, "weight": weight, "per": per}
+    return _constraint("at_most", metric, threshold, relative_to_baseline, shared)
 
 
 def at_least(
@@ -318,23 +284,22 @@ def at_least(
     With `relative_to_baseline=0.95`, it must stay above 0.95 times the mean of the problem's baseline. With `per`, the
     ratio of the mean of `metric` to that of `per` must stay above `threshold`.
     """
-    factor, is_relative = _limit("at_least", metric, threshold, relative_to_baseline)
-    return Constraint(
-        metric, noise, None, factor, cost=cost, slack=slack, weight=weight, relative_to_baseline=is_relative, per=per
-    )
+    shared = {"noise": noise, "cost": cost, "slack": slack, "weight": weight, "per": per}
+    return _constraint("at_least", metric, threshold, relative_to_baseline, shared)
 
 
-def _limit(
-    side: str, metric: str, threshold: float | None, relative_to_baseline: float | bool
-) -> tuple[float | None, bool | None]:
-    """The number that a constraint states, and whether it is relative to the baseline. The factor may stand in either
-    place: at_most("time", relative_to_baseline=1.05) or at_most("time", 1.05, relative_to_baseline=True)."""
-    if is_boolean(relative_to_baseline):
-        if threshold is None:
-            needed = "a number, the threshold, or relative_to_baseline, that many times the baseline"
-            raise InvalidInput(side, UNSTATED, f"of {metric!r} must be stated: {needed}")
-        return threshold, bool(relative_to_baseline) or None
-    if threshold is not None:
-        reason = f"of {metric!r} cannot be stated beside a threshold ({threshold!r}); state one of the two"
-        raise InvalidInput("relative_to_baseline", relative_to_baseline, reason)
-    return relative_to_baseline, True
+def _constraint(
+    side: str, metric: str, threshold: float | None, relative: float | bool, shared: dict[str, Any]
+) -> Constraint:
+    """A constraint. The factor of the baseline may stand in either place: at_most("time", relative_to_baseline=1.05) or
+    at_most("time", 1.05, relative_to_baseline=True)."""
+    if not is_boolean(relative):
+        if threshold is not None:
+            reason = f"of {metric!r} cannot be stated beside a threshold ({threshold!r}); state one of the two"
+            raise InvalidInput("relative_to_baseline", relative, reason)
+        threshold, relative = relative, True
+    if threshold is None:
+        needed = "a number, the threshold, or relative_to_baseline, that many times the baseline"
+        raise InvalidInput(side, UNSTATED, f"of {metric!r} must be stated: {needed}")
+    stated: dict[str, Any] = {side: threshold, **shared}
+    return Constraint(metric, relative_to_baseline=bool(relative) or None, **stated)

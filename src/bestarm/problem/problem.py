@@ -7,24 +7,21 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import Field
 
 from bestarm.parsing import read_json, read_toml
-from bestarm.problem.arms import Arm
 from bestarm.problem.checks import check_question
-from bestarm.problem.goals import Goal, GoalField, Top
-from bestarm.problem.items import ItemList
-from bestarm.problem.measurements import Measurement, written
+from bestarm.problem.goals import Goal
+from bestarm.problem.measurements import Measurement
 from bestarm.problem.parts import Constraint, Objective
-from bestarm.problem.question import Question
+from bestarm.problem.question import Arm, Question
 from bestarm.texts import quoted
 from bestarm.validation import (
     MOST_TESTS,
     InvalidInput,
     Name,
-    NonNegative,
     Positive,
     Probability,
     Share,
@@ -37,6 +34,12 @@ DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
 
 Order = Literal["issue", "arrival"]
+
+_FILE_ORDER = (
+    *("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top"),
+    *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
+)
+_WITHOUT_EFFECT = {"order": "issue", "measurements": [], "repeats": False, "reserve": 0.0, "goal": "best", "top": 1}
 
 
 @value
@@ -62,10 +65,6 @@ def _read_budget(budget: float | Budget | None) -> Budget | None:
         return Budget(tests=budget)
     except InvalidInput as error:
         raise InvalidInput("budget", budget, error.complaints[0].reason, shown=quoted(budget)) from None
-
-
-def _read_arm(data: object) -> object:
-    return {"name": data} if isinstance(data, str) else data
 
 
 @value
@@ -96,17 +95,6 @@ class Problem(Question):
     `baseline` names the arm that constraints may be relative to. It meets such constraints by definition.
     """
 
-    arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
-    objective: Objective
-    constraints: tuple[Constraint, ...] = ()
-    measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
-    items: ItemList | None = Field(default=None, kw_only=True)
-    repeats: StrictBool = Field(default=False, kw_only=True)
-    item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
-    goal: GoalField = Field(default="best", kw_only=True)
-    top: Top = Field(default=1, kw_only=True)
-    baseline: Name | None = Field(default=None, kw_only=True)
-
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
         def __init__(
@@ -129,27 +117,24 @@ class Problem(Question):
 
     def with_spreads(self, spreads: Mapping[str, Mapping[str, float | Mapping[str, float]]]) -> Problem:
         """The same problem with true spreads (arm → metric → standard deviation, or shape with one), for simulation."""
-        self._check_arms("spreads", spreads)
-        given: Mapping[str, Any] = spreads
-        arms: Any = tuple(
-            dataclasses.replace(arm, spreads={**(arm.spreads or {}), **given.get(arm.name, {})}) for arm in self.arms
-        )
-        return dataclasses.replace(self, arms=arms)
+        return self._with("spreads", spreads)
 
     def with_means(self, means: Mapping[str, Mapping[str, float]]) -> Problem:
         """The same problem with true means (arm → metric → mean), for simulation."""
-        self._check_arms("means", means)
-        arms: Any = tuple(
-            dataclasses.replace(arm, means={**(arm.means or {}), **means.get(arm.name, {})}) for arm in self.arms
+        return self._with("means", means)
+
+    def _with(self, field: str, given: Mapping[str, Mapping[str, Any]]) -> Problem:
+        """The same problem, with a field of each arm extended by what is given for it."""
+        known = set(self.arm_names)
+        if missing := [name for name in given if name not in known]:
+            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
+            sentence = f"{field} of {missing[0]!r}: {reason}"
+            raise InvalidInput(field, missing[0], reason, self.arm_names, sentence=sentence)
+        extend: Any = dataclasses.replace
+        arms = tuple(
+            extend(arm, **{field: {**(getattr(arm, field) or {}), **given.get(arm.name, {})}}) for arm in self.arms
         )
         return dataclasses.replace(self, arms=arms)
-
-    def _check_arms(self, field: str, given: Iterable[str]) -> None:
-        known = set(self.arm_names)
-        if unknown := [name for name in given if name not in known]:
-            reason = f"no such arm; the arms are {', '.join(map(repr, self.arm_names))}"
-            sentence = f"{field} of {unknown[0]!r}: {reason}"
-            raise InvalidInput(field, unknown[0], reason, self.arm_names, sentence=sentence)
 
     def with_budget(self, tests: float | None = None, cost: float | None = None) -> Plan:
         """The same problem as a plan with a budget: a number of tests, a total cost, or both.
@@ -307,25 +292,18 @@ class Plan(Problem):
             raise error.about(str(path)) from None
 
     def to_data(self) -> dict[str, Any]:
-        data = dump(self)
-        if self.order == "issue":
-            # The default, also of studies from before there was a choice.
-            del data["order"]
         # Left out where they have no effect, so that files from before they existed stay the same.
-        data["measurements"] = written(self.measurements)
-        for field in ("measurements", "repeats", "reserve"):
-            if not data[field]:
-                del data[field]
-        for field, usual in (("goal", "best"), ("top", 1)):
-            if data[field] == usual:
-                del data[field]
-        for arm in data["arms"]:
-            for field in ("added", "retired"):
-                if not arm[field]:
-                    del arm[field]
-        how = ("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top")
-        what = ("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms")
-        return {key: data[key] for key in (*how, *what) if key in data}
+        data = {key: entry for key, entry in dump(self).items() if _WITHOUT_EFFECT.get(key, ...) != entry}
+        if self.measurements:
+            data["measurements"] = [
+                {"metrics": [*group.metrics], **({} if group.cost == 1.0 else {"cost": group.cost})}
+                for group in self.measurements
+            ]
+        data["arms"] = [
+            {key: entry for key, entry in arm.items() if entry or key not in ("added", "retired")}
+            for arm in data["arms"]
+        ]
+        return {key: data[key] for key in _FILE_ORDER if key in data}
 
     def to_toml(self) -> str:
         import tomli_w

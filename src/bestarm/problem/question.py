@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BeforeValidator, Field, StrictBool
 
 from bestarm.noises import Noise
-from bestarm.problem.arms import Arm, lacks_means
-from bestarm.problem.goals import Asked, Goal, asked_by
-from bestarm.problem.items import count_of
+from bestarm.noises.shapes import Spread
+from bestarm.problem.goals import Asked, GoalField, Top, asked_by
+from bestarm.problem.items import ItemList, count_of
 from bestarm.problem.measurements import Measurement, groups_of, name_of
 from bestarm.problem.parts import Constraint, Objective
-from bestarm.validation import UNSTATED, InvalidInput
+from bestarm.validation import UNSTATED, Guess, InvalidInput, Name, NonNegative, Positive, WholeNumber, value
 
 
 class NormalForm(NamedTuple):
@@ -31,19 +32,46 @@ class NormalForm(NamedTuple):
     slack: npt.NDArray[np.float64]
 
 
-class Question:
-    """What a problem asks. `Problem` states the fields and checks them."""
+@value
+class Arm:
+    """One candidate; its `means` by metric are the truth in a simulation and absent in a live study.
 
-    arms: tuple[Arm, ...]
+    For a metric with `Quantile` noise, the mean is the share of results beyond the threshold. For a ratio constraint,
+    the means of both metrics are stated; or, by its name such as "errors per requests", that of what counts of a test:
+    the one metric minus the threshold times the other. For a forecast a mean may be a range (low, high). `weight`,
+    relative to the other arms', says how much this one is expected to be the answer. `spreads` by metric say how its
+    results truly scatter in a simulation: a standard deviation, or a shape with one, such as {"lognormal": 2.0}.
+    Without it, results scatter as the metric's noise says.
+    """
+
+    name: Name
+    means: Mapping[str, Guess] | None = None
+    weight: Positive = 1.0
+    spreads: Mapping[str, Spread] | None = None
+    added: WholeNumber = 0
+    """0 for an arm that was there from the start; of those that came later, 1 for the first, 2 for the second …"""
+    retired: StrictBool = False
+    """Whether it has been taken out: it is no longer measured, and cannot be the answer."""
+
+
+def _read_arm(data: object) -> object:
+    return {"name": data} if isinstance(data, str) else data
+
+
+@value
+class Question:
+    """What a problem states, and what follows from it. `Problem` checks it."""
+
+    arms: tuple[Annotated[Arm, BeforeValidator(_read_arm)], ...]
     objective: Objective
-    constraints: tuple[Constraint, ...]
-    measurements: tuple[Measurement, ...]
-    items: int | tuple[str, ...] | None
-    repeats: bool
-    item_spreads: Mapping[str, float] | None
-    goal: Goal
-    top: int
-    baseline: str | None
+    constraints: tuple[Constraint, ...] = ()
+    measurements: tuple[Measurement, ...] = Field(default=(), kw_only=True)
+    items: ItemList | None = Field(default=None, kw_only=True)
+    repeats: StrictBool = Field(default=False, kw_only=True)
+    item_spreads: Mapping[str, NonNegative] | None = Field(default=None, kw_only=True)
+    goal: GoalField = Field(default="best", kw_only=True)
+    top: Top = Field(default=1, kw_only=True)
+    baseline: Name | None = Field(default=None, kw_only=True)
 
     @property
     def asks(self) -> Asked:
@@ -150,19 +178,22 @@ class Question:
         return NormalForm(*(np.array(column) for column in (signs, thresholds, scales, self.costs, slacks)))
 
     def means_of(self, index: int, needed: str) -> list[float | tuple[float, float]]:
-        """The means of an arm by part, as far as the user gave them; `lacks_means` if one is not there.
+        """The means of an arm by part, as far as the user gave them; `InvalidInput` if one is not there.
 
         A constraint on a metric that has another part too has the same mean, unless a share or a ratio counts.
         """
-        arm = self.arms[index]
-        given = arm.means or {}
+        given = self.arms[index].means or {}
         found = [given.get(label, part.mean_of(given)) for label, part in zip(self.metrics, self.parts, strict=True)]
         rows = zip(self.metrics, self.parts, found, strict=True)
         lacking = [part.measures if len(part.measures) > 1 else (label,) for label, part, mean in rows if mean is None]
         missing = dict.fromkeys(name for names in lacking for name in names if name not in given)
         if missing:
-            raise lacks_means(index, arm, missing, needed)
+            raise self._lacks(index, "means", missing, needed)
         return [mean for mean in found if mean is not None]
+
+    def _lacks(self, index: int, field: str, missing: Iterable[str], needed: str) -> InvalidInput:
+        lacks, where = f"lacks {', '.join(map(repr, missing))}: {needed}", f"arms[{index}].{field}"
+        return InvalidInput(where, UNSTATED, lacks, sentence=f"{where} of {self.arms[index].name!r} {lacks}")
 
     def by_part(self, means: Iterable[float]) -> dict[str, float]:
         """Means by part as an arm states them. A part that shares its metric with an earlier one shares the mean, too,
@@ -213,12 +244,9 @@ class Question:
         for index, arm in enumerate(self.arms):
             needed = [part.title for part in self.parts if part.noise.needs_spread]
             if missing := [metric for metric in needed if metric not in (arm.spreads or {})]:
-                lacks = (
-                    f"lacks {', '.join(map(repr, missing))}: nothing is stated of how its results scatter, so "
-                    "simulation and theory need their true standard deviation"
-                )
-                field = f"arms[{index}].spreads"
-                raise InvalidInput(field, UNSTATED, lacks, sentence=f"{field} of {arm.name!r} {lacks}")
+                needed_for = "simulation and theory need their true standard deviation"
+                why = f"nothing is stated of how its results scatter, so {needed_for}"
+                raise self._lacks(index, "spreads", missing, why)
         return [[(arm.spreads or {}).get(metric) for arm in self.arms] for metric in self.metrics]
 
     @functools.cached_property
@@ -241,25 +269,24 @@ class Question:
         scores = self.true_means()[:, 0] * self.normal_form().sign[0]
         truly, nearly = self.feasible_arms()
         best = max((scores[arm] for arm in truly), default=None)
-        good = tuple(arm for arm in nearly if best is None or self._near(scores[arm], best))
-        return good if best is not None else (None, *good)
+        if best is None:
+            return None, *nearly
+        any_will_do = self.goal == "any feasible"
+        return tuple(arm for arm in nearly if any_will_do or scores[arm] >= best - self.objective.tolerance)
 
     def feasible_arms(self) -> tuple[list[int], list[int]]:
         """By the true means: the arms that miss no threshold, and those that miss none by its `slack` or more."""
         means = self.compared_means()
         # The mean over a set of items can be known exactly. Then the threshold itself is allowed.
-        blur = 1e-12 if self.items is not None and not self.repeats else 0.0
+        rounding = 1e-12 if self.items is not None and not self.repeats else 0.0
 
         def feasible(arm: int, *, slack: bool) -> bool:
             sides = enumerate(self.constraints, start=1)
             return all(
                 (c.relative_to_baseline and self.arm_names[arm] == self.baseline)
-                or c.allows(means[arm, k], (c.slack if slack else 0.0) + blur * max(1.0, abs(c.limit)))
+                or c.allows(means[arm, k], (c.slack if slack else 0.0) + rounding * max(1.0, abs(c.limit)))
                 for k, c in sides
             )
 
         arms = [arm for arm in range(len(self.arms)) if not self.arms[arm].retired]
         return [arm for arm in arms if feasible(arm, slack=False)], [arm for arm in arms if feasible(arm, slack=True)]
-
-    def _near(self, score: float, best: float) -> bool:
-        return self.goal == "any feasible" or score >= best - self.objective.tolerance

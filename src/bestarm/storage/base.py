@@ -18,53 +18,45 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from bestarm.storage.columns import Given
-from bestarm.storage.copies import Copies
-from bestarm.storage.rows import (
-    Amendment,
-    Archived,
-    Aside,
-    Entries,
-    Event,
-    EventKind,
-    GivePlaces,
-    History,
-    Issued,
-    MakeAmendment,
-    Outcome,
-    Pending,
-    PlanRounds,
-    Rounds,
-    StudyRecord,
-    Telling,
-    Told,
-)
+
+# The words of the contract. Other modules import them from here.
+from bestarm.storage.rows import Amendment as Amendment
+from bestarm.storage.rows import Archived as Archived
+from bestarm.storage.rows import Aside as Aside
+from bestarm.storage.rows import Entries as Entries
+from bestarm.storage.rows import Event as Event
+from bestarm.storage.rows import EventKind as EventKind
+from bestarm.storage.rows import GivePlaces as GivePlaces
+from bestarm.storage.rows import History as History
+from bestarm.storage.rows import Issued as Issued
+from bestarm.storage.rows import MakeAmendment as MakeAmendment
+from bestarm.storage.rows import Outcome as Outcome
+from bestarm.storage.rows import Part as Part
+from bestarm.storage.rows import Pending as Pending
+from bestarm.storage.rows import PlanRounds as PlanRounds
+from bestarm.storage.rows import Rounds as Rounds
+from bestarm.storage.rows import StudyRecord as StudyRecord
+from bestarm.storage.rows import Telling as Telling
+from bestarm.storage.rows import Told as Told
 from bestarm.storage.tokens import TokenKeeper
 from bestarm.validation import InvalidInput
 
-__all__ = [
-    "Amendment",
-    "Archived",
-    "Aside",
-    "Entries",
-    "Event",
-    "EventKind",
-    "GivePlaces",
-    "History",
-    "Issued",
-    "MakeAmendment",
-    "Outcome",
-    "Pending",
-    "PlanRounds",
-    "Rounds",
-    "Storage",
-    "StudyRecord",
-    "Telling",
-    "Told",
-]
-"""The contract, and the words that it is written in."""
+
+class Copies:
+    """The part of a storage that copies studies. By default it cannot."""
+
+    url: str
+
+    def dump(self, key: int) -> Iterator[Part]:
+        """Everything of a study, its own entry first. Equal for equal studies, in whichever database they are."""
+        raise InvalidInput("storage", self.url, "cannot copy whole studies; use SQLite or PostgreSQL")
+
+    def restore(self, parts: Iterable[Part]) -> int:
+        """A study from what `dump` gave, all or nothing; returns its number. `NameTaken` if one has its name."""
+        raise InvalidInput("storage", self.url, "cannot take copies of studies; use SQLite or PostgreSQL")
 
 
 class Storage(TokenKeeper, Copies, abc.ABC):
@@ -113,9 +105,8 @@ class Storage(TokenKeeper, Copies, abc.ABC):
 
     def count_studies(self) -> tuple[int, int]:
         """How many studies there are that are not archived, and that are."""
-        there = self.studies()
-        archived = sum(record.archived is not None for record in there)
-        return len(there) - archived, archived
+        is_archived = [record.archived is not None for record in self.studies()]
+        return is_archived.count(False), is_archived.count(True)
 
     def newest(
         self, limit: int, *, before: int | None = None, archived: Archived = "true", contains: str = ""
@@ -190,7 +181,7 @@ class Storage(TokenKeeper, Copies, abc.ABC):
     ) -> Sequence[int]:
         """Record results measured without asking: all or nothing. Returns the ids.
 
-        A result is (arm, metric, value), where (arm, metric, value, more, item) has the further values and the item.
+        A result is (arm, metric, value), or (arm, metric, value, more, item): `more` has the values after the first.
         They form one round, or several: `ends` has the positions, from 0, of the results that end a round. The last
         result always does. What is planned but not handed out is withdrawn, so that these results need not wait for
         it. A `source` other than "" is accepted only once; again it is `SourceTaken`. The same results under the same

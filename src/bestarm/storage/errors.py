@@ -31,9 +31,6 @@ class OutcomeUnknown(ConnectionLost):
         """The key by which a repeat is recognized, if there is one."""
         self._advice = advice
 
-    def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[str, str | None, str]]:
-        return type(self), (self.said, self.key, self._advice)
-
     def advised(self, advice: str, key: str | None = None) -> OutcomeUnknown:
         """The same, with advice on how to repeat it."""
         return OutcomeUnknown(self.said, key, advice)
@@ -64,9 +61,6 @@ class StudyArchived(InvalidInput):
         super().__init__("study", name, "is archived; bring it back with `bestarm archive --undo` to change it")
         self.name = name
 
-    def __reduce__(self) -> tuple[type[StudyArchived], tuple[str]]:
-        return StudyArchived, (self.name,)
-
 
 class HandedOn(InvalidInput):
     """The test has been handed to another holder. Their result counts, not the former holder's."""
@@ -78,9 +72,6 @@ class HandedOn(InvalidInput):
         self.test = test
         self.holder = holder
 
-    def __reduce__(self) -> tuple[type[HandedOn], tuple[int, str]]:
-        return HandedOn, (self.test, self.holder)
-
 
 class HoldsEnough(InvalidInput):
     """The holder already holds as many tests as allowed."""
@@ -91,9 +82,6 @@ class HoldsEnough(InvalidInput):
         super().__init__("holder", holder, f"holds {held:,} tests without a result already")
         self.holder = holder
         self.held = held
-
-    def __reduce__(self) -> tuple[type[HoldsEnough], tuple[str, int]]:
-        return HoldsEnough, (self.holder, self.held)
 
 
 BUSY_SECONDS = 60.0

@@ -69,9 +69,17 @@ class Outcome(NamedTuple):
     """The values after the first, if the test yields several."""
 
 
+class Part(NamedTuple):
+    """Rows of one table in a copy of a study, in the table's order. The study's number is not among the columns: it
+    differs elsewhere."""
+
+    table: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
 Archived = Literal["false", "true", "only"]
 """Which studies are listed: without the archived ones, with them, or only those."""
-
 
 Aside = Literal["failed", "timed out", "refused", "lost"]
 """How an attempt ended: it failed, it timed out, its value was impossible, or its process was lost."""

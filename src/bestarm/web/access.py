@@ -19,7 +19,8 @@ KEPT = 1.0
 """Seconds for which a token's entry in the database is cached."""
 
 _MOST_KEPT = 10_000
-_CALLER = "bestarm.caller"
+CALLER = "bestarm.caller"
+"""Where the scope of a request has its caller, once the guard knows it."""
 
 Find = Callable[[str], Awaitable[tuple[Token, float] | None]]
 
@@ -47,19 +48,9 @@ ANONYMOUS = Caller(None, "manage")
 """A caller on this machine, when no token is needed."""
 
 
-def set_caller(scope: Scope, caller: Caller) -> None:
-    """Store the caller of a request."""
-    scope[_CALLER] = caller
-
-
-def known_caller(scope: Scope) -> Caller | None:
-    """The caller of a request, if stored."""
-    return scope.get(_CALLER)
-
-
 def caller_of(scope: Scope) -> Caller:
     """The caller of a request that has passed the guard."""
-    found: Caller = scope[_CALLER]
+    found: Caller = scope[CALLER]
     return found
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bestarm.validation import InvalidInput
-from bestarm.web.access import known_caller
+from bestarm.web.access import CALLER, Caller
 from bestarm.web.roles import is_data, route_name
 
 HUNG_UP = 499
@@ -64,11 +64,12 @@ class Accounts:
         try:
             await self._app(scope, receive, send_seen)
         finally:
-            caller = known_caller(scope)
+            caller: Caller | None = scope.get(CALLER)
+            who, role = (None, None) if caller is None else (caller.name, caller.role)
             account = Account(
                 now,
-                None if caller is None else caller.name,
-                None if caller is None else caller.role,
+                who,
+                role,
                 (scope.get("client") or ("",))[0],
                 scope["method"],
                 scope["path"],
@@ -83,7 +84,7 @@ class Accounts:
 class AccessLog:
     """Writes accounts to a file, or to standard error if that is "-": a line of JSON each.
 
-    A file that is moved away is begun anew, so that other programs may rotate it.
+    If the file is moved away, a new one is begun: other programs may rotate it.
     """
 
     def __init__(self, path: str) -> None:
@@ -93,16 +94,12 @@ class AccessLog:
             raise InvalidInput("access-log", path, f"cannot be written: {error.strerror}") from None
 
     def __call__(self, account: Account) -> None:
-        line = {
+        line = account._asdict() | {
             "time": datetime.fromtimestamp(account.time, UTC).isoformat(timespec="milliseconds"),
-            "who": account.who,
-            "role": account.role,
-            "address": account.address,
-            "method": account.method,
             "path": account.path[:LONGEST_PATH],
-            "status": account.status,
             "seconds": round(account.seconds, 6),
         }
+        del line["route"]
         # Control and non-ASCII characters are escaped: no path can forge a line.
         self._handler.handle(logging.makeLogRecord({"msg": json.dumps(line), "levelno": logging.INFO}))
 

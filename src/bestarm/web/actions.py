@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from bestarm.study.files.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
-from bestarm.study.intake.adding import GivenResult
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.record.checks import UnreadableStudy
 from bestarm.study.study import Test
 from bestarm.web import inputs, models
@@ -24,10 +24,12 @@ from bestarm.web.metrics import Metrics
 from bestarm.web.shared import SharedStudy
 from bestarm.web.studies import ServedStudies
 
-T = TypeVar("T")
 Route = TypeVar("Route", bound=Callable[..., Any])
+Act = TypeVar("Act", bound=Callable[..., Any])
+How = Callable[[int, Callable[[SharedStudy], Any]], Awaitable[Any]]
+"""How something is done with a study: see `ServedStudies`."""
 
-_CSV = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
+_CSV: dict[str, Any] = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
 
 Holder = Annotated[
     str | None, Query(max_length=200, description="The holder's name; by default the token's, and the address.")
@@ -43,14 +45,14 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         key: int,
         request: Request,
         holder: str | None,
-        act: Callable[[SharedStudy], T],
-        how: Callable[[int, Callable[[SharedStudy], T]], Awaitable[T]] = served.record,
-    ) -> T:
+        act: Callable[[SharedStudy], Any],
+        how: How = served.record,
+    ) -> Any:
         """Do something to a study on behalf of the caller."""
         address = request.client.host if request.client else "nowhere"
         repeated, caller = idempotency_key(request), caller_of(request.scope)
 
-        def in_name(study: SharedStudy) -> T:
+        def in_name(study: SharedStudy) -> Any:
             with study.on_behalf_of(holder or f"{caller.name or 'somebody'}@{address}", repeated):
                 return act(study)
 
@@ -58,80 +60,71 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         live.nudge(key)
         return result
 
-    def action(
-        name: str,
-        answer: type[BaseModel],
-        *,
-        keyed: bool = False,
-        body: dict[str, Any] | None = None,
-        tag: str = "tests",
+    def post(
+        name: str, answer: type[BaseModel] = models.Nothing, *, keyed: bool = False, tag: str = "tests", **extra: Any
     ) -> Callable[[Route], Route]:
         """A route of that name under a study; `keyed` if a repeat under the same key must be recognized."""
-        extra = (body or {}) | (takes_key() if keyed else {})
         return router.post(
             f"/studies/{{study}}/{name}",
             response_model=answer,
             responses=CHANGE,
-            openapi_extra=extra or None,
+            openapi_extra=extra | (takes_key() if keyed else {}) or None,
             tags=[tag],
         )
 
-    def meant(one: SharedStudy, body: inputs.Correct | inputs.OneTest) -> Test | int:
-        return one.meant(body.test, body.arm, body.metric, body.item)
+    def action(
+        name: str, answer: type[BaseModel] = models.Nothing, how: How = served.record, **options: Any
+    ) -> Callable[[Act], Act]:
+        """Makes a route of a function of the study and the request's body. What it returns is sent as JSON."""
 
-    @action("ask", models.Asked, keyed=True)
-    async def ask(study: Key, body: inputs.Ask, request: Request) -> Response:
+        def add(act: Act) -> Act:
+            async def route(study: Key, body: Any, request: Request) -> Response:
+                return json_response(await change(study, request, body.holder, lambda one: act(one, body), how) or {})
+
+            route.__name__, route.__doc__ = act.__name__, act.__doc__
+            route.__annotations__["body"] = get_type_hints(act)["body"]
+            post(name, answer, **options)(route)
+            return act
+
+        return add
+
+    @action("ask", models.Asked, served.decide, keyed=True)
+    def ask(one: SharedStudy, body: inputs.Ask) -> dict[str, Any]:
         """Tests to make now. None and not done: wait for results that are out."""
-
-        def act(one: SharedStudy) -> dict[str, Any]:
-            tests, done = one.ask_or_done(body.n, body.days, body.lease)
-            return {"tests": [one.test_data(test) for test in tests], "done": done}
-
-        return json_response(await change(study, request, body.holder, act, served.decide))
+        tests, done = one.ask_or_done(body.n, body.days, body.lease)
+        return {"tests": [one.test_data(test) for test in tests], "done": done}
 
     @action("tell", models.Told)
-    async def tell(study: Key, body: inputs.Tell, request: Request) -> Response:
+    def tell(one: SharedStudy, body: inputs.Tell) -> dict[str, int]:
         """Record results of tests, all or none. The same value again has no effect.
 
         A test of several metrics is told all its values at once, as an object.
         """
-
-        def act(one: SharedStudy) -> None:
-            results = [(one.meant(told.test, told.arm, told.metric, told.item), told.value) for told in body.results]
-            if len(results) == 1:
-                one.tell(*results[0])
-            else:
-                one.tell_many(results)
-
-        await change(study, request, body.holder, act)
-        metrics.told(len(body.results))
-        return json_response({"told": len(body.results)})
+        results = [(_test(one, told), told.value) for told in body.results]
+        if len(results) == 1:
+            one.tell(*results[0])
+        else:
+            one.tell_many(results)
+        metrics.told(len(results))
+        return {"told": len(results)}
 
     @action("add", models.Added, keyed=True)
-    async def add(study: Key, body: inputs.Add, request: Request) -> Response:
+    def add(one: SharedStudy, body: inputs.Add) -> dict[str, list[int]]:
         """Record results that were measured without asking, all or none."""
-        results = [_given(result) for result in body.results]
-        ids = await change(
-            study, request, body.holder, lambda one: one.add(results, source=body.source, ends=body.ends)
-        )
+        ids = one.add([_given(result) for result in body.results], source=body.source, ends=body.ends)
         metrics.told(len(ids))
-        return json_response({"ids": ids})
+        return {"ids": ids}
 
-    @action("check-far", models.Nothing)
-    async def check_far(study: Key, body: inputs.Typed, request: Request) -> Response:
+    @action("check-far", how=served.decide)
+    def check_far(one: SharedStudy, body: inputs.Typed) -> None:
         """Refuse, with the kind "far value", values that lie far outside those that their metric has shown.
 
         Nothing is recorded. It is for pages on which people type: ask them, and if the value is right send it as it is.
         """
+        told = [(_test(one, row), row.value) for row in body.told]
+        one.check_far(told, [_given(result) for result in body.given])
 
-        def act(one: SharedStudy) -> None:
-            told = [(one.meant(row.test, row.arm, row.metric, row.item), row.value) for row in body.told]
-            one.check_far(told, [_given(result) for result in body.given])
-
-        await change(study, request, body.holder, act, served.decide)
-        return json_response({})
-
-    @action("csv", models.Told, body=_CSV, keyed=True)
+    @post("csv", models.Told, keyed=True, **_CSV)
     async def csv(study: Key, request: Request, holder: Holder = None, check_far: CheckFar = False) -> Response:
         """Record a CSV file of results, all or none.
 
@@ -154,74 +147,59 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         counts = {"known": recorded.known, "skipped": recorded.skipped}
         return json_response({"told": recorded.results, **{key: count for key, count in counts.items() if count}})
 
-    @action("correct", models.Nothing)
-    async def correct(study: Key, body: inputs.Correct, request: Request) -> Response:
+    @action("correct")
+    def correct(one: SharedStudy, body: inputs.Correct) -> None:
         """Replace a result that was told wrongly; the old one stays in the log. Look for mistakes by a rule that does
         not depend on values: correcting only surprising values voids the guarantee."""
-        await change(study, request, body.holder, lambda one: one.correct(meant(one, body), body.value, body.reason))
-        return json_response({})
+        one.correct(_test(one, body), body.value, body.reason)
 
-    @action("fail", models.Nothing, keyed=True)
-    async def fail(study: Key, body: inputs.OneTest, request: Request) -> Response:
+    @action("fail", keyed=True)
+    def fail(one: SharedStudy, body: inputs.OneTest) -> None:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
-        await change(study, request, body.holder, lambda one: one.fail(meant(one, body), body.reason))
-        return json_response({})
+        one.fail(_test(one, body), body.reason)
 
-    @action("set-aside", models.Nothing, keyed=True)
-    async def set_aside(study: Key, body: inputs.SetAside, request: Request) -> Response:
+    @action("set-aside", keyed=True)
+    def set_aside(one: SharedStudy, body: inputs.SetAside) -> None:
         """Say that the holder's attempt failed. The test is set aside until it is known what that counts as."""
-        await change(
-            study, request, body.holder, lambda one: one.set_aside(meant(one, body), body.reason, kind=body.kind)
-        )
-        return json_response({})
+        one.set_aside(_test(one, body), body.reason, kind=body.kind)
 
-    @action("abandon", models.Nothing)
-    async def abandon(study: Key, body: inputs.OneTest, request: Request) -> Response:
+    @action("abandon")
+    def abandon(one: SharedStudy, body: inputs.OneTest) -> None:
         """Give a test up, for a reason that has nothing to do with its result."""
-        await change(study, request, body.holder, lambda one: one.abandon(meant(one, body), body.reason))
-        return json_response({})
+        one.abandon(_test(one, body), body.reason)
 
     @action("release", models.Released, keyed=True)
-    async def release(study: Key, body: inputs.FreedTests, request: Request) -> Response:
+    def release(one: SharedStudy, body: inputs.FreedTests) -> dict[str, list[int]]:
         """Free unmeasured tests, yours or others': those named, or all that `held_by` holds."""
-        held_by = body.held_by
-        if held_by is not None and body.tests:
-            raise Refusal(422, "held_by: give it, or the tests, and not both", "held_by")
-
-        def act(one: SharedStudy) -> list[int]:
-            if held_by is not None:
-                return one.release_held_by(held_by)
+        if body.held_by is None:
             one.release(body.tests)
-            return body.tests
+            return {"released": body.tests}
+        if body.tests:
+            raise Refusal(422, "held_by: give it, or the tests, and not both", "held_by")
+        return {"released": one.release_held_by(body.held_by)}
 
-        return json_response({"released": await change(study, request, body.holder, act)})
-
-    @action("renew", models.Nothing)
-    async def renew(study: Key, body: inputs.HeldTests, request: Request) -> Response:
+    @action("renew")
+    def renew(one: SharedStudy, body: inputs.HeldTests) -> None:
         """A heartbeat: the holder promises the next one within `lease` seconds."""
-        lease = LEASE if body.lease is None else body.lease
-        await change(study, request, body.holder, lambda one: one.renew(body.tests, lease))
-        return json_response({})
+        one.renew(body.tests, LEASE if body.lease is None else body.lease)
 
-    @action("extend", models.Allowed, keyed=True, tag="studies")
-    async def extend(study: Key, body: inputs.Extend, request: Request) -> Response:
+    @action("extend", models.Allowed, served.decide, keyed=True, tag="studies")
+    def extend(one: SharedStudy, body: inputs.Extend) -> dict[str, float | None]:
         """Allow more tests than before, or tests of more cost. The guarantee stays as it is."""
-        now = await change(study, request, body.holder, lambda one: one.extend(body.tests, body.cost), served.decide)
-        return json_response({"tests": now.tests, "cost": now.cost})
+        now = one.extend(body.tests, body.cost)
+        return {"tests": now.tests, "cost": now.cost}
 
-    @action("arms/add", models.Nothing, keyed=True, tag="studies")
-    async def add_arms(study: Key, body: inputs.NewArms, request: Request) -> Response:
+    @action("arms/add", how=served.decide, keyed=True, tag="studies")
+    def add_arms(one: SharedStudy, body: inputs.NewArms) -> None:
         """Add arms. The study's plan must have a reserve for them."""
-        await change(study, request, body.holder, lambda one: one.add_arms(body.arms), served.decide)
-        return json_response({})
+        one.add_arms(body.arms)
 
-    @action("arms/retire", models.Nothing, keyed=True, tag="studies")
-    async def retire(study: Key, body: inputs.RetiredArm, request: Request) -> Response:
+    @action("arms/retire", how=served.decide, keyed=True, tag="studies")
+    def retire(one: SharedStudy, body: inputs.RetiredArm) -> None:
         """Retire an arm: it is no longer measured, and the question is about the others."""
-        await change(study, request, body.holder, lambda one: one.retire(body.arm, body.reason), served.decide)
-        return json_response({})
+        one.retire(body.arm, body.reason)
 
-    @action("archive", models.Nothing, tag="studies")
+    @post("archive", tag="studies")
     async def archive(study: Key, body: Annotated[inputs.Archive, Body()], request: Request) -> Response:
         """Put the study away: it can be read and not changed."""
         try:
@@ -231,6 +209,11 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
             live.nudge(study)
         return json_response({})
+
+
+def _test(study: SharedStudy, body: inputs.OfTest) -> Test | int:
+    """The test that a client means."""
+    return study.meant(body.test, body.arm, body.metric, body.item)
 
 
 def _given(result: inputs.NewResult | inputs.NewResults) -> GivenResult:

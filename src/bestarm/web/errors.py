@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
+from bestarm.parsing import read_decimal
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
@@ -181,6 +182,12 @@ def _bad_request(error: RequestValidationError) -> Refusal:
     source, *rest = first["loc"]
     field = _path(part for part in rest if not str(part).startswith(FORM)) or None
     words = _WORDS.get(first["type"]) or str(first["msg"]).replace("Input should", "must").replace("String", "must")
+    if first["type"] == "float_type" and isinstance(first["input"], str):
+        # "3,5" is not a number, and the reader of typed numbers says why.
+        try:
+            read_decimal(first["input"])
+        except ValueError as reason:
+            words = str(reason)
     if field is None:
         return Refusal(422, f"the {source} {words}")
     sentence = f"{field}{' ' if words.startswith('is ') else ': '}{words}"
@@ -193,31 +200,31 @@ _PHRASES = {404: "there is nothing at this address", 405: "this address does not
 def handle_errors(app: FastAPI, storage_url: str) -> None:
     """Make every exception an answer in JSON."""
 
-    @app.exception_handler(Refusal)
-    async def _refusal(request: Request, error: Refusal) -> Response:
-        return error_response(error)
-
-    @app.exception_handler(InvalidInput)
-    @app.exception_handler(StorageError)
-    async def _complaint(request: Request, error: InvalidInput | StorageError) -> Response:
-        return error_response(refused(error, storage_url))
-
-    @app.exception_handler(ClientDisconnect)
-    async def _disconnected(request: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=499)
-
-    @app.exception_handler(RequestValidationError)
-    async def _validation(request: Request, error: RequestValidationError) -> Response:
-        return error_response(_bad_request(error))
-
-    @app.exception_handler(HTTPException)
-    async def _http(request: Request, error: HTTPException) -> Response:
+    def refusal_of(request: Request, error: Exception) -> Refusal:
+        match error:
+            case Refusal():
+                return error
+            case InvalidInput() | StorageError():
+                return refused(error, storage_url)
+            case RequestValidationError():
+                return _bad_request(error)
+        assert isinstance(error, HTTPException)
         refusal = Refusal(error.status_code, _PHRASES.get(error.status_code, str(error.detail)))
         refusal.headers |= dict(error.headers or {})
         for template, operations in app.openapi()["paths"].items() if error.status_code == 405 else ():
             if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), request.url.path):
                 refusal.headers["Allow"] = ", ".join(sorted(method.upper() for method in operations))
-        return error_response(refusal)
+        return refusal
+
+    async def answer(request: Request, error: Exception) -> Response:
+        return error_response(refusal_of(request, error))
+
+    async def disconnected(request: Request, error: Exception) -> Response:
+        return Response(status_code=499)
+
+    for kind in (Refusal, InvalidInput, StorageError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, answer)
+    app.add_exception_handler(ClientDisconnect, disconnected)
 
 
 def fault_words(error: Exception) -> str:

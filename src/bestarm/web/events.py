@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import json
 import math
@@ -137,18 +138,14 @@ class LiveUpdates:
         self._most_streams = most_streams
         self._watches: dict[int | ListPage, Watch] = {}
         self._mark: tuple[float, object | None] = (-math.inf, None)
-        self._streams = 0
+        self.streams = 0
+        """How many are open."""
         self.closing = False
 
     @property
     def looks(self) -> int:
         """Looks at the database that all pollers make in one round."""
         return sum(watch.looks for watch in self._watches.values())
-
-    @property
-    def streams(self) -> int:
-        """How many are open."""
-        return self._streams
 
     async def mark(self) -> object | None:
         """What changes whenever there may be news: the database's change mark, read for all pollers together."""
@@ -177,23 +174,21 @@ class LiveUpdates:
 
     def open_stream(self, key: int | ListPage, may_listen: Callable[[], Awaitable[bool]]) -> Response:
         """The events of a study, or of all of them, until they may not be listened to any more."""
-        if self._streams >= self._most_streams:
+        if self.streams >= self._most_streams:
             raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
-        self._streams += 1
-        return _Stream(self._watch(key), may_listen, self._one_less)
-
-    def _one_less(self) -> None:
-        self._streams -= 1
+        self.streams += 1
+        return _Stream(self, self._watch(key).stream(may_listen))
 
     def _watch(self, key: int | ListPage) -> Watch:
         """The watch over a study, or over all of them."""
         watch = self._watches.get(key)
         if watch is None:
-            what = key
-            look = (
-                (lambda: self._look_at_list(what)) if isinstance(what, ListPage) else lambda: self._look_at_study(what)
+            look: Callable[[], Awaitable[PollResult]] = (
+                functools.partial(self._look_at_list, key)
+                if isinstance(key, ListPage)
+                else functools.partial(self._look_at_study, key)
             )
-            watch = self._watches[what] = Watch(self, look)
+            watch = self._watches[key] = Watch(self, look)
         return watch
 
     async def _look_at_study(self, key: int) -> PollResult:
@@ -219,15 +214,15 @@ class LiveUpdates:
 class _Stream(StreamingResponse):
     """Counted from when it is promised to when it ends, whether or not its client is still there at the beginning."""
 
-    def __init__(self, watch: Watch, may_listen: Callable[[], Awaitable[bool]], when_over: Callable[[], None]) -> None:
-        super().__init__(watch.stream(may_listen), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self._when_over = when_over
+    def __init__(self, live: LiveUpdates, events: AsyncIterator[bytes]) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        self._live = live
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._when_over()
+            self._live.streams -= 1
 
 
 def _event(kind: str, data: dict[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bestarm.web.access import Access, known_caller, set_caller
+from bestarm.web.access import CALLER, Access
 from bestarm.web.errors import Refusal, error_response, unexpected_error
 from bestarm.web.limits import Limits
 from bestarm.web.protocol import answering
@@ -94,7 +94,7 @@ class Guard:
                     headers[name] = value
                 if is_data(scope["path"]):
                     headers["Cache-Control"] = "no-store"
-                if caller := known_caller(scope):
+                if caller := scope.get(CALLER):
                     headers[ROLE_HEADER] = caller.role
                 if has_rest:
                     headers["Connection"] = "close"
@@ -118,7 +118,7 @@ class Guard:
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
                 # No route here takes a body, so the rest of it is not read.
-                receive, has_rest = _without_body(receive), True
+                receive, has_rest = _replayed(b"", receive), True
             await self._app(scope, receive, send_guarded)
         except Refusal as refusal:
             # The rest of a refused body is not read.
@@ -158,8 +158,7 @@ class Guard:
         needed = likely_needed(scope["method"], scope["path"])
         if not is_data(scope["path"]) or needed == ANYBODY:
             return
-        caller = await self._access.identify(headers)
-        set_caller(scope, caller)
+        scope[CALLER] = caller = await self._access.identify(headers)
         caller.check(needed)
 
     # -------------------------------------------------------------------------------------------------- the body
@@ -202,12 +201,7 @@ class Guard:
         except TimeoutError:
             seconds = f"{self._limits.body_seconds:g}"
             raise Refusal(408, f"the body did not arrive within {seconds} s") from None
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
-
-        return replay
+        return _replayed(bytes(body), receive)
 
 
 def _takes_body(path: str) -> bool:
@@ -215,17 +209,18 @@ def _takes_body(path: str) -> bool:
     return path.startswith("/api/") and path != _PUBLIC
 
 
-def _without_body(receive: Receive) -> Receive:
-    whole: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Yields the whole body in one message, and then only the end of the connection."""
+    whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def nothing() -> Message:
+    async def replay() -> Message:
         if whole:
             return whole.pop()
         while (message := await receive())["type"] != "http.disconnect":
             pass
         return message
 
-    return nothing
+    return replay
 
 
 def _address(scope: Scope) -> str:

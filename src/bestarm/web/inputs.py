@@ -59,6 +59,10 @@ class _Input(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class _Action(_Input):
+    holder: Holder
+
+
 class NewStudy(_Input):
     """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own.
 
@@ -72,7 +76,7 @@ class NewStudy(_Input):
     items_seed: Seed | None = None
 
 
-class Ask(_Input):
+class Ask(_Action):
     """A wish for tests to make. They are the holder's until they are told, failed or released.
 
     With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
@@ -82,10 +86,9 @@ class Ask(_Input):
     n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
     days: Days | None = None
     lease: Lease | None = None
-    holder: Holder
 
 
-class _OfTest(_Input):
+class OfTest(_Input):
     """Names a test. Its arm, metric and item are optional; if given, they must be right."""
 
     test: TestId
@@ -94,17 +97,16 @@ class _OfTest(_Input):
     item: Name | None = None
 
 
-class Result(_OfTest):
+class Result(OfTest):
     """The result of a test that was asked for: a number, or one for each of its metrics, all or none."""
 
     value: AnyValue
 
 
-class Tell(_Input):
+class Tell(_Action):
     """Results of tests that were asked for; all are recorded, or none."""
 
     results: Annotated[list[Result], Field(max_length=MOST_RESULTS)]
-    holder: Holder
 
 
 Item = Annotated[
@@ -138,7 +140,7 @@ AnyNewResult = Annotated[
 ]
 
 
-class Add(_Input):
+class Add(_Action):
     """Results measured without asking, in order; all are recorded, or none. A `source` is accepted once.
 
     Nothing is decided before the last of them, unless `ends` has the places, from 0, of results that end a round.
@@ -147,30 +149,26 @@ class Add(_Input):
     results: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)]
     source: Annotated[str, Field(max_length=200)] = ""
     ends: Annotated[list[Place], Field(max_length=MOST_RESULTS)] = []
-    holder: Holder
 
 
-class Typed(_Input):
+class Typed(_Action):
     """Typed results: of tests, and measured without asking."""
 
     told: Annotated[list[Result], Field(max_length=MOST_RESULTS)] = []
     given: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)] = []
-    holder: Holder
 
 
-class Correct(_OfTest):
+class Correct(OfTest, _Action):
     """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
 
     value: AnyValue
     reason: Reason = ""
-    holder: Holder
 
 
-class OneTest(_OfTest):
+class OneTest(OfTest, _Action):
     """A test whose attempt failed, or that is given up, and why."""
 
     reason: Reason = ""
-    holder: Holder
 
 
 class SetAside(OneTest):
@@ -179,7 +177,7 @@ class SetAside(OneTest):
     kind: Aside = "failed"
 
 
-class FreedTests(_Input):
+class FreedTests(_Action):
     """Tests to be freed, yours or others', or a holder whose tests are all to be freed."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)] = []
@@ -187,7 +185,7 @@ class FreedTests(_Input):
     holder: Annotated[str, Field(max_length=200)]
 
 
-class HeldTests(_Input):
+class HeldTests(_Action):
     """Tests that `holder` holds for `lease` more seconds."""
 
     tests: Annotated[list[TestId], Field(max_length=MOST_RESULTS)]
@@ -195,27 +193,24 @@ class HeldTests(_Input):
     lease: Lease | None = None
 
 
-class Extend(_Input):
+class Extend(_Action):
     """How much more a study may use than before: tests, or cost."""
 
     tests: Annotated[int, Field(gt=0, le=MOST_TESTS, strict=True)] | None = None
     cost: Annotated[float, Field(gt=0, le=MOST, strict=True, allow_inf_nan=False)] | None = None
-    holder: Holder
 
 
-class NewArms(_Input):
+class NewArms(_Action):
     """Arms that come later, by name."""
 
     arms: Annotated[list[Name], Field(min_length=1, max_length=MOST_RESULTS)]
-    holder: Holder
 
 
-class RetiredArm(_Input):
+class RetiredArm(_Action):
     """An arm to be taken out, and why."""
 
     arm: Name
     reason: Reason = ""
-    holder: Holder
 
 
 class Archive(_Input):

@@ -16,7 +16,7 @@ from bestarm.analysis.status.outlook import Outlook
 from bestarm.analysis.status.status import Status
 from bestarm.client import StudyLine
 from bestarm.client.answers import NULLS
-from bestarm.storage.base import Aside
+from bestarm.storage.base import Event, Pending
 from bestarm.web.inputs import Values
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -76,8 +76,8 @@ class Health(BaseModel):
 
 
 def _fields_of(kind: type, *, without: str = "") -> Callable[[type[Model]], type[Model]]:
-    """Adds the fields of a data class to a model that does not have them yet. All of them are always there; where JSON
-    has no number for what they say, they are null."""
+    """Adds the fields of a data class or named tuple to a model that does not have them yet. All of them are always
+    there; where JSON has no number for what they say, they are null."""
 
     def add(model: type[Model]) -> type[Model]:
         known, nulls = {*model.model_fields, without}, NULLS.get(kind, {})
@@ -258,6 +258,7 @@ class Added(BaseModel):
     ids: list[int]
 
 
+@_fields_of(Pending)
 class PendingTest(BaseModel):
     """A test without a result, and who holds it; times in epoch seconds.
 
@@ -265,32 +266,21 @@ class PendingTest(BaseModel):
     overdue. `aside` says how its attempt ended, as long as it is not known what that counts as.
     """
 
-    id: int
     arm: str
     metric: str
-    holder: str
     expires: float | None
-    attempts: int
-    since: float
-    due: float | None
-    aside: Aside | None
-    reason: str
     metrics: list[str] = _MORE["metrics"]
     item: str | None = _MORE["item"]
     place: int | None = _MORE["place"]
 
 
+@_fields_of(Event, without="more")
 class LogEntry(BaseModel):
     """Something that happened in a study. Of a test of several metrics, `values` has the results and `value` none."""
 
-    time: float
     kind: str
-    test: int | None
-    holder: str
-    detail: str
     arm: str | None
     metric: str | None
-    value: float | None
     values: dict[str, float] | None = Field(
         default=None, description="By metric. Only there if a test of the study yields several."
     )

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from starlette.types import Scope
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -22,6 +22,9 @@ from bestarm.web.limits import Limits
 
 ACCEPTED_AT_ONCE = 32
 """Connections that asyncio accepts in one go, before any of them can be ended."""
+
+Wait = Literal["header_seconds", "idle_seconds", "unread_seconds"]
+"""The limits on how long a connection waits for its client."""
 
 _KEY = "connection"
 """Where a request's scope has the connection on which it came."""
@@ -79,23 +82,6 @@ def answering(scope: Scope) -> Iterator[bool]:
         connection.end_request()
 
 
-class _Timer:
-    """Does something after a time, unless it is stopped before. Started twice, it goes by the first time."""
-
-    def __init__(self, seconds: float, act: Callable[[], None]) -> None:
-        self._seconds, self._act = seconds, act
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_later(self._seconds, self._act)
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-
 class ClientConnection(asyncio.Protocol):
     """A connection that uvicorn serves, with limits on how long it waits for its client."""
 
@@ -109,29 +95,26 @@ class ClientConnection(asyncio.Protocol):
         self._requests = 0
         """How many are being answered: two if one begins while the last of its predecessor is cleared away."""
         self._stalled = False
-        self._request_due = _Timer(connections.limits.header_seconds, self.hang_up)
-        self._next_due = _Timer(connections.limits.idle_seconds, self.hang_up)
-        self._read_due = _Timer(connections.limits.unread_seconds, self.hang_up)
+        self._timers: dict[Wait, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections.enter(self)
-        self._request_due.start()
+        self._start("header_seconds")
         self._note()
         self.inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.leave(self)
-        for timer in (self._request_due, self._next_due, self._read_due):
-            timer.stop()
+        self._stop("header_seconds", "idle_seconds", "unread_seconds")
         self.inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if not self._requests:
             # The rest of the request has to come in time, however often a little of it comes.
-            self._request_due.start()
-            self._next_due.stop()
+            self._start("header_seconds")
+            self._stop("idle_seconds")
         self.inner.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -139,26 +122,25 @@ class ClientConnection(asyncio.Protocol):
 
     def begin_request(self) -> None:
         self._requests += 1
-        self._request_due.stop()
-        self._next_due.stop()
+        self._stop("header_seconds", "idle_seconds")
         self._note()
 
     def end_request(self) -> None:
         self._requests -= 1
         if not self._requests and self in self._connections:
             # Uvicorn's own limit ends with the next byte, which may have come already.
-            self._next_due.start()
+            self._start("idle_seconds")
         self._note()
 
     def pause_writing(self) -> None:
         self._stalled = True
-        self._read_due.start()
+        self._start("unread_seconds")
         self._note()
         self.inner.pause_writing()
 
     def resume_writing(self) -> None:
         self._stalled = False
-        self._read_due.stop()
+        self._stop("unread_seconds")
         self._note()
         self.inner.resume_writing()
 
@@ -167,6 +149,17 @@ class ClientConnection(asyncio.Protocol):
         self._connections.leave(self)
         if self._transport is not None:
             self._transport.abort()
+
+    def _start(self, wait: Wait) -> None:
+        """Hang up when this limit is over. Started twice, it counts from the first time."""
+        if wait not in self._timers:
+            seconds = getattr(self._connections.limits, wait)
+            self._timers[wait] = asyncio.get_running_loop().call_later(seconds, self.hang_up)
+
+    def _stop(self, *waits: Wait) -> None:
+        for wait in waits:
+            if wait in self._timers:
+                self._timers.pop(wait).cancel()
 
     def _note(self) -> None:
         self._connections.note(self, waits=not self._requests or self._stalled)

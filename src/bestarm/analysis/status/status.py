@@ -278,7 +278,7 @@ _MOST = 60
 
 def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     """What is known and open, what was done, what everything waits for, the seeds, and whether the data is healthy."""
-    made = f"{status.tests:,} recorded, cost {status.cost:,.6g}; {status.pending:,} pending"
+    made = f"{status.tests:,} recorded, cost {status.cost:,.10g}; {status.pending:,} pending"
     lines = [*progress_lines(status, outlook), ("tests", made)]
     awaited = status.awaited
     if awaited is not None and (status.waiting or awaited.needs_attention):

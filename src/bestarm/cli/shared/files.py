@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 import typer
 
-from bestarm.cli.shared.show import counted, shown
+from bestarm.cli.shared.show import counted
 from bestarm.errors import InvalidInput
+from bestarm.texts import shown
 
 if TYPE_CHECKING:
     from bestarm.cli.shared.opening import AnyStudy

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bestarm.analysis.status.status import compact_line
-from bestarm.cli.shared.show import VOID_STYLE, new_table, plain_console, shown
+from bestarm.cli.shared.show import new_table, plain_console
 from bestarm.race.contestants import Contestant
 from bestarm.race.records import Records
 from bestarm.race.result import RaceResult
@@ -27,6 +27,7 @@ from bestarm.race.summary import (
 )
 from bestarm.race.units import time_words
 from bestarm.study import Study
+from bestarm.texts import VOID_STYLE, shown
 
 _EVERY = 0.5
 _EVERY_LINE = 5.0

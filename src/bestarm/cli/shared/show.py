@@ -15,25 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from bestarm.texts import VOID_STYLE, shown, side_by_side
-
-__all__ = [
-    "VOID_STYLE",
-    "age",
-    "complain",
-    "counted",
-    "figures",
-    "literal",
-    "moment",
-    "new_table",
-    "percent",
-    "plain_console",
-    "print_json",
-    "rows_table",
-    "say",
-    "shown",
-    "state_words",
-]
+from bestarm.texts import shown, side_by_side
 
 WIDE = 240
 
@@ -108,9 +90,9 @@ def age(seconds: float) -> str:
     return "now"
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str = "") -> str:
     """A number and its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def state_words(state: str, guarantee: str | None = None) -> str:

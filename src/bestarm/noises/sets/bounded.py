@@ -9,6 +9,7 @@ the mean beyond where it would be if all were 0, or all 1.
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
@@ -19,7 +20,7 @@ from bestarm.noises.bounded import ceiling as bounded_ceiling
 from bestarm.noises.bounded import guess as bounded_guess
 from bestarm.noises.bounded import keep as keep_bets
 from bestarm.noises.exact import CERTAIN
-from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.kernels import NoiseKernels, radius_from
 from bestarm.noises.sets.settled import (
     ITEMS,
     SetNoise,
@@ -27,12 +28,11 @@ from bestarm.noises.sets.settled import (
     is_settled,
     items_of,
     keep_rounding,
-    level_of,
     no_draw,
     no_pair,
     settled_mean,
 )
-from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.validation import Number, exact, value
 
 _GONE, _SUM, _ROUNDED = Bounded.kept, Bounded.kept + 1, Bounded.kept + 2
@@ -71,25 +71,25 @@ def _mean_of_next(s: Stream, c: float) -> float:
 
 
 @kernel
-def evidence(s: Stream, side: int, c: float) -> float:
+def _certainty(s: Stream, side: int, c: float) -> float:
+    """The log-evidence where it does not depend on the bets; NaN where it does."""
     if s.n == 0:
         return 0.0
     if _limits_settle(s, side, c):
         return CERTAIN
-    if is_settled(s):
-        return -CERTAIN
-    return evidence_and_slope(s, side, _mean_of_next(s, c))[0]
+    return -CERTAIN if is_settled(s) else math.nan
+
+
+@kernel
+def evidence(s: Stream, side: int, c: float) -> float:
+    known = _certainty(s, side, c)
+    return evidence_and_slope(s, side, _mean_of_next(s, c))[0] if math.isnan(known) else known
 
 
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
-    if s.n == 0:
-        return 0.0
-    if _limits_settle(s, side, c):
-        return CERTAIN
-    if is_settled(s):
-        return -CERTAIN
-    return bounded_ceiling(s, side, _mean_of_next(s, c))
+    known = _certainty(s, side, c)
+    return bounded_ceiling(s, side, _mean_of_next(s, c)) if math.isnan(known) else known
 
 
 @kernel
@@ -127,16 +127,6 @@ def end(s: Stream, side: int, level: float) -> float:
     return found if s.low <= found <= s.high else limit
 
 
-@kernel
-def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """The farther end of the stream's confidence interval from its mean."""
-    s = stream_of(setting, streams, arm, metric)
-    level = level_of(setting, streams)
-    mean = streams.means[arm, metric]
-    width: float = max(mean - end(s, ABOVE, level), end(s, BELOW, level) - mean) / setting.sigma[metric]
-    return width
-
-
 @value
 class BoundedSet(SetNoise):
     """The mean over a set of `items` values between `low` and `high`, each measured once."""
@@ -145,7 +135,9 @@ class BoundedSet(SetNoise):
     label = "a mean over a set, within a range"
     about = "The set's values lie between two limits; nothing else is known of them."
     stated: ClassVar = {}
-    kernels = NoiseKernels(evidence, None, scatter, no_draw, ceiling, keep=keep, pair=no_pair, end=end, radius=radius)
+    kernels = NoiseKernels(
+        *(evidence, None, scatter, no_draw, ceiling), keep=keep, pair=no_pair, end=end, radius=radius_from(end)
+    )
     kept = Bounded.kept + 3
     learns_scatter = True
     is_quadratic = False

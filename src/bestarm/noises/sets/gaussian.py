@@ -15,7 +15,7 @@ from bestarm.kernel.state import Setting, Streams, blur
 from bestarm.kernel.tables import slot
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope, scatter
-from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.kernels import NoiseKernels, radius_from
 from bestarm.noises.mixture import RHO, ROUNDING, log_mixture_factor
 from bestarm.noises.sets.settled import (
     SetNoise,
@@ -23,12 +23,11 @@ from bestarm.noises.sets.settled import (
     is_settled,
     items_of,
     keep_rounding,
-    level_of,
     no_draw,
     no_pair,
     settled_mean,
 )
-from bestarm.noises.streams import BELOW, Stream, stream_of
+from bestarm.noises.streams import BELOW, Stream
 from bestarm.validation import Positive, exact, value
 
 _LOG_2 = math.log(2.0)
@@ -110,16 +109,6 @@ def end(s: Stream, side: int, level: float) -> float:
     return found if -math.inf < found < math.inf else (s.low if side > 0 else s.high)
 
 
-@kernel
-def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """Half of the stream's confidence interval: its ends are as far from the mean as each other."""
-    s = stream_of(setting, streams, arm, metric)
-    if s.n == 0:
-        return math.inf
-    width: float = abs(end(s, BELOW, level_of(setting, streams)) - streams.means[arm, metric]) / setting.sigma[metric]
-    return width
-
-
 @value
 class GaussianSet(SetNoise):
     """The mean over a set of `items` normal values, each measured once."""
@@ -128,7 +117,9 @@ class GaussianSet(SetNoise):
     label = "a mean over a set, with known scatter"
     about = "The set's values scatter like normal ones, with a standard deviation that you know."
     stated: ClassVar = {}
-    kernels = NoiseKernels(evidence, None, scatter, no_draw, ceiling, keep=keep, pair=no_pair, end=end, radius=radius)
+    kernels = NoiseKernels(
+        *(evidence, None, scatter, no_draw, ceiling), keep=keep, pair=no_pair, end=end, radius=radius_from(end)
+    )
     kept = 1
 
     sigma: Positive
@@ -142,10 +133,6 @@ class GaussianSet(SetNoise):
     @property
     def stated_scatter(self) -> float | None:
         return self.sigma
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
 
     def sentence(self) -> str:
         return (

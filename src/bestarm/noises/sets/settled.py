@@ -10,7 +10,7 @@ import math
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import Generator
-from bestarm.kernel.state import ROUNDING, Setting, Streams
+from bestarm.kernel.state import ROUNDING, Streams
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.streams import ABOVE, Law, Nature, Stream
 
@@ -57,12 +57,6 @@ def settled_mean(s: Stream, side: int) -> float:
     if -math.inf < mean < math.inf:
         return mean
     return s.low if side == ABOVE else s.high
-
-
-@kernel
-def level_of(setting: Setting, streams: Streams) -> float:
-    """The level of the paper's intervals: delta is shared by all streams and both sides."""
-    return math.log(2.0 * streams.counts.shape[0] * streams.counts.shape[1] / setting.delta)
 
 
 @kernel

@@ -20,10 +20,8 @@ from bestarm.kernel.state import Setting, Streams
 from bestarm.noises.base import ENDLESS, NoiseModel
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence
-from bestarm.noises.kernels import NoiseKernels
+from bestarm.noises.kernels import NoiseKernels, radius_from
 from bestarm.noises.self_normalized import (
-    ALL_FREEDOM,
-    ALL_SQUARES,
     FIRST,
     KEPT,
     LEAST,
@@ -40,6 +38,7 @@ from bestarm.noises.self_normalized import (
     add_flat,
     beyond,
     deviations_from,
+    keep_scatter,
     squares_around,
 )
 from bestarm.noises.self_normalized import end as symmetric_end
@@ -50,12 +49,11 @@ from bestarm.noises.sets.settled import (
     is_certain,
     is_settled,
     keep_rounding,
-    level_of,
     no_draw,
     no_pair,
     settled_mean,
 )
-from bestarm.noises.streams import ABOVE, BELOW, Law, Stream, stream_of
+from bestarm.noises.streams import BELOW, Law, Stream
 from bestarm.noises.symmetric import scatter
 from bestarm.validation import value
 
@@ -98,13 +96,7 @@ def keep(setting: Setting, streams: Streams, arm: int, metric: int, value: float
             kept[arm, metric, WWXX] += w * y * w * y
         kept[arm, metric, LEAST] = min(kept[arm, metric, LEAST], y / h)
         kept[arm, metric, MOST] = max(kept[arm, metric, MOST], y / h)
-    if n > 0:
-        away = x - kept[arm, metric, TOTAL] / n
-        added = away * away * n / (n + 1.0)
-        kept[arm, metric, SQUARES] += added
-        kept[0, metric, ALL_SQUARES] += added
-        kept[0, metric, ALL_FREEDOM] += 1.0
-    kept[arm, metric, TOTAL] += x
+    keep_scatter(kept, arm, metric, n, x)
 
 
 @kernel
@@ -125,16 +117,6 @@ def end(s: Stream, side: int, level: float) -> float:
     return settled_mean(s, side) if s.n > 0 and is_settled(s) else symmetric_end(s, side, level)
 
 
-@kernel
-def radius(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """The farther end of the stream's confidence interval from its mean."""
-    s = stream_of(setting, streams, arm, metric)
-    level = level_of(setting, streams)
-    mean = streams.means[arm, metric]
-    width: float = max(mean - end(s, ABOVE, level), end(s, BELOW, level) - mean) / setting.sigma[metric]
-    return width
-
-
 @value
 class SymmetricSet(SetNoise):
     """The mean over a set of `items` normal values, each measured once; how much they scatter is learned."""
@@ -143,7 +125,7 @@ class SymmetricSet(SetNoise):
     label = "a mean over a set, with unknown scatter"
     about = "The set's values scatter like normal ones; you need not know how much."
     stated: ClassVar = {}
-    kernels = NoiseKernels(evidence, None, scatter, no_draw, keep=keep, pair=no_pair, end=end, radius=radius)
+    kernels = NoiseKernels(evidence, None, scatter, no_draw, keep=keep, pair=no_pair, end=end, radius=radius_from(end))
     kept = KEPT + 1
     is_quadratic = False
     is_family = False
@@ -161,10 +143,6 @@ class SymmetricSet(SetNoise):
 
     def on_one_item(self, odds: float) -> NoiseModel:
         return SymmetricSet(self.items, self.ties, odds)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        return (-math.inf, math.inf)
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return SymmetricSet(items, ties)

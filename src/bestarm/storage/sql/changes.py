@@ -23,7 +23,6 @@ class ChangeWatch:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._engine: sa.Engine | None = None
         self._connection: sa.Connection | None = None
         self._connections = 0
         self._process = os.getpid()
@@ -36,8 +35,7 @@ class ChangeWatch:
         with self._lock:
             try:
                 if self._connection is None:
-                    self._engine = self._engine or self._database.new_engine()
-                    self._connection = self._engine.connect()
+                    self._connection = self._database.new_engine().connect()
                     self._connections += 1
                 question = _QUESTIONS[self._connection.dialect.name]
                 return self._connections, self._connection.exec_driver_sql(question).scalar()
@@ -49,14 +47,11 @@ class ChangeWatch:
         if self._connection is not None:
             with contextlib.suppress(sa.exc.SQLAlchemyError):
                 self._connection.close()
+            self._connection.engine.dispose()
             self._connection = None
 
     def close(self) -> None:
         """Let go of the connection; the next mark opens another."""
-        if self._process != os.getpid():
-            return
-        with self._lock:
-            self._drop()
-            if self._engine is not None:
-                self._engine.dispose()
-                self._engine = None
+        if self._process == os.getpid():
+            with self._lock:
+                self._drop()

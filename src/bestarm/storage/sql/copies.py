@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bestarm.storage.copies import Copies, Part
+from bestarm.storage.base import Copies, Part
 from bestarm.storage.errors import NameTaken
 from bestarm.storage.sql import schema
 from bestarm.storage.sql.database import Database
@@ -84,7 +84,11 @@ class SQLCopies(Copies):
                     raise InvalidInput("a copy has the study's own entry first")
                 if part.table == "outcomes":
                     last_arrival = max(last_arrival, *(row["arrival"] or 0 for row in rows))
-                self._insert(connection, part.table, [{"study": key, **row} for row in rows])
+                try:
+                    connection.execute(sa.insert(_TABLES[part.table]), [{"study": key, **row} for row in rows])
+                except sa.exc.IntegrityError:
+                    reason = f"rows of {part.table!r} contradict each other, or refer to what is not there"
+                    raise InvalidInput(reason) from None
             if key is None:
                 raise InvalidInput("there is no study in this copy")
             if by_arrival:
@@ -92,19 +96,12 @@ class SQLCopies(Copies):
         return key
 
     def _insert_study(self, connection: sa.Connection, row: dict[str, Any]) -> int:
-        if connection.execute(sa.select(studies.c.study).where(studies.c.name == row["name"])).first() is not None:
+        if self._database.read(sa.select(studies.c.study).where(studies.c.name == row["name"])):
             reason = f"a study of this name exists already in {self._database.url!r}"
             raise NameTaken("name", row["name"], reason)
         made = connection.execute(sa.insert(studies).values(row)).inserted_primary_key
         assert made is not None
         return int(made[0])
-
-    @staticmethod
-    def _insert(connection: sa.Connection, table: str, rows: list[dict[str, Any]]) -> None:
-        try:
-            connection.execute(sa.insert(_TABLES[table]), rows)
-        except sa.exc.IntegrityError:
-            raise InvalidInput(f"rows of {table!r} contradict each other, or refer to what is not there") from None
 
 
 def _plain(column: sa.Column[Any], value: Any) -> Any:

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Database:
         self.is_sqlite = address.get_backend_name() == "sqlite"
         self.in_memory = self.is_sqlite and address.database == ":memory:"
         self._standing: StandingFile | None = None
+        self._unchanged: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         self._copy: Copy | None = None
         if self.is_sqlite and not self.in_memory:
             _check_path(str(address.database), create=create)
@@ -59,7 +60,9 @@ class Database:
         try:
             self._prepare(create)
             if self._copy is not None:
-                self._refuse_changes()
+                # Anything written into a copy would be lost.
+                self.engine.dispose()
+                sa.event.listen(self.engine, "connect", lambda made, _: made.execute("PRAGMA query_only = ON"))
         except BaseException:
             self.close()
             raise
@@ -70,6 +73,7 @@ class Database:
         reading = how_to_read(path) if os.path.exists(path) else "as usual"
         if reading == "as it stands":
             self._standing = StandingFile(path, self.url)
+            self._unchanged = self._standing.unchanged
         elif reading == "from a copy":
             try:
                 self._copy = Copy(path)
@@ -84,7 +88,7 @@ class Database:
         """A pool of connections of its own."""
         options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
         if not self.is_sqlite:
-            return self._new_server_engine(self._address, options)
+            return self._new_server_engine(options)
         options["connect_args"] = {"timeout": BUSY_SECONDS}
         if self.in_memory:
             options |= {"poolclass": StaticPool}
@@ -99,12 +103,7 @@ class Database:
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
 
-    def _refuse_changes(self) -> None:
-        """Anything written into a copy would be lost."""
-        self.engine.dispose()
-        sa.event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA query_only = ON"))
-
-    def _new_server_engine(self, address: sa.URL, options: dict[str, Any]) -> sa.Engine:
+    def _new_server_engine(self, options: dict[str, Any]) -> sa.Engine:
         try:
             import psycopg  # noqa: F401 (what follows needs it)
 
@@ -113,10 +112,9 @@ class Database:
             raise InvalidInput(
                 "storage", self.url, f"needs the package {error.name or 'psycopg'!r}; pip install 'bestarm[postgres]'"
             ) from None
-        plain, answer_seconds = take_answer_limit(address)
-        limits = connect_arguments(plain)
+        plain, answer_seconds = take_answer_limit(self._address)
         # A type that we do not use. Looking for it would take three queries on each new connection.
-        options |= {"use_native_hstore": False, "pool_pre_ping": True, "connect_args": limits}
+        options |= {"use_native_hstore": False, "pool_pre_ping": True, "connect_args": connect_arguments(plain)}
         engine = sa.create_engine(plain, **options)
         watch_connections(engine, answer_seconds)
         return engine
@@ -124,11 +122,9 @@ class Database:
     @contextlib.contextmanager
     def connect(self, *, changes: bool = False) -> Iterator[sa.Connection]:
         """A connection. Inside a transaction of this thread, it is that one's. `changes` if a statement writes."""
-        if self._process != os.getpid():
-            self._after_fork()
-        current = getattr(self._here, "connection", None)
-        if current is not None:
-            yield current
+        self._notice_fork()
+        if self._is_inside:
+            yield self._here.connection
             return
         try:
             with self._one_at_a_time, self._unchanged(), self.engine.connect() as connection:
@@ -172,8 +168,7 @@ class Database:
 
     @contextlib.contextmanager
     def _in_turn(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            self._after_fork()
+        self._notice_fork()
         turn = None if self._is_inside else self._turn
         # The first in line may wait for another process. No writer waits longer than it would alone.
         if turn is not None and not turn.acquire(timeout=BUSY_SECONDS):
@@ -207,9 +202,6 @@ class Database:
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
 
-    def _unchanged(self) -> contextlib.AbstractContextManager[None]:
-        return contextlib.nullcontext() if self._standing is None else self._standing.unchanged()
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
         """All or nothing. On SQLite it takes the write lock up front, so that no reader becomes a writer halfway."""
@@ -218,7 +210,12 @@ class Database:
             self._here.connection = connection
             try:
                 yield connection
-                self._commit(connection)
+                try:
+                    connection.exec_driver_sql("COMMIT")
+                except sa.exc.DBAPIError as error:
+                    if _is_lost(error):
+                        raise unknown_outcome(self.url, error) from error
+                    raise
             except BaseException:
                 # Whatever failed may have broken the connection too. The database then rolls back on its own.
                 with contextlib.suppress(sa.exc.SQLAlchemyError):
@@ -227,14 +224,6 @@ class Database:
             finally:
                 self._here.connection = None
 
-    def _commit(self, connection: sa.Connection) -> None:
-        try:
-            connection.exec_driver_sql("COMMIT")
-        except sa.exc.DBAPIError as error:
-            if _is_lost(error):
-                raise unknown_outcome(self.url, error) from error
-            raise
-
     def time(self, connection: sa.Connection) -> float:
         return self.clock() if self.is_sqlite else float(connection.execute(sa.select(self.server_time)).scalar_one())
 
@@ -242,8 +231,10 @@ class Database:
         """Let go of connections; the next use opens new ones."""
         self.engine.dispose()
 
-    def _after_fork(self) -> None:
+    def _notice_fork(self) -> None:
         """A child process must not use, nor close, its parent's connections."""
+        if self._process == os.getpid():
+            return
         if self.in_memory:
             raise InvalidInput(
                 "storage", ":memory:", "belongs to the process that made it; share a file with other processes"
@@ -270,7 +261,10 @@ class Database:
                     f"{schema.VERSION}); upgrade bestarm to open it",
                 )
             if self.is_sqlite:
-                _use_write_ahead_log(connection)
+                # Readers do not wait for writers. The file keeps this setting, so set it only once we know the file is
+                # ours. A file that cannot be written can still be read as it is.
+                with contextlib.suppress(sa.exc.OperationalError):
+                    connection.exec_driver_sql("PRAGMA journal_mode = WAL")
             if found == schema.VERSION:
                 return
         with self.transaction() as connection:
@@ -279,7 +273,10 @@ class Database:
             # Another process may have been faster.
             found = self._version(connection)
             if found is None:
-                self._make_tables(connection)
+                if self.is_sqlite:
+                    connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+                schema.metadata.create_all(connection)
+                connection.execute(sa.insert(schema.schema).values(version=schema.VERSION))
             elif any(version not in schema.STEPS for version in range(found, schema.VERSION)):
                 raise InvalidInput(
                     "storage", self.url, f"is too old (its schema is version {found}) for this bestarm to upgrade it"
@@ -303,12 +300,6 @@ class Database:
             )
         if not create:
             raise NoStudiesYet("storage", self.url, "holds no studies yet; make one with `bestarm new`")
-
-    def _make_tables(self, connection: sa.Connection) -> None:
-        if self.is_sqlite:
-            connection.exec_driver_sql(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-        schema.metadata.create_all(connection)
-        connection.execute(sa.insert(schema.schema).values(version=schema.VERSION))
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
@@ -349,16 +340,5 @@ def _check_path(path: str, *, create: bool) -> None:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     """Durable to the last commit."""
-    cursor = connection.cursor()
-    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _use_write_ahead_log(connection: sa.Connection) -> None:
-    """Readers do not wait for writers. The file keeps this setting, so set it only once we know the file is ours.
-
-    A file that cannot be written can still be read as it is.
-    """
-    with contextlib.suppress(sa.exc.OperationalError):
-        connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")

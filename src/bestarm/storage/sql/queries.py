@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from bestarm.storage.base import Entries, Event, History, Told
+from bestarm.storage.base import Entries, Event, EventKind, History, Told
 from bestarm.storage.columns import NO_ITEM
 from bestarm.storage.errors import making_sense
 from bestarm.storage.sql.database import Database
@@ -23,19 +23,12 @@ CHUNK = 50_000
 PAGE = 5_000
 """Tests of which the whole history is read at a time."""
 
-_ORDER = {
-    "created": 0,
-    "asked": 1,
-    "given": 2,
-    "failed": 3,
-    "set aside": 3,
-    "released": 4,
-    "handed on": 4,
-    "told": 5,
-    "dropped": 5,
-    "amended": 6,
-    "corrected": 6,
-}
+_STEPS: tuple[tuple[EventKind, ...], ...] = (
+    *(("created",), ("asked",), ("given",), ("failed", "set aside"), ("released", "handed on"), ("told", "dropped")),
+    ("amended", "corrected"),
+)
+_ORDER = {kind: place for place, kinds in enumerate(_STEPS) for kind in kinds}
+"""The order of events with the same time. Others come last."""
 
 
 def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Iterator[Entries]:

@@ -40,7 +40,7 @@ def how_to_read(path: str) -> Reading:
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (_CANNOT_OPEN, _READ_ONLY):
             return "as usual"
-        if any(_size(path + end) for end in _BESIDE):
+        if any(_has_content(path + end) for end in _BESIDE):
             return "from a copy"
         try:
             with contextlib.closing(_standing(path)) as connection:
@@ -60,11 +60,8 @@ def _version(connection: sqlite3.Connection) -> int | None:
     return None if row is None else int(row[0])
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
+def _has_content(path: str) -> bool:
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _standing(path: str, **options: Any) -> sqlite3.Connection:
@@ -80,7 +77,7 @@ class StandingFile:
 
     def connect(self, **options: Any) -> sqlite3.Connection:
         """A connection. If a writer has started, SQLite has made the index that reading needs."""
-        if not _size(self._path + "-wal"):
+        if not _has_content(self._path + "-wal"):
             return _standing(self._path, **options)
         made: sqlite3.Connection = sqlite3.connect(self._path, **options)
         return made

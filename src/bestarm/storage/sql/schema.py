@@ -211,44 +211,36 @@ def decode_all_more(texts: Sequence[str | None]) -> npt.NDArray[np.object_]:
 Step = Callable[[sa.Connection], None]
 
 
-def _add_column(connection: sa.Connection, column: sa.Column[object]) -> None:
-    default: sa.DefaultClause | None = column.server_default  # type: ignore[assignment]
-    kind = column.type.compile(connection.dialect)
-    rest = "" if default is None else f" NOT NULL DEFAULT {default.arg}"
-    connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {column.name} {kind}{rest}")
+def _adding(*added: sa.Column[Any] | sa.Table | sa.Index) -> Step:
+    def add(connection: sa.Connection) -> None:
+        for each in added:
+            if not isinstance(each, sa.Column):
+                each.create(connection)
+                continue
+            default: sa.DefaultClause | None = each.server_default  # type: ignore[assignment]
+            rest = "" if default is None else f" NOT NULL DEFAULT {default.arg}"
+            kind = each.type.compile(connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {each.table.name} ADD COLUMN {each.name} {kind}{rest}")
+
+    return add
 
 
 def _from_1(connection: sa.Connection) -> None:
     """Heartbeats and deadlines instead of leases of an hour, former holders, studies by arrival, keys of requests."""
-    added = [studies.c.by_arrival, outcomes.c.arrival]
-    added += [queue.c[name] for name in ("since", "lease", "silent", "due", "aside", "reason", "request")]
-    for column in added:
-        _add_column(connection, column)
-    for table in (arrivals, former, requests):
-        table.create(connection)
-    by_arrival.create(connection)
-    by_request.create(connection)
+    in_queue = [queue.c[name] for name in ("since", "lease", "silent", "due", "aside", "reason", "request")]
+    new = arrivals, former, requests, by_arrival, by_request
+    _adding(studies.c.by_arrival, outcomes.c.arrival, *in_queue, *new)(connection)
     issued = sa.select(tests.c.issued).where(tests.c.study == queue.c.study, tests.c.test == queue.c.test)
     connection.execute(sa.update(queue).values(since=issued.scalar_subquery()))
 
 
-def _from_2(connection: sa.Connection) -> None:
-    """Several values of one test, and items."""
-    for column in (outcomes.c.more, tests.c.item):
-        _add_column(connection, column)
-
-
-def _from_3(connection: sa.Connection) -> None:
-    """Tokens."""
-    tokens.create(connection)
-
-
-def _from_4(connection: sa.Connection) -> None:
-    """A seed for the order of items."""
-    _add_column(connection, studies.c.items_seed)
-
-
-STEPS: dict[int, Step] = {1: _from_1, 2: _from_2, 3: _from_3, 4: _from_4}
+STEPS: dict[int, Step] = {
+    1: _from_1,
+    # Several values of one test, and items.
+    2: _adding(outcomes.c.more, tests.c.item),
+    3: _adding(tokens),
+    4: _adding(studies.c.items_seed),
+}
 """STEPS[v] turns a database of version v into one of version v + 1, inside the transaction that opens it."""
 
 

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from bestarm.problem import Plan
-from bestarm.storage.base import Storage, StudyRecord
-from bestarm.storage.copies import Part
+from bestarm.storage.base import Part, Storage, StudyRecord
 from bestarm.storage.errors import NameTaken
 from bestarm.study.record.checks import UnreadableStudy, read_plan
 from bestarm.validation import InvalidInput

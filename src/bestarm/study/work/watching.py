@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bestarm.analysis.status.status import compact_line, is_about, lines_html, progress_lines, status_html
 from bestarm.storage.errors import StorageError
-from bestarm.study.forecast.foreseeing import Foreseeable, Foreseer
+from bestarm.study.forecast.continuations import BackgroundForecast
+from bestarm.study.live import LiveStudy
 from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
@@ -121,19 +122,10 @@ def _screen(console: Console | None) -> Screen:
     return Terminal(console) if console.is_terminal else Printed(console)
 
 
-class Watchable(Foreseeable, Protocol):
-    """A study, here or on a server, that can be looked at."""
-
-    @property
-    def holder(self) -> str: ...
-
-    def status(self) -> Status: ...
-
-
 class Display:
     """Shows how `drive` gets on; call it now and then."""
 
-    def __init__(self, study: Watchable, console: Console | None = None, *, shows_end: bool = False) -> None:
+    def __init__(self, study: LiveStudy, console: Console | None = None, *, shows_end: bool = False) -> None:
         """With `shows_end`, the last state stays visible; otherwise the caller says how it ended."""
         self._study = study
         self._console = console
@@ -141,26 +133,26 @@ class Display:
         self._started = self._shown = 0.0
         self._history: deque[tuple[float, int]] = deque()
         self._to_go = math.inf
-        self._foreseer = Foreseer(study, pays=self._takes_long)
+        self._forecast = BackgroundForecast(study, pays=self._takes_long)
 
     def __enter__(self) -> Display:
         self._screen = _screen(self._console)
         self._started = time.monotonic()
         if self._screen.is_redrawn:
-            self._foreseer.start()
+            self._forecast.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._foreseer.stop()
+        self._forecast.stop()
         if self._shows_end and kind is None:
             self._look(self._study, 0)
         self._screen.close()
 
-    def __call__(self, study: Watchable, running: int) -> None:
+    def __call__(self, study: LiveStudy, running: int) -> None:
         if time.monotonic() - self._shown >= self._screen.every:
             self._look(study, running)
 
-    def _look(self, study: Watchable, running: int) -> None:
+    def _look(self, study: LiveStudy, running: int) -> None:
         self._shown = now = time.monotonic()
         try:
             status = study.status()
@@ -171,7 +163,7 @@ class Display:
         while now - self._history[0][0] > _RATE_SECONDS:
             self._history.popleft()
         self._to_go = sum(question.tests for question in status.open) if status.open else math.inf
-        outlook = self._foreseer.outlook if status.state == "running" else None
+        outlook = self._forecast.outlook if status.state == "running" else None
         self._screen.show(status, self._work(status, running, outlook), outlook)
 
     def _work(self, status: Status, running: int, outlook: Outlook | None) -> Lines:

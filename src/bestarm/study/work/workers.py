@@ -8,19 +8,20 @@ import inspect
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from bestarm.analysis.status.waiting import SHOWN_AFTER, Awaited
+from bestarm.analysis.status.waiting import SHOWN_AFTER
 from bestarm.analysis.status.words import difference
 from bestarm.answer import Answer
 from bestarm.problem import Budget, Plan, Problem
 from bestarm.simulation.executors import open_workers
-from bestarm.storage.base import Aside, Pending, Storage
+from bestarm.storage.base import Aside, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.study.intake.values import RefusedValue, Result
+from bestarm.study.live import LiveStudy
 from bestarm.study.record.amending import is_amended
 from bestarm.study.record.checks import most_held
 from bestarm.study.record.seeds import check_same_seeds
@@ -42,44 +43,9 @@ PATIENCE = 120.0
 _POLL = 0.5
 
 
-class LiveStudy(Protocol):
-    """What `drive` needs of a study, here or on a server: methods and properties of `Study`."""
-
-    @property
-    def done(self) -> bool: ...
-
-    @property
-    def answer(self) -> Answer | None: ...
-
-    @property
-    def plan(self) -> Plan: ...
-
-    @property
-    def holder(self) -> str: ...
-
-    def ask(self, n: int = 1) -> list[Test]: ...
-
-    def tell(self, test: Test | int, value: Result) -> None: ...
-
-    def fail(self, test: Test | int, reason: str = "") -> None: ...
-
-    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None: ...
-
-    def release(self, tests: Iterable[Test | int]) -> None: ...
-
-    def awaited(self) -> Awaited | None: ...
-
-    def pending(self) -> list[tuple[Test, Pending]]: ...
-
-
 S = TypeVar("S", bound=LiveStudy)
-Watched = TypeVar("Watched", bound=LiveStudy, contravariant=True)
-
-
-class Watcher(Protocol[Watched]):
-    """Called now and then with the study and the number of tests under way."""
-
-    def __call__(self, study: Watched, running: int) -> None: ...
+Watcher = Callable[[S, int], None]
+"""Called now and then with the study and the number of tests under way."""
 
 
 def _measure(function: Callable[..., Result], names: tuple[str, ...], attempt: tuple[int, int]) -> Result:
@@ -158,17 +124,14 @@ def identify(
         if not progress:
             return drive(study, submit, pool.count, declared=declared, watch=watch)
         with Display(study, shows_end=True) as display:
+
+            def watch_both(study: Study, running: int) -> None:
+                display(study, running)
+                if watch is not None:
+                    watch(study, running)
+
             # What it waits for is shown, and need not be logged.
-            watchers = (display,) if watch is None else (display, watch)
-            return drive(study, submit, pool.count, declared=declared, watch=_all(watchers), says=False)
-
-
-def _all(watchers: Iterable[Watcher[Study]]) -> Watcher[Study]:
-    def watch(study: Study, running: int) -> None:
-        for each in watchers:
-            each(study, running)
-
-    return watch
+            return drive(study, submit, pool.count, declared=declared, watch=watch_both, says=False)
 
 
 def _check_takes_items(function: Callable[..., Result]) -> None:
