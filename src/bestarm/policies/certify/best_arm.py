@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import LEADER, closes, drawn_performance, stream_to_test, tests_of_leader
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of
 from bestarm.policies.certify.memory import Memory, seed_choices
@@ -29,7 +28,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
                 open_count[0] += 1
     kept = 0
     for index in range(open_count[0]):
-        arm = whole(open_arms[index])
+        arm = signed(open_arms[index])
         if not closes(setting, streams, memory, leader, arm):
             open_arms[kept] = arm
             kept += 1
@@ -44,7 +43,7 @@ def tests_of_open_arms(
     size = 0
     leader_tested = False
     for index in range(open_count):
-        arm = whole(memory.open_arms[index])
+        arm = signed(memory.open_arms[index])
         metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
         if metric != LEADER:
             size = add_test(batch, size, arm, metric)

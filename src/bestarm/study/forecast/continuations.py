@@ -22,10 +22,10 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.policies.base import Policy
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Plan
+from bestarm.simulation.answers import named_answers
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.simulation.loop import Chunk
-from bestarm.simulation.right import named_answers
 from bestarm.storage.errors import StorageError
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.forecast.item_continuations import continued_world, with_item_spreads
