@@ -71,8 +71,8 @@ class Study(Asking):
         otherwise. `name` is the name to open it by; the default is the plan's own. `budget` is how many tests it may
         make, or a `Budget`.
 
-        `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn
-        afresh and recorded unless they are stated, to repeat a study. Never use an `items_seed` again for arms that
+        `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn at
+        random and recorded unless they are stated, to repeat a study. Never use an `items_seed` again for arms that
         were improved after a study on the same items: the guarantee would be void.
         """
         plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)

@@ -102,8 +102,8 @@ class SharedStudy(Study):
         self._forecasting = threading.Lock()
         self._room = _MOST_HANDED
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
+    def _restart(self) -> None:
+        super()._restart()
         self._outlook: _KnownOutlook | None = None
 
     @contextlib.contextmanager

@@ -39,12 +39,12 @@ Continuations take too long: the closest of many pairs decides, and it is closer
 shares are those for which 300 studies of 13 problems came out right; `benchmarks/forecast.py` counts them again.
 """
 FEWEST = 6
-"""With fewer results than that in a stream, on average, it is too early to say. Only 75 % of such studies ended within
-the limit given for nine in ten, and the likeliest answer, given 66 %, came in 57 % of them."""
+"""With fewer results than that in a stream, on average, it is too early to say. Only 75% of such studies ended within
+the limit given for nine in ten, and the likeliest answer, given 66%, came in 57% of them."""
 MOST_TESTS = 300_000
 FORESIGHT = 50
-"""No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
-would take forever. A set of items ends by itself."""
+"""A simulation ends after this many tests, or this many times the tests made so far: worlds that are almost ties would
+take forever. A set of items ends by itself."""
 MOST_INTERPRETED = 3_000
 
 _EVERY = 15.0

@@ -27,9 +27,8 @@ from bestarm.study.intake.items import FreeItems, MeasuredItems
 from bestarm.study.intake.names import Numbering, Test
 from bestarm.study.record.checks import read_plan
 from bestarm.study.record.conclusion import answer_of, is_spent, status_of
-from bestarm.study.record.decider import Decider
+from bestarm.study.record.decider import Decider, Results
 from bestarm.study.record.far_values import TypicalValues
-from bestarm.study.record.results import Results
 from bestarm.study.record.seeds import seeds_of
 from bestarm.validation import InvalidInput
 
@@ -38,14 +37,14 @@ class Follower:
     """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
     _heeds_remarks = True
-    """Whether a remark on the answer counts in its health. A race, which makes them, judges anew."""
+    """Whether a remark on the answer counts in its health. A race, which makes them, judges by itself."""
 
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
         self._lock = threading.RLock()
         self._read_plan()
-        self._start_afresh()
+        self._restart()
 
     def _read_plan(self) -> None:
         """Take over the plan of the study's entry."""
@@ -53,7 +52,7 @@ class Follower:
         self._results = Results(self.plan)
         self._numbering = Numbering(self.plan)
 
-    def _start_afresh(self) -> None:
+    def _restart(self) -> None:
         """Before the first result has entered."""
         self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
@@ -301,7 +300,7 @@ class Follower:
         if record.revision != before.revision:
             if record.plan != before.plan:
                 self._read_plan()
-            self._start_afresh()
+            self._restart()
 
     def _look_for_arms(self) -> bool:
         """Look whether arms have come that are not known here."""

@@ -7,7 +7,7 @@ import math
 import time
 from collections import deque
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bestarm.analysis.status.status import compact_line, is_about, lines_html, progress_lines, status_html
 from bestarm.storage.errors import StorageError
@@ -28,22 +28,22 @@ _LONG = 20.0
 """A study that ends within this many seconds is not simulated."""
 
 
-class Screen(Protocol):
+class Screen:
     """Where progress is shown."""
 
-    every: float
+    every: float = _EVERY
     """Seconds between two looks."""
-    is_redrawn: bool
+    is_redrawn: bool = True
 
-    def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None: ...
+    def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Nothing is left to do, unless a screen says otherwise."""
 
 
-class Terminal:
+class Terminal(Screen):
     """Lines that are redrawn, and removed at the end."""
-
-    every, is_redrawn = _EVERY, True
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
@@ -59,7 +59,7 @@ class Terminal:
         self._live.stop()
 
 
-class Printed:
+class Printed(Screen):
     """A line now and then."""
 
     every, is_redrawn = _EVERY_LINE, False
@@ -73,14 +73,9 @@ class Printed:
         line = "; ".join((status.headline, compact_line(status, outlook), *(f"{name} {text}" for name, text in work)))
         self._console.print(Text(shown(line), style=_style(status)), soft_wrap=True)
 
-    def close(self) -> None:
-        pass
 
-
-class Notebook:
+class Notebook(Screen):
     """What a cell shows, redrawn."""
-
-    every, is_redrawn = _EVERY, True
 
     def __init__(self) -> None:
         # It is there wherever notebooks are.
@@ -91,9 +86,6 @@ class Notebook:
     def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
         if self._shown is not None:
             self._shown.update(self._html(status_html(status, outlook=outlook) + lines_html(work)))
-
-    def close(self) -> None:
-        pass
 
 
 def _style(status: Status) -> str:

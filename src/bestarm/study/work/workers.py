@@ -87,7 +87,7 @@ def identify(
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
     that the metric cannot take always stops the work: the noise stated for it is wrong.
 
-    `seed` and `items_seed` are those of `Study.create`: drawn afresh for a new study unless they are stated.
+    `seed` and `items_seed` are those of `Study.create`: drawn at random for a new study unless they are stated.
 
     With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
     redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
@@ -154,10 +154,9 @@ def create_or_open(
     seed: int | None,
     items_seed: int | None = None,
     *,
-    anew: str = "give another name to start anew",
+    advice: str = "give another name to start over",
 ) -> Study:
-    """A new study of this plan, or the one of its name that is there already, if it has the same plan. If not, `anew`
-    says what to do."""
+    """A new study of this plan, or the study of that name if it has the same plan. If not, an error with `advice`."""
     if storage.find_study(plan.name) is None:
         # Another process may be quicker. Then we join its study.
         with contextlib.suppress(NameTaken):
@@ -168,7 +167,7 @@ def create_or_open(
             "name",
             plan.name,
             f"there is a study of this name in {storage.url!r} with another plan "
-            f"({difference(study.plan, plan)}); {anew}",
+            f"({difference(study.plan, plan)}); {advice}",
         )
     check_same_seeds(study.plan, study.record, seed, items_seed)
     if plan.budget is not None:
