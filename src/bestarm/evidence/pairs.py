@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from bestarm.kernel.compile import apart, kernel, one_of
-from bestarm.kernel.state import blur
+from bestarm.kernel.state import rounding_error
 from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.noises.dispatch import by_kind, ceiling, evidence, evidence_and_slope
 from bestarm.noises.streams import ABOVE, BELOW, Stream
@@ -20,14 +20,8 @@ GAP = 1e-3
 
 
 @kernel
-def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
-    """Only a c inside both ranges can lie between the means."""
-    return scaled_range(high, low, margin, 1.0)
-
-
-@kernel
 def scaled_range(high: Stream, low: Stream, margin: float, factor: float) -> tuple[float, float]:
-    """The same for the first mean and `factor` times the second."""
+    """Only a c inside both ranges can lie between the first mean plus `margin` and `factor` times the second."""
     return max(high.low + margin, factor * low.low), min(high.high + margin, factor * low.high)
 
 
@@ -86,7 +80,7 @@ def _at(high: Stream, low: Stream, margin: float, factor: float, c: float) -> tu
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
-    first, last = common_range(high, low, margin)
+    first, last = scaled_range(high, low, margin, 1.0)
     c = min(max(_between(high, low, margin, 1.0), first), last)
     found: float = product(high, low, c - margin, c)[0]
     return found
@@ -107,7 +101,7 @@ def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) 
     """
     left, right = factor * (low.total / low.n), high.total / high.n + margin
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
-    if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
+    if not -math.inf < left + rounding_error(low.n, left) < right - rounding_error(high.n, right) < math.inf:
         return -math.inf
     first, last = scaled_range(high, low, margin, factor)
     step = right - left

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
+from bestarm.kernel.state import Flags, Ints, Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
-from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
+from bestarm.policies.findings import Earlier, Findings, findings_by_intervals
 from bestarm.policies.kernels import KernelPolicy
 
 OPEN = 0
@@ -61,12 +61,6 @@ def pack(safety: Safety, arm: int, metric: int, excess: float, inverse_root: flo
     safety.packed[arm, metric - 1] = complex(excess, inverse_root)
 
 
-def has_left(safety: Safety) -> npt.NDArray[np.bool_]:
-    """[arm, constraint]: whether the constraint has left H_i."""
-    left: npt.NDArray[np.bool_] = safety.packed.real == -math.inf
-    return left
-
-
 @kernel
 def constraint_to_test(setting: Setting, safety: Safety, arm: int) -> int:
     """The constraint in H_i most likely violated: the largest optimistic excess over its threshold.
@@ -97,7 +91,7 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     # NaN and infinity decide nothing and make nothing urgent.
     excess = excess if -math.inf < excess < math.inf else 0.0
     # Nor does an excess that may be rounding alone.
-    width = max(radius(setting, streams, arm, metric), blur(n, mean) * setting.inverse_sigma[metric])
+    width = max(radius(setting, streams, arm, metric), rounding_error(n, mean) * setting.inverse_sigma[metric])
     width = width if excess != 0.0 else math.inf
     if n > 1:
         if excess > width:
@@ -114,16 +108,15 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
 
 
 class SafetyPolicy(KernelPolicy):
-    """A policy whose memory has a `safety`. It never takes back a verdict on an arm, or that it has eliminated one."""
+    """A policy with a `safety` in its memory. It never takes back a verdict on an arm, or an elimination."""
 
     def findings(self) -> Findings:
         """What the present intervals say, and what earlier ones have said: all of them hold at once."""
         safety: Safety = self.memory.safety
-        earlier = nothing_earlier(self.arms, self.metrics)
-        earlier.holds[:, 1:] = has_left(safety)
-        earlier.infeasible[:] = safety.verdict == INFEASIBLE
-        earlier.beaten[:] = self.eliminated()
-        return by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
+        holds = np.zeros((self.arms, self.metrics), np.bool_)
+        holds[:, 1:] = safety.packed.real == -math.inf  # it has left H_i
+        earlier = Earlier(holds, safety.verdict == INFEASIBLE, self.eliminated())
+        return findings_by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:
         """The arms that the policy has given up because a feasible one is at least as good."""
