@@ -27,8 +27,8 @@ from bestarm.analysis.status.outlook import Outlook
 from bestarm.policies import policy_for
 from bestarm.policies.decisions import Stop
 from bestarm.policies.kernels import KernelPolicy
+from bestarm.simulation.answers import named_answers
 from bestarm.simulation.engine import Job
-from bestarm.simulation.right import named_answers
 from bestarm.study.forecast.continuations import simulate_continuations
 
 MOST_TESTS = 20_000

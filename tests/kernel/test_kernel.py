@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bestarm.kernel import compile as compiling
 from bestarm.kernel.compile import compiled, fingerprint, kernel, one_of
-from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.tournament import NO_ARM, best, best_except, enter, new_tournament
+from bestarm.simulation.loop import in_one_block
 
 # Few distinct keys, so that ties are common.
 KEYS = st.sampled_from([-math.inf, -1.0, 0.0, 0.5, 2.0])

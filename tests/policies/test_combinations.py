@@ -13,8 +13,8 @@ import bestarm as ba
 from bestarm.kernel.state import UNFINISHED
 from bestarm.policies import policy_for
 from bestarm.policies.certify import Certify
+from bestarm.simulation.answers import wrong_answers
 from bestarm.simulation.engine import Job
-from bestarm.simulation.right import wrong_answers
 from bestarm.testing.policies import assert_engines_agree
 
 SHORT_LIST: dict[str, Any] = {"top": 2}

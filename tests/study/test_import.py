@@ -27,7 +27,8 @@ from bestarm.storage.sql import bulk
 from bestarm.study.files.exchange import import_results, tell_results
 from bestarm.study.intake import csv_file as csv_reader
 from bestarm.study.intake.csv_file import CsvFile
-from bestarm.study.intake.new_results import NewResults, _read_tests, read_new_results
+from bestarm.study.intake.new_results import NewResults
+from bestarm.study.intake.tables import Table, read_csv
 
 PROBLEM = ba.Problem(
     arms=["low", "hïgh"],
@@ -140,7 +141,7 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
     rows = [a + b for a, b in zip([["arm", "metric", "value"], *lines], more, strict=True)]
     text = "\n".join(map(delimiter.join, rows))
     found: list[NewResults | str] = []
-    for read in (read_new_results, _read_tests):
+    for read in (read_csv, lambda plan, file: Table(plan, file).read()):
         try:
             found.append(read(READER.plan, CsvFile(text.encode(), "f")))
         except ba.InvalidInput as error:
@@ -149,13 +150,13 @@ def test_the_quick_way_reads_what_the_careful_way_reads(
     if isinstance(expected, str) or isinstance(new, str):
         assert new == expected
     else:
-        assert [repr(result) for result in new.results] == [repr(result) for result in expected.results]
-        assert (new.ends, new.skipped) == (expected.ends, expected.skipped)
+        assert [repr(result) for result in new.columns] == [repr(result) for result in expected.columns]
+        assert ([*new.ends], new.skipped.total()) == (expected.ends, expected.skipped.total())
 
 
 def test_bad_lines_are_named_in_the_order_of_the_file(study: ba.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is found wrong first: here, tests that do not exist after lines that are too short."""
-    monkeypatch.setattr("bestarm.study.files.told_sheets._LOOKED_UP", 4)
+    monkeypatch.setattr("bestarm.study.files.sheets._LOOKED_UP", 4)
     monkeypatch.setattr(csv_reader, "MOST_LISTED", 5)
     study.ask(2)
     lines = ["test,value", "9,1", "8", "x,1", "7,1", "6", "5", "4,1", "1,1"]

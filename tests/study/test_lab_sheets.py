@@ -16,8 +16,8 @@ from tests.program import bestarm as run
 from tests.study.problems import bench, exported, two_arms
 
 import bestarm as ba
-from bestarm.study.files.blank_sheets import write_blank_sheet
 from bestarm.study.files.exchange import import_results, tell_results
+from bestarm.study.files.sheets import write_blank_sheet
 
 NAMES = ["25 µg", "=1+1", 'a "b"', "x;y", "x,y", "-2"]
 ITEMS = ["q;1", "q,2", "=q3", "4", "q5"]

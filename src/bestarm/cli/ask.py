@@ -81,7 +81,7 @@ def ask(
 def _write_sheet(study: AnyStudy, number: int, days: float, key: str | None, out: Path, semicolons: bool) -> None:
     """Ask for tests and write them to a file. Whatever goes wrong after that, the same key finds the same tests."""
     from bestarm.storage.keys import new_key
-    from bestarm.study.files.blank_sheets import columns_to_fill, write_blank_sheet
+    from bestarm.study.files.sheets import columns_to_fill, write_blank_sheet
 
     is_printed = is_stdout(out)
     if not is_printed and out.exists():

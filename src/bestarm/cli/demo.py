@@ -128,16 +128,16 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
     from rich.live import Live
 
     from bestarm.analysis.status.status import compact_line
-    from bestarm.study.forecast.foreseeing import Foreseer
+    from bestarm.study.forecast.continuations import BackgroundForecast
 
     plan = study.plan
     rows = zip(plan.arm_names, plan.true_means().tolist(), strict=True)
     means = {name: dict(zip(plan.metrics, row, strict=True)) for name, row in rows}
     tests, start, shown = 0, time.monotonic(), -1.0
     every = 0.25 if console.is_terminal else 0.5
-    foreseer = Foreseer(study, every=2.0)
+    forecast = BackgroundForecast(study, every=2.0)
     if rate:
-        foreseer.start()
+        forecast.start()
     with Live(console=console, auto_refresh=False) as live:
         while (asked := study.ask(_AT_ONCE)) or not study.done:
             for test in asked:
@@ -148,12 +148,12 @@ def _study(console: Console, study: Study, patients: random.Random, rate: int) -
             if now - shown > every:
                 shown = now
                 if console.is_terminal:
-                    live.update(_view(plan, study.status(), foreseer.outlook, now), refresh=True)
+                    live.update(_view(plan, study.status(), forecast.outlook, now), refresh=True)
                 else:
                     console.print(Text(compact_line(study.status())), soft_wrap=True)
             if rate and tests / rate > now + 0.02:
                 time.sleep(tests / rate - now)
-        foreseer.stop()
+        forecast.stop()
         live.update(_view(plan, study.status(), None, time.monotonic() - start), refresh=True)
     answer = study.answer
     assert answer is not None, "the study is done"

@@ -19,8 +19,8 @@ _PAGE = 500
 class Client:
     """The studies of a service at `url`, such as http://127.0.0.1:8000. Threads may share one.
 
-    What the service refuses is `InvalidInput`, as if the study were here; a service that cannot be reached, or whose
-    database cannot, is `StorageError`.
+    What the service refuses is `InvalidInput`, as if the study were here; if the service or its
+    database cannot be reached, it is `StorageError`.
     """
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 60.0) -> None:
@@ -34,7 +34,7 @@ class Client:
         return f"<bestarm.client.Client of {self.url!r}>"
 
     def close(self) -> None:
-        """Let go of connections; the next use opens new ones."""
+        """Close connections; the next use opens new ones."""
         self._connection.close()
 
     def __enter__(self) -> Client:

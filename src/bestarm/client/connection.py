@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import httpx
 
+from bestarm.client.answers import read
 from bestarm.parsing import read_json
 from bestarm.storage.errors import NameTaken, OutcomeUnknown, SourceTaken, StorageError
 from bestarm.study.intake.values import RefusedValue
@@ -24,14 +25,18 @@ from bestarm.validation import UNSTATED, Complaint, InvalidInput, NotFound
 _MOST_IDLE = 64
 
 MOST_ATTEMPTS = 6
-"""How often a request is sent whose connection breaks. It counts once all the same."""
+"""How often a request is sent if its connection breaks. It is carried out once."""
 
 _FIRST_PAUSE = 0.05
 """Seconds before the third attempt, and twice as long before each later one. The second is made at once."""
 
 
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
+"""No connection was made, so the service has not heard of the request."""
+
+
 class Unanswered(OutcomeUnknown):
-    """The service itself has not answered; else it says by itself how to go on."""
+    """The service itself has not answered. When it does answer, it says how to go on."""
 
 
 class Connection:
@@ -60,8 +65,8 @@ class Connection:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of all connections, once no request is under way. A later request opens one for itself alone: a
-        heartbeat may outlast its study."""
+        """Close all connections once no request is under way. A later request opens one of its own: a heartbeat may
+        outlast its study."""
         with self._lock:
             self._closed = True
             self._close_if_unused()
@@ -101,7 +106,7 @@ class Connection:
                     response = client.request(method, path, content=body, headers=headers)
             except httpx.RequestError as error:
                 # An earlier attempt may have been recorded, even if the service cannot be reached now.
-                broken = broken or (None if _was_not_sent(error) else error)
+                broken = broken or (None if isinstance(error, _NOT_SENT) else error)
                 if attempts < MOST_ATTEMPTS and _may_retry(error):
                     time.sleep(_FIRST_PAUSE * (2 ** (attempts - 1) - 1))
                     continue
@@ -181,11 +186,6 @@ def _is_address(url: str) -> bool:
     return is_whole and not set(url) & set("@?#")
 
 
-def _was_not_sent(error: httpx.RequestError) -> bool:
-    """Whether no connection was made, so that the service has not heard of the request."""
-    return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-
-
 def _may_retry(error: httpx.RequestError) -> bool:
     cannot_help = isinstance(_system_error(error), ConnectionRefusedError | ssl.SSLError)
     return not isinstance(error, httpx.TimeoutException) and not cannot_help
@@ -226,15 +226,5 @@ _KINDS = {kind.kind: kind for kind in (AlreadyTold, FarValue, NameTaken, NotFoun
 
 
 def _complaints(error: dict[str, Any]) -> list[Complaint]:
-    """What a service says in detail."""
-    told = error.get("complaints") or [error]
-    return [
-        Complaint(
-            one.get("sentence", one["reason"]),
-            one["field"],
-            one.get("value", UNSTATED),
-            one["reason"],
-            tuple(one.get("choices", ())),
-        )
-        for one in told
-    ]
+    """What a service says in detail. An older one does not."""
+    return [read(Complaint, {"sentence": one["reason"]} | one) for one in error.get("complaints") or [error]]

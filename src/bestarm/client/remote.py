@@ -29,8 +29,8 @@ from bestarm.storage.keys import check_key, new_key
 from bestarm.storage.opening import default_url
 from bestarm.study.files.exchange import Recorded
 from bestarm.study.heartbeat import LEASE, Holds
-from bestarm.study.intake.adding import GivenResult
 from bestarm.study.intake.names import HolderName, Numbering, Test, numbers_of
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.intake.values import Result
 from bestarm.study.record.checks import check_aside, check_ask, check_last, check_lease
 from bestarm.study.study import AlreadyTold
@@ -51,10 +51,10 @@ class RemoteStudy:
         self._holds = Holds(self)
         self._asking = threading.Lock()
         self._unanswered: str | None = None
-        """The key of an ask of which it is not known whether tests were handed out."""
+        """The key of an ask that may have handed out tests or not."""
 
     def _take(self, plan: Plan) -> None:
-        """Go by this plan, which may be another one than before."""
+        """Use this plan, which may differ from the one before."""
         self.plan = plan
         self._plan_data = plan.to_data()
         self._numbering = Numbering(plan)
@@ -65,7 +65,7 @@ class RemoteStudy:
 
     @property
     def holder(self) -> str:
-        """In whose name tests are held: this object's, in this process."""
+        """The name under which tests are held: this object's, in this process."""
         return self._held_as.now()
 
     def __repr__(self) -> str:
@@ -330,7 +330,7 @@ class RemoteStudy:
         return Progress(**self._get("history", {"points": 5000}))
 
     def pending(self, *, after: int = 0, limit: int | None = None) -> list[tuple[Test, Pending]]:
-        """The tests whose results are out, and who holds them; if need be in pieces, each after the one before."""
+        """The tests that wait for their results, and who holds them. They are read in pages."""
         found: list[dict[str, Any]] = []
         while limit is None or len(found) < limit:
             wanted = MOST_AT_ONCE if limit is None else min(limit - len(found), MOST_AT_ONCE)

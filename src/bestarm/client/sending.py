@@ -7,8 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bestarm.study.intake.adding import GivenResult, fields_of
 from bestarm.study.intake.names import Test, number_of
+from bestarm.study.intake.new_results import GivenResult, fields_of
 from bestarm.study.intake.values import RefusedValue
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput, is_boolean

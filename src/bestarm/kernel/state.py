@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.words import whole
 
 NONE = -1
 """The answer "no arm is feasible"."""
@@ -213,6 +212,13 @@ def blur(n: int, mean: float) -> float:
 
 
 @kernel
+def signed(word: Any) -> int:
+    """An unsigned number as a signed one. The two kinds do not mix: numba, which compiles for cards, adds them to a
+    float, which cannot be an index."""
+    return int(np.int64(word))
+
+
+@kernel
 def add_test(batch: Batch, size: int, arm: int, metric: int) -> int:
     """Append a test to a batch of `size` tests; returns the new size."""
     batch[size, 0] = arm
@@ -231,8 +237,8 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
         return size
     tests = 0
     for row in range(size):
-        arm = whole(batch[row, 0])
-        metric = whole(batch[row, 1])
+        arm = signed(batch[row, 0])
+        metric = signed(batch[row, 1])
         if covered[arm, metric] > 0:
             covered[arm, metric] -= 1
         else:
@@ -243,8 +249,8 @@ def gather(setting: Setting, covered: Flags, batch: Batch, size: int) -> int:
                     covered[arm, part] += 1
                 part = setting.following[part]
     for row in range(tests):
-        arm = whole(batch[row, 0])
-        part = whole(batch[row, 1])
+        arm = signed(batch[row, 0])
+        part = signed(batch[row, 1])
         while part >= 0:
             covered[arm, part] = 0
             part = setting.following[part]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.words import whole
+from bestarm.kernel.state import signed
 
 BITS = 3
 WIDTH = 1 << BITS
@@ -85,12 +85,12 @@ def enter(tournament: Tournament, k: int, key: float) -> None:
     while size > 1 and not settled:
         group >>= BITS
         first = start + (group << BITS)
-        winner = whole(winners[first])
+        winner = signed(winners[first])
         top = keys[winner]
         for node in range(first + 1, min(first + WIDTH, start + size)):
             rival = keys[winners[node]]
             if rival > top:
-                winner = whole(winners[node])
+                winner = signed(winners[node])
                 top = rival
         start += size
         settled = winner != k and winners[start + group] == winner
@@ -102,7 +102,7 @@ def enter(tournament: Tournament, k: int, key: float) -> None:
 def best(tournament: Tournament) -> int:
     """The contestant with the largest key, or `NO_ARM`."""
     keys, winners = tournament
-    winner = whole(winners[winners.shape[0] - 1])
+    winner = signed(winners[winners.shape[0] - 1])
     if keys[winner] == -math.inf:
         return NO_ARM
     return winner
@@ -128,7 +128,7 @@ def best_except(tournament: Tournament, k: int) -> int:
         last = min(first + WIDTH, size)
         for node in range(first, last):
             if node != own:
-                rival = whole(winners[start + node])
+                rival = signed(winners[start + node])
                 # On equal keys the lower index wins, wherever in the tree it was found.
                 if keys[rival] > key or (keys[rival] == key and rival < winner):
                     winner = rival

@@ -18,9 +18,9 @@ from bestarm.kernel.state import (
     conclude,
     every_metric,
     every_stream,
+    signed,
 )
 from bestarm.kernel.tournament import NO_ARM
-from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import half_width
 from bestarm.policies.kernels import Kernels
 from bestarm.policies.safety import FEASIBLE, INFEASIBLE, Safety, SafetyPolicy, judge_constraint, new_safety
@@ -55,14 +55,14 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     bar = -math.inf
     champion = NO_ARM
     for place in range(alive[0]):
-        arm = whole(survivors[place])
+        arm = signed(survivors[place])
         lower = streams.means[arm, 0] - half_width(setting, streams, arm, 0)
         if safety.verdict[arm] == FEASIBLE and bar < lower < math.inf:
             bar = lower
             champion = arm
     kept = 0
     for place in range(alive[0]):
-        arm = whole(survivors[place])
+        arm = signed(survivors[place])
         upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
         # Written this way, NaN beats no arm, and rounding lets no arm beat itself.
         is_beaten = -math.inf < upper <= bar and arm != champion
@@ -73,12 +73,12 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     if kept == 0:
         return conclude(NONE)
-    first = whole(survivors[0])
+    first = signed(survivors[0])
     if kept == 1 and safety.verdict[first] == FEASIBLE:
         return conclude(first)
     size = 0
     for place in range(kept):
-        size = every_metric(streams, batch, size, whole(survivors[place]))
+        size = every_metric(streams, batch, size, signed(survivors[place]))
     return size
 
 

@@ -131,7 +131,7 @@ class Race:
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
-            study = create_or_open(plan, self._storage, self._conditions.seed, anew="--fresh starts anew")
+            study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts anew")
             study._heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},

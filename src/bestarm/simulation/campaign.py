@@ -21,8 +21,8 @@ from bestarm.policies.from_file import description_of
 from bestarm.problem import Plan
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.record import MOST_RUNS, Record
-from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, whole
+from bestarm.simulation.record import Record
+from bestarm.simulation.simulate import DEFAULT_MAX_TESTS, Simulation, checked_limits, pandas
 from bestarm.texts import cell as csv_cell
 from bestarm.validation import InvalidInput
 
@@ -63,9 +63,7 @@ class Campaign:
     max_tests: int = DEFAULT_MAX_TESTS
 
     def __post_init__(self) -> None:
-        whole("runs", self.runs, 1, MOST_RUNS)
-        whole("seed", self.seed, 0, 2**63 - 1)
-        whole("max_tests", self.max_tests, 1, 10**12)
+        checked_limits(self.runs, self.seed, self.max_tests)
         if not self.cells:
             raise InvalidInput("a campaign needs at least one instance, policy, bound and delta")
         for plan in (cell.plan for cell in self.cells):
@@ -128,8 +126,7 @@ class Campaign:
         Chunks are written to disk as they finish. The same campaign in the same folder continues where it stopped, and
         ends with the same numbers.
         """
-        if workers is not None:
-            whole("workers", workers, 1, 10**6)
+        *_, workers = checked_limits(self.runs, self.seed, self.max_tests, workers)
         jobs = self.jobs()
         keys = [cell.key for cell in self.cells]
         folder = _prepared(Path(folder), self.description())
@@ -249,11 +246,7 @@ class CampaignResult:
 
     def frame(self) -> Any:
         """A pandas data frame, a row per run."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
-        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+        return pandas().DataFrame(self.rows(), columns=list(COLUMNS))
 
     def find(self, instance: str, policy: str, **fields: Any) -> Simulation:
         """The simulation of one cell; `bound` or `delta` where the grid has several."""

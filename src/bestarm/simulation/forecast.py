@@ -14,11 +14,9 @@ from bestarm.kernel.state import UNFINISHED, Floats, Ints
 from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
-from bestarm.problem.goals import answers_sets
-from bestarm.simulation.device import open_schedule
+from bestarm.simulation.answers import MOST_ROWS, Rows, answer_rows, titled
 from bestarm.simulation.engine import Job
-from bestarm.simulation.printing import MOST_ROWS, Rows, answer_rows, titled
-from bestarm.simulation.simulate import CHUNK_SECONDS, RunsProgress, Simulation, whole
+from bestarm.simulation.simulate import RunsProgress, Simulation, checked_limits, simulate_jobs
 from bestarm.texts import html_table, in_columns, shown
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
@@ -169,34 +167,21 @@ def forecast(
     """
     plan = Plan.of(problem, delta=delta, bound=bound)
     chosen = find_policy(plan.policy if policy is None else policy)
-    runs = whole("runs", runs, 1, 10**9)
-    seed = whole("seed", seed, 0, 2**63 - 1)
-    max_tests = min(whole("max_tests", max_tests, 1, 10**12), plan.max_tests)
-    workers = None if workers is None else whole("workers", workers, 1, 10**6)
+    runs, seed, max_tests, workers = checked_limits(runs, seed, max_tests, workers)
+    max_tests = min(max_tests, plan.max_tests)
 
     worlds = draw_worlds(plan, min(runs, MOST_WORLDS), seed)
     jobs = [Job.of(world.plan, chosen, seed=world.seed, max_tests=max_tests, keep_counts=True) for world in worlds]
     sizes = [len(part) for part in np.array_split(np.arange(runs), len(worlds))]
     starts = np.cumsum([0, *sizes])
+    counts = np.zeros(jobs[0].shape, np.int64)
 
-    answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
-    counts, done = np.zeros(jobs[0].shape, np.int64), 0
-    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if answers_sets(jobs[0].problem.asks) else None
-    # One schedule for all worlds, so that no worker waits for the last run of a world that takes long.
-    missing = [[(0, size)] for size in sizes]
-    with open_schedule(
-        *(jobs, missing), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
-    ) as schedule:
-        for piece, chunk in schedule:
-            first = starts[piece.job] + piece.first
-            part = slice(first, first + piece.runs)
-            answers[part], tests[part], cost[part] = chunk.outcomes[:3]
-            counts += chunk.outcomes.counts.sum(axis=0)
-            if sets is not None and chunk.sets is not None:
-                sets[part] = chunk.sets
-            done += piece.runs
-            if progress is not None:
-                progress(done, int(tests.sum()))
+    def take_counts(part: slice, tests: Ints) -> None:
+        np.add(counts, tests.sum(axis=0), out=counts)
+
+    answers, tests, cost, sets, _ = simulate_jobs(
+        *(jobs, sizes, take_counts), executor=executor, workers=workers, device=device, progress=progress
+    )
 
     def simulation(of: Plan, part: slice) -> Simulation:
         listed = None if sets is None else sets[part]

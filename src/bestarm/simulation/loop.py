@@ -8,7 +8,6 @@ import numpy as np
 
 from bestarm.evidence.items import record_at
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.layout import in_one_block
 from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import (
     UNFINISHED,
@@ -20,9 +19,9 @@ from bestarm.kernel.state import (
     Streams,
     concluded,
     gather,
+    signed,
     total_cost,
 )
-from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import record
 from bestarm.noises.streams import Nature
 from bestarm.policies.advance import propose, update
@@ -47,6 +46,37 @@ class Workspace(NamedTuple):
     """How many places there are; all the items of a set, or more than any run needs."""
     block: Ints
     fresh: Ints
+
+
+def _words(array: np.ndarray[Any, Any]) -> int:
+    """How many words of 8 bytes an array takes."""
+    return -(-array.nbytes // 8)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return _words(value)
+    return sum(_size(part) for part in value)
+
+
+def _view(value: Any, block: Ints, start: int) -> tuple[Any, int]:
+    if isinstance(value, np.ndarray):
+        stop = start + _words(value)
+        view = block[start:stop].view(np.uint8)[: value.nbytes].view(value.dtype).reshape(value.shape)
+        view[...] = value
+        return view, stop
+    parts = []
+    for part in value:
+        view, start = _view(part, block, start)
+        parts.append(view)
+    return (value._make(parts) if hasattr(value, "_make") else tuple(parts)), start
+
+
+def in_one_block(state: Any) -> tuple[Any, Ints]:
+    """The same nested named tuple of arrays, with equal contents, as views of one block, and the block."""
+    block = np.zeros(_size(state), np.int64)
+    view, _ = _view(state, block, 0)
+    return view, block
 
 
 def new_workspace(streams: Streams, memory: Any, places: int = 0) -> Workspace:
@@ -149,8 +179,8 @@ def simulate_runs(
             size = min(gather(setting, covered, batch, size), max_tests - tests)
             before = tests
             for row in range(size):
-                arm = whole(batch[row, 0])
-                metric = whole(batch[row, 1])
+                arm = signed(batch[row, 0])
+                metric = signed(batch[row, 1])
                 place = 0
                 if is_on_items():
                     place = streams.counts[arm, metric]

@@ -6,8 +6,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import ZIGGURAT, Generator
-from bestarm.kernel.state import Batch, Floats, Ints, Setting, add_test
-from bestarm.kernel.words import whole
+from bestarm.kernel.state import Batch, Floats, Ints, Setting, add_test, signed
 from bestarm.noises.dispatch import draw
 from bestarm.noises.registry import kind_of
 from bestarm.noises.shapes import OWN, shape_of
@@ -69,8 +68,8 @@ def draw_batch(
     returns how many there are."""
     count = 0
     for k in range(size):
-        arm = whole(batch[k, 0])
-        part = whole(batch[k, 1])
+        arm = signed(batch[k, 0])
+        part = signed(batch[k, 1])
         drawn = 0.0
         while part >= 0:
             value = draw_part(nature, generator, arm, part, drawn)

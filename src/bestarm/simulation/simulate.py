@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
+from bestarm.simulation.answers import Rows, answer_rows, named_answers, titled, wrong_answers
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
-from bestarm.simulation.printing import Rows, answer_rows, titled
-from bestarm.simulation.right import named_answers, wrong_answers
+from bestarm.simulation.record import MOST_RUNS
 from bestarm.texts import html_table, in_columns, quoted, shown
 from bestarm.validation import InvalidInput
 
@@ -115,10 +116,7 @@ class Simulation:
 
     def frame(self) -> Any:
         """A pandas data frame, a row per run: answer, tests, cost and, if kept, the tests of each stream."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
+        pd = pandas()
         table = pd.DataFrame({"answer": self.answer_names(), "tests": self.tests, "cost": self.cost})
         table.index.name = "run"
         if self.tests_per_stream is None:
@@ -148,10 +146,75 @@ class Simulation:
         }
 
 
-def whole(name: str, number: object, least: int, most: int) -> int:
+def pandas() -> Any:
+    try:
+        return importlib.import_module("pandas")
+    except ImportError:
+        raise InvalidInput("a data frame needs pandas: pip install 'bestarm[frame]'") from None
+
+
+def _whole_number(name: str, number: object, least: int, most: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
         raise InvalidInput(name, number, f"must be a whole number from {least} to {most}", shown=quoted(number))
     return int(number)
+
+
+def checked_limits(
+    runs: int, seed: int, max_tests: int, workers: int | None = None
+) -> tuple[int, int, int, int | None]:
+    """The same as Python's own numbers. Raises `InvalidInput` unless they are whole numbers in their ranges."""
+    return (
+        _whole_number("runs", runs, 1, MOST_RUNS),
+        _whole_number("seed", seed, 0, 2**63 - 1),
+        _whole_number("max_tests", max_tests, 1, 10**12),
+        None if workers is None else _whole_number("workers", workers, 1, 10**6),
+    )
+
+
+class Runs(NamedTuple):
+    """What came of runs of several jobs, job after job, and the seconds that they took."""
+
+    answers: Ints
+    tests: Ints
+    cost: Floats
+    sets: Flags | None
+    seconds: float
+
+
+def simulate_jobs(
+    jobs: Sequence[Job],
+    sizes: Sequence[int],
+    take_counts: Callable[[slice, Ints], None],
+    *,
+    executor: str | Executor | None,
+    workers: int | None,
+    device: str,
+    progress: RunsProgress | None,
+) -> Runs:
+    """The first runs of each job, as many as `sizes` says. `take_counts` is given the tests per stream of some runs."""
+    runs, starts = sum(sizes), np.cumsum([0, *sizes])
+    answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
+    sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if answers_sets(jobs[0].problem.asks) else None
+    done = 0
+    missing = [[(0, size)] for size in sizes]
+    # One schedule for all jobs, so that no worker waits for the last run of one that takes long.
+    with open_schedule(
+        *(jobs, missing), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
+    ) as schedule:
+        if len(jobs) == 1 and (executor is None or executor == "threads"):
+            schedule.compile()  # before the clock starts
+        start = time.perf_counter()
+        for piece, chunk in schedule:
+            first = int(starts[piece.job]) + piece.first
+            part = slice(first, first + piece.runs)
+            answers[part], tests[part], cost[part] = chunk.outcomes[:3]
+            take_counts(part, chunk.outcomes.counts)
+            if sets is not None and chunk.sets is not None:
+                sets[part] = chunk.sets
+            done += piece.runs
+            if progress is not None:
+                progress(done, int(tests.sum()))
+    return Runs(answers, tests, cost, sets, max(time.perf_counter() - start, 1e-9))
 
 
 def simulate(
@@ -198,36 +261,18 @@ def simulate(
     """
     plan = Plan.of(problem, delta=delta, bound=bound)
     chosen = find_policy(plan.policy if policy is None else policy)
-    runs = whole("runs", runs, 1, 10**9)
-    seed = whole("seed", seed, 0, 2**63 - 1)
-    max_tests = whole("max_tests", max_tests, 1, 10**12)
-    workers = None if workers is None else whole("workers", workers, 1, 10**6)
+    runs, seed, max_tests, workers = checked_limits(runs, seed, max_tests, workers)
     job = Job.of(plan, chosen, seed=seed, max_tests=max_tests, keep_counts=keep_streams)
+    counts = np.zeros((runs, *job.shape), np.int64) if keep_streams else None
 
-    answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
-    counts = np.zeros((runs if keep_streams else 0, *job.shape), np.int64)
-    sets = np.zeros((runs, job.shape[0]), np.int8) if answers_sets(job.problem.asks) else None
-    done = 0
-    with open_schedule(
-        *([job], [[(0, runs)]]), device=device, executor=executor, workers=workers, chunk_seconds=CHUNK_SECONDS
-    ) as schedule:
-        if executor is None or executor == "threads":
-            schedule.compile()  # before the clock starts
-        start = time.perf_counter()
-        for piece, chunk in schedule:
-            part = slice(piece.first, piece.first + piece.runs)
-            answers[part], tests[part], cost[part] = chunk.outcomes[:3]
-            if sets is not None and chunk.sets is not None:
-                sets[part] = chunk.sets
-            if keep_streams:
-                counts[part] = chunk.outcomes.counts
-            done += piece.runs
-            if progress is not None:
-                progress(done, int(tests.sum()))
-    seconds = max(time.perf_counter() - start, 1e-9)
-    return Simulation(
-        plan, chosen.name, seed, max_tests, answers, tests, cost, counts if keep_streams else None, seconds, sets
+    def take_counts(part: slice, tests: Ints) -> None:
+        if counts is not None:
+            counts[part] = tests
+
+    answers, tests, cost, sets, seconds = simulate_jobs(
+        *([job], [runs], take_counts), executor=executor, workers=workers, device=device, progress=progress
     )
+    return Simulation(plan, chosen.name, seed, max_tests, answers, tests, cost, counts, seconds, sets)
 
 
 def simulation_title(result: Simulation) -> str:

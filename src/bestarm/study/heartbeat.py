@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any
 
 from bestarm.storage.errors import StorageError
 from bestarm.validation import InvalidInput
@@ -19,19 +19,13 @@ half a minute in all, their tests go to others."""
 _EVERY = 5.0
 
 
-class Renewing(Protocol):
-    """Something that can renew held tests: a study, here or on a server."""
-
-    def renew(self, tests: Iterable[int], lease: float) -> None: ...
-
-
 class Holds:
-    """The tests that `owner` holds in this process, renewed by a thread while there are any.
+    """The tests that `owner`, a study, holds in this process, renewed by a thread while there are any.
 
     The thread does not keep its owner alive. When a study is no longer in use, its tests are let go.
     """
 
-    def __init__(self, owner: Renewing) -> None:
+    def __init__(self, owner: Any) -> None:
         self._owner = weakref.ref(owner)
         self._tests: set[int] = set()
         self._lock = threading.Lock()

@@ -15,10 +15,10 @@ from bestarm.storage.tokens import SERVICE_NAME, Role, Token, allows, token_dige
 from bestarm.web.errors import Refusal
 from bestarm.web.roles import ANYBODY, Needed
 
-KEPT = 1.0
+CACHE_SECONDS = 1.0
 """Seconds for which a token's entry in the database is cached."""
 
-_MOST_KEPT = 10_000
+_MOST_CACHED = 10_000
 CALLER = "bestarm.caller"
 """Where the scope of a request has its caller, once the guard knows it."""
 
@@ -96,12 +96,12 @@ class Access:
         """The token with that digest, and why it is not accepted."""
         now = time.monotonic()
         known = self._known.get(digest)
-        if known is None or now - known[0] > KEPT:
+        if known is None or now - known[0] > CACHE_SECONDS:
             found = await self._find(digest)
             token, fault = (None, "") if found is None else (found[0], found[0].fault(found[1]))
             known = self._known[digest] = now, token, fault
             self._known.move_to_end(digest)
-            if len(self._known) > _MOST_KEPT:
+            if len(self._known) > _MOST_CACHED:
                 self._known.popitem(last=False)
         return known[1:]
 

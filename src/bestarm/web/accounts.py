@@ -18,7 +18,7 @@ from bestarm.web.access import CALLER, Caller
 from bestarm.web.roles import is_data, route_name
 
 HUNG_UP = 499
-"""The status of a request whose client left before it was answered."""
+"""The status of a request if its client left before it was answered."""
 
 LONGEST_PATH = 300
 
@@ -89,9 +89,10 @@ class AccessLog:
 
     def __init__(self, path: str) -> None:
         try:
-            self._handler = _Stderr() if path == "-" else _File(path, encoding="utf-8")
+            self._handler = logging.StreamHandler() if path == "-" else WatchedFileHandler(path, encoding="utf-8")
         except OSError as error:
             raise InvalidInput("access-log", path, f"cannot be written: {error.strerror}") from None
+        self._handler.handleError = _report_fault  # type: ignore[method-assign]
 
     def __call__(self, account: Account) -> None:
         line = account._asdict() | {
@@ -107,16 +108,6 @@ class AccessLog:
         self._handler.close()
 
 
-class _Faults:
-    """What to do if a line cannot be written: the service goes on, and its log says so."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (as logging calls it)
-        _log.error("the access log cannot be written: %s", sys.exc_info()[1])
-
-
-class _File(_Faults, WatchedFileHandler):
-    """A file that may be moved away."""
-
-
-class _Stderr(_Faults, logging.StreamHandler):  # type: ignore[type-arg] # it has none at run time in every version
-    """Standard error."""
+def _report_fault(record: logging.LogRecord) -> None:
+    """If a line cannot be written, the service goes on, and its log says so."""
+    _log.error("the access log cannot be written: %s", sys.exc_info()[1])

@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from bestarm.study.files.exchange import tell_results
 from bestarm.study.heartbeat import LEASE
-from bestarm.study.intake.adding import GivenResult
+from bestarm.study.intake.new_results import GivenResult
 from bestarm.study.record.checks import UnreadableStudy
-from bestarm.study.study import Test
 from bestarm.web import inputs, models
 from bestarm.web.access import caller_of
 from bestarm.web.common import CHANGE, Key, idempotency_key, takes_key
@@ -27,7 +26,7 @@ from bestarm.web.studies import ServedStudies
 Route = TypeVar("Route", bound=Callable[..., Any])
 Act = TypeVar("Act", bound=Callable[..., Any])
 How = Callable[[int, Callable[[SharedStudy], Any]], Awaitable[Any]]
-"""How something is done with a study: see `ServedStudies`."""
+"""How something is done with a study: `record`, `decide` or `do_slowly` of `ServedStudies`."""
 
 _CSV: dict[str, Any] = {"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}}
 
@@ -100,7 +99,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
         A test of several metrics is told all its values at once, as an object.
         """
-        results = [(_test(one, told), told.value) for told in body.results]
+        results = [(one.find_test(told), told.value) for told in body.results]
         if len(results) == 1:
             one.tell(*results[0])
         else:
@@ -121,7 +120,7 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
 
         Nothing is recorded. It is for pages on which people type: ask them, and if the value is right send it as it is.
         """
-        told = [(_test(one, row), row.value) for row in body.told]
+        told = [(one.find_test(row), row.value) for row in body.told]
         one.check_far(told, [_given(result) for result in body.given])
 
     @post("csv", models.Told, keyed=True, **_CSV)
@@ -151,22 +150,22 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
     def correct(one: SharedStudy, body: inputs.Correct) -> None:
         """Replace a result that was told wrongly; the old one stays in the log. Look for mistakes by a rule that does
         not depend on values: correcting only surprising values voids the guarantee."""
-        one.correct(_test(one, body), body.value, body.reason)
+        one.correct(one.find_test(body), body.value, body.reason)
 
     @action("fail", keyed=True)
     def fail(one: SharedStudy, body: inputs.OneTest) -> None:
         """Say that an attempt failed, for a reason that has nothing to do with its result: it is made again."""
-        one.fail(_test(one, body), body.reason)
+        one.fail(one.find_test(body), body.reason)
 
     @action("set-aside", keyed=True)
     def set_aside(one: SharedStudy, body: inputs.SetAside) -> None:
         """Say that the holder's attempt failed. The test is set aside until it is known what that counts as."""
-        one.set_aside(_test(one, body), body.reason, kind=body.kind)
+        one.set_aside(one.find_test(body), body.reason, kind=body.kind)
 
     @action("abandon")
     def abandon(one: SharedStudy, body: inputs.OneTest) -> None:
         """Give a test up, for a reason that has nothing to do with its result."""
-        one.abandon(_test(one, body), body.reason)
+        one.abandon(one.find_test(body), body.reason)
 
     @action("release", models.Released, keyed=True)
     def release(one: SharedStudy, body: inputs.FreedTests) -> dict[str, list[int]]:
@@ -209,11 +208,6 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
             await served.do(lambda: served.storage.archive(study, "service", undo=body.undo))
             live.nudge(study)
         return json_response({})
-
-
-def _test(study: SharedStudy, body: inputs.OfTest) -> Test | int:
-    """The test that a client means."""
-    return study.meant(body.test, body.arm, body.metric, body.item)
 
 
 def _given(result: inputs.NewResult | inputs.NewResults) -> GivenResult:

@@ -45,9 +45,9 @@ def create_app(
 ) -> FastAPI:
     """The application over the studies at `storage_url`, which is made if it is not there.
 
-    With a `token`, every request for data must carry it, or a token of the database (`bestarm token`); if `tokens`,
-    such a one. Otherwise, requests are answered only if they name this machine, or one of `allowed_hosts`, as their
-    host and come from no other site. `access_log` is a file for a line about each request for data, or "-".
+    With a `token`, every request for data must carry it, or a token of the database (`bestarm token`); if `tokens`, one
+    of the database. Otherwise, requests are answered only if they name this machine, or one of `allowed_hosts`, as
+    their host and come from no other site. `access_log` is a file for a line about each request for data, or "-".
     """
     limits = (limits or Limits()).within_descriptors()
     metrics = Metrics()

@@ -72,32 +72,27 @@ class StrictRoute(APIRoute):
         async def strict(request: Request) -> Response:
             if needs != ANYBODY:
                 caller_of(request.scope).check(needs)
-            _check_type(request)
-            if request.method == "POST" and _wanted_type(request) == _JSON and (body := await request.body()):
-                try:
+            if request.method == "POST":
+                # A form of another site cannot send these types without permission, so it cannot post through a user's
+                # browser.
+                wanted = "text/csv" if self.path.endswith("/csv") else "application/json"
+                if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
+                    reason = f"the body must be {wanted}, and the header Content-Type must say so"
+                    raise Refusal(415, reason, "Content-Type")
+                if wanted != "text/csv" and (body := await request.body()):
                     # The request caches it here.
-                    request._json = read_json(body)
-                except InvalidInput as error:
-                    said = f"the body is {error}" if isinstance(error, Malformed) else str(error)
-                    raise Refusal(400, said, kind=error.kind, complaints=error.complaints) from None
+                    request._json = _read_body(body)
             return await handle(request)
 
         return strict
 
 
-_JSON = "application/json"
-
-
-def _wanted_type(request: Request) -> str:
-    return "text/csv" if request.url.path.endswith("/csv") else _JSON
-
-
-def _check_type(request: Request) -> None:
-    """A form of another site cannot send these types without permission, so it cannot post through a user's browser."""
-    if request.method == "POST":
-        wanted = _wanted_type(request)
-        if request.headers.get("content-type", "").split(";")[0].strip().casefold() != wanted:
-            raise Refusal(415, f"the body must be {wanted}, and the header Content-Type must say so", "Content-Type")
+def _read_body(body: bytes) -> Any:
+    try:
+        return read_json(body)
+    except InvalidInput as error:
+        said = f"the body is {error}" if isinstance(error, Malformed) else str(error)
+        raise Refusal(400, said, kind=error.kind, complaints=error.complaints) from None
 
 
 def takes_key() -> dict[str, Any]:

@@ -37,8 +37,8 @@ class ComparedArm(BaseModel):
 class ComparedStudy(BaseModel):
     """A study beside others: its line in the list of studies, what is asked and what is known, and its first arms.
 
-    `arms` are the answer or the leader, then the arms that can still be the answer, then the others, as far as there is
-    room; `further` is how many are left out. `objective` and `goal` say what their means and intervals are of.
+    `arms` are the answer or the leader, then the arms that can still be the answer, then the others; `further` is how
+    many are left out for want of room. `objective` and `goal` say what their means and intervals are of.
     """
 
     line: models.StudyRow
@@ -88,13 +88,10 @@ def _compared(snapshot: Snapshot) -> dict[str, Any]:
         "regret_at_most": status["regret_at_most"],
         "objective": objective["metric"],
         "goal": objective["goal"],
-        "arms": [_arm(arm) for arm in arms[:MOST_ARMS]],
+        "arms": [
+            {name: arm[name] for name in ("name", "verdict")}
+            | {name: arm["metrics"][0][name] for name in ("tests", "mean", "low", "high")}
+            for arm in arms[:MOST_ARMS]
+        ],
         "further": max(0, len(arms) - MOST_ARMS),
-    }
-
-
-def _arm(arm: dict[str, Any]) -> dict[str, Any]:
-    measured = arm["metrics"][0]
-    return {key: arm[key] for key in ("name", "verdict")} | {
-        key: measured[key] for key in ("tests", "mean", "low", "high")
     }

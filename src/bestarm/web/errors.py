@@ -21,7 +21,7 @@ from bestarm.storage.errors import NameTaken, OutcomeUnknown, StorageError
 from bestarm.study.record.far_values import FarValue
 from bestarm.study.study import AlreadyTold
 from bestarm.validation import LONGEST_SENTENCE, Complaint, InvalidInput, NotFound
-from bestarm.web.inputs import FORM, WHOLE
+from bestarm.web.inputs import FORM, LARGEST_INTEGER
 
 LONGEST_REASON = 10_000
 LONGEST_VALUE = 200
@@ -107,7 +107,9 @@ def _short(text: str, longest: int = LONGEST_REASON) -> str:
 def _data(complaint: Complaint) -> dict[str, Any]:
     """A complaint as it is sent; its value only if it is short and plain."""
     value = complaint.value
-    is_short = value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= WHOLE)
+    is_short = (
+        value is None or isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= LARGEST_INTEGER)
+    )
     is_short = is_short or (isinstance(value, str) and len(value) <= LONGEST_VALUE) or _is_result(value)
     stated = {"value": value} if is_short else {}
     sentence, reason = (_short(text, LONGEST_SENTENCE) for text in (complaint.sentence, complaint.reason))

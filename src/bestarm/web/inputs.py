@@ -14,10 +14,12 @@ from bestarm.validation import LONGEST_NAME, MOST, MOST_TESTS
 MOST_RESULTS = 10_000
 """Results or tests in one request."""
 
-WHOLE = 2**53 - 1
+LARGEST_INTEGER = 2**53 - 1
 """The largest whole number that every program reads from JSON as it is."""
 
-TestId = Annotated[int, Field(ge=1, le=WHOLE, strict=True, description="The number of a test, as ask returned it.")]
+TestId = Annotated[
+    int, Field(ge=1, le=LARGEST_INTEGER, strict=True, description="The number of a test, as ask returned it.")
+]
 FORM = "\0"
 """Prefixes of the alternatives that pydantic names in the location of an error."""
 
@@ -52,7 +54,7 @@ Reason = Annotated[str, Field(max_length=2000)]
 Lease = Annotated[float, Field(gt=0, le=LONGEST_LEASE, strict=True, allow_inf_nan=False, description="Seconds.")]
 Days = Annotated[float, Field(gt=0, le=MOST_DAYS, strict=True, allow_inf_nan=False)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
-Seed = Annotated[int, Field(ge=0, le=WHOLE, strict=True)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, strict=True)]
 
 
 class _Input(BaseModel):
@@ -66,8 +68,9 @@ class _Action(_Input):
 class NewStudy(_Input):
     """A study to make. `plan` is what a study file holds; a name given here takes the place of the plan's own.
 
-    `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn afresh
-    unless they are stated. An `items_seed` that is used again for arms improved on the same items voids the guarantee.
+    `seed` is for random choices of the policy, `items_seed` for the random order of the items. Both are drawn at
+    random unless they are stated. An `items_seed` that is used again for arms improved on the same items voids the
+    guarantee.
     """
 
     plan: dict[str, Any]
@@ -77,10 +80,10 @@ class NewStudy(_Input):
 
 
 class Ask(_Action):
-    """A wish for tests to make. They are the holder's until they are told, failed or released.
+    """A request for tests to make. They are the holder's until they are told, failed or released.
 
     With `days` the status says so when the holder has not told them by then. With `lease` the holder promises to
-    `renew` before so many seconds have passed, and loses them by silence.
+    `renew` within that many seconds, and otherwise loses them.
     """
 
     n: Annotated[int, Field(ge=1, le=MOST_RESULTS, strict=True)] = 1
@@ -88,7 +91,7 @@ class Ask(_Action):
     lease: Lease | None = None
 
 
-class OfTest(_Input):
+class NamedTest(_Input):
     """Names a test. Its arm, metric and item are optional; if given, they must be right."""
 
     test: TestId
@@ -97,7 +100,7 @@ class OfTest(_Input):
     item: Name | None = None
 
 
-class Result(OfTest):
+class Result(NamedTest):
     """The result of a test that was asked for: a number, or one for each of its metrics, all or none."""
 
     value: AnyValue
@@ -110,7 +113,7 @@ class Tell(_Action):
 
 
 Item = Annotated[
-    Annotated[Name, _form("name")] | Annotated[int, Field(ge=1, le=WHOLE, strict=True), _form("number")],
+    Annotated[Name, _form("name")] | Annotated[int, Field(ge=1, le=LARGEST_INTEGER, strict=True), _form("number")],
     _forms(lambda data: "number" if isinstance(data, int) else "name"),
     Field(description="What it was measured on, by name or number. In a study with items it must be said."),
 ]
@@ -158,14 +161,14 @@ class Typed(_Action):
     given: Annotated[list[AnyNewResult], Field(max_length=MOST_RESULTS)] = []
 
 
-class Correct(OfTest, _Action):
+class Correct(NamedTest, _Action):
     """A result that was told wrongly, as it should have been. Of several metrics, those not given stay as they are."""
 
     value: AnyValue
     reason: Reason = ""
 
 
-class OneTest(OfTest, _Action):
+class OneTest(NamedTest, _Action):
     """A test whose attempt failed, or that is given up, and why."""
 
     reason: Reason = ""

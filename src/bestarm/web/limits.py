@@ -26,9 +26,9 @@ class Limits:
     rate: float = 2000.0
     burst: float = 4000.0
     streams: int = 2000
-    """Event streams open at once, as far as there are descriptors for them."""
+    """Event streams open at once, if there are descriptors for them."""
     connections: int = 4000
-    """Connections open at once, as far as there are descriptors for them."""
+    """Connections open at once, if there are descriptors for them."""
     header_seconds: float = 10.0
     """For a request to arrive, from its first byte or the beginning of the connection to the end of its headers."""
     idle_seconds: float = 30.0

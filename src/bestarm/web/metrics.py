@@ -23,8 +23,8 @@ from bestarm.web.common import ALWAYS, StrictRoute, errors
 from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
 
-LOOKED_AT = 500
-"""Studies whose state is looked at, the newest that are not archived."""
+MOST_STUDIES = 500
+"""Studies that are counted by state: the newest that are not archived."""
 
 _BUCKETS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _STATES = (*get_args(StudyState), "archived", "not known")
@@ -57,7 +57,7 @@ class Metrics:
         )
         self._pending = Gauge(
             "bestarm_tests_pending",
-            f"Tests that wait for their results, in the {LOOKED_AT} newest studies that are not archived.",
+            f"Tests that wait for their results, in the {MOST_STUDIES} newest studies that are not archived.",
             registry=self.registry,
         )
         self._streams = Gauge("bestarm_event_streams", "Event streams that are open.", registry=self.registry)
@@ -75,7 +75,7 @@ class Metrics:
 
     async def page(self, served: ServedStudies, live: LiveUpdates) -> bytes:
         """All of it, in the form that Prometheus reads. A state that takes long to compute is known the next time."""
-        rows = await served.rows(lambda: served.storage.newest(LOOKED_AT, archived="false"))
+        rows = await served.rows(lambda: served.storage.newest(MOST_STUDIES, archived="false"))
         there, archived = await served.do(served.storage.count_studies)
         states = Counts(row["state"] or "not known" for row in rows)
         states["not known"] += max(there - len(rows), 0)

@@ -23,7 +23,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Complaint(BaseModel):
-    """One thing that is wrong: the field at fault, what was given if that is short, why, and what there is to choose.
+    """One thing that is wrong: the field at fault, what was given if that is short, why, and the choices.
 
     `sentence` has all of it, as people are shown it.
     """
@@ -276,7 +276,7 @@ class PendingTest(BaseModel):
 
 @_fields_of(Event, without="more")
 class LogEntry(BaseModel):
-    """Something that happened in a study. Of a test of several metrics, `values` has the results and `value` none."""
+    """Something that happened in a study. If a test has several metrics, `values` has the results and `value` none."""
 
     kind: str
     arm: str | None

@@ -40,7 +40,7 @@ def needed(methods: Iterable[str], path: str) -> Needed:
 
 
 def likely_needed(method: str, path: str) -> Needed:
-    """What a request needs, as far as its address shows: to refuse it before its body is read.
+    """What a request needs, judged by its address, so that it can be refused before its body is read.
 
     The route itself checks again. An address that is not known here needs a token of any kind.
     """

@@ -88,7 +88,7 @@ def _add_service(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         name: Annotated[str | None, Query(max_length=inputs.LONGEST_NAME, description="Only this one.")] = None,
         contains: Annotated[str, Query(max_length=inputs.LONGEST_NAME, description="Part of the name.")] = "",
         before: Annotated[int | None, DIGITS, Query(ge=1, lt=2**63, description="Only older ones than this.")] = None,
-        limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="At most so many.")] = 100,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=1000, description="The largest number to return.")] = 100,
     ) -> Response:
         """Studies, the newest first. For more than one page, ask for those before the last one's number."""
 
@@ -146,7 +146,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
     async def pending(
         study: Key,
         after: Annotated[int, DIGITS, Query(ge=0, lt=2**63, description="Only tests with a higher number.")] = 0,
-        limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="At most so many.")] = 1000,
+        limit: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="The largest number to return.")] = 1000,
     ) -> Response:
         """The tests whose results are out, and who holds them. For more than one page, ask for those after the last."""
 
@@ -157,7 +157,8 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
 
     @router.get("/studies/{study}/history", response_model=models.Progress, responses=READ, tags=["studies"])
     async def history(
-        study: Key, points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="At most so many.")] = 500
+        study: Key,
+        points: Annotated[int, DIGITS, Query(ge=2, le=5000, description="The largest number to return.")] = 500,
     ) -> Response:
         """How tests and cost have grown over time."""
         progress = await served.decide(study, SharedStudy.progress)
@@ -210,7 +211,7 @@ def _add_reading(router: APIRouter, served: ServedStudies, live: LiveUpdates, ac
         study: Key,
         last: Annotated[int, DIGITS, Query(ge=1, le=10_000, description="How many events, the newest.")] = 100,
     ) -> Response:
-        """What happened, the oldest first. Of a very long study it may be a few seconds old."""
+        """What happened, the oldest first. For a very long study it may be a few seconds old."""
         shared = await served.study(study)
         events = await served.together(
             study, f"log {last}", lambda: served.do_slowly(study, lambda one: one.recent_log(last))

@@ -157,8 +157,8 @@ def serve(
 ) -> None:
     """Serve the studies at `storage_url` until interrupted."""
     check_access(host, token, allowed_hosts, proxies, tokens=tokens)
-    # Computing threads let the others have the processor after so many seconds. A request is passed on between threads
-    # many times, and would wait as long each time.
+    # A computing thread gives way to others after this time, in seconds. A request changes threads many times, and
+    # would wait that long each time.
     sys.setswitchinterval(0.0005)
     with listen(host, port) as listener:
         app = create_app(

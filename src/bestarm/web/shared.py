@@ -20,6 +20,7 @@ from bestarm.storage.base import Entries, Event, Pending, Storage, StudyRecord
 from bestarm.storage.opening import default_url
 from bestarm.study.study import Study, Test
 from bestarm.web.errors import json_bytes
+from bestarm.web.inputs import NamedTest
 
 _LOOK_EVERY = 1.0
 """Seconds after which the study's entry is read again before something is changed: another process may archive it."""
@@ -101,8 +102,8 @@ class SharedStudy(Study):
         self._forecasting = threading.Lock()
         self._room = _MOST_HANDED
 
-    def _start_afresh(self) -> None:
-        super()._start_afresh()
+    def _restart(self) -> None:
+        super()._restart()
         self._outlook: _KnownOutlook | None = None
 
     @contextlib.contextmanager
@@ -168,12 +169,14 @@ class SharedStudy(Study):
         # Never leak the storage URL.
         return default_url()
 
-    def meant(self, number: int, arm: str | None, metric: str | None, item: str | None = None) -> Test | int:
-        """The test that a client means. Its arm, metric and item, if given, are checked when it is used."""
-        if arm is None and metric is None and item is None:
-            return number
-        here = self._test(self._issued(number))
-        return Test(number, here.arm if arm is None else arm, here.metric if metric is None else metric, item=item)
+    def find_test(self, named: NamedTest) -> Test | int:
+        """The test that a client names. Its arm, metric and item, if given, are checked when it is used."""
+        if (named.arm, named.metric, named.item) == (None, None, None):
+            return named.test
+        here = self._test(self._issued(named.test))
+        arm = here.arm if named.arm is None else named.arm
+        metric = here.metric if named.metric is None else named.metric
+        return Test(named.test, arm, metric, item=named.item)
 
     def ask_or_done(self, n: int, days: float | None, lease: float | None) -> tuple[list[Test], bool]:
         """Tests to make, and whether the study is done."""
@@ -266,7 +269,7 @@ class SharedStudy(Study):
 
     def usual_forecast(self, is_wanted: Callable[[], bool]) -> Outlook | None:
         """A forecast for all who look at the study. If there are newer results it may be ten seconds old, or ten times
-        what it takes; it says which results it knows. It is made anew once the study has changed in kind."""
+        what it takes; it says which results it knows. A study that has changed in kind gets a new one."""
         with self._forecasting:
             start = time.monotonic()
             with self._lock:

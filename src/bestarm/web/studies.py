@@ -26,7 +26,7 @@ from bestarm.web.shared import BacklogTooLong, SharedStudy, Snapshot, Version, l
 
 T = TypeVar("T")
 
-AT_ONCE = 4
+MOST_RECORDING = 4
 """Requests to record something in one study that are worked on at once."""
 
 LONG_PLAN = 200_000
@@ -151,11 +151,11 @@ class ServedStudies:
     async def record(self, key: int, act: Callable[[SharedStudy], T]) -> T:
         """Run something with a study that needs no decision."""
         study = await self.study(key)
-        async with self._recording.setdefault(key, asyncio.Semaphore(AT_ONCE)):
+        async with self._recording.setdefault(key, asyncio.Semaphore(MOST_RECORDING)):
             return await self.do(lambda: act(study))
 
     async def decide(self, key: int, act: Callable[[SharedStudy], T]) -> T:
-        """Something with a study for which it must be up to date; one at a time, for it has one lock.
+        """Run something with a study that must be up to date for it; one at a time, because it has one lock.
 
         If that means to read a long record first, other studies must not wait for it.
         """
@@ -222,7 +222,7 @@ class ServedStudies:
         return await self.together(key, "snapshot", lambda: self.decide(key, SharedStudy.snapshot))
 
     async def together(self, key: int, what: str, compute: Callable[[], Awaitable[T]]) -> T:
-        """Something that concurrent callers can share."""
+        """Compute something that concurrent callers can share."""
         computation = self._computations.get((key, what))
         if computation is None:
             computation = self._computations[key, what] = _SharedComputation(compute)
@@ -247,7 +247,7 @@ class ServedStudies:
         return await self.do(lambda: [self._row(record) for record, _ in found])
 
     def versions(self, records: Sequence[StudyRecord]) -> list[tuple[StudyRecord, Version | None]]:
-        """Studies and their present versions, as far as these can be had without reading a whole record."""
+        """Studies and their present versions; None where it takes reading a whole record."""
 
         def version(record: StudyRecord) -> Version | None:
             known = self._rows.get(record.key)

@@ -12,10 +12,10 @@ import numpy as np
 
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.intervals import short
+from bestarm.analysis.charts.style import GRAY, PALETTE, new_figure, plain, tidy
 from bestarm.validation import InvalidInput
 
-# The palette of Okabe and Ito.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#999999", "#f0e442")
+_COLORS = (*PALETTE, GRAY, "#f0e442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LETTERS_ACROSS = 40
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
@@ -30,11 +30,6 @@ def _pyplot() -> Any:
         raise InvalidInput("figures need matplotlib: pip install 'bestarm[plot]'") from None
     matplotlib.use("Agg")
     return importlib.import_module("matplotlib.pyplot")
-
-
-def plain(text: str) -> str:
-    """The text, escaped so that matplotlib does not set what is between two dollar signs as mathematics."""
-    return text.replace("$", r"\$")
 
 
 def require_plots() -> None:
@@ -102,12 +97,10 @@ def _bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
 
 def draw(chart: Chart) -> Any:
     """The chart as a matplotlib figure."""
-    plt = _pyplot()
+    _pyplot()
     styles = _styles(chart)
-    figure, grid = plt.subplots(
-        1, len(chart.panels), figsize=(4.3 * len(chart.panels), 4.0), squeeze=False, layout="constrained"
-    )
-    for axes, panel in zip(grid[0], chart.panels, strict=True):
+    figure, panels = new_figure(4.3 * len(chart.panels), 4.0, across=len(chart.panels))
+    for axes, panel in zip(panels, chart.panels, strict=True):
         if panel.bars:
             _bars(axes, panel, styles)
         else:
@@ -128,11 +121,9 @@ def draw(chart: Chart) -> Any:
         axes.set_title(plain(panel.title), fontsize=11)
         axes.set_xlabel(plain(panel.x_label))
         axes.set_ylabel(plain(panel.y_label))
-        axes.grid(axis="y", color="#dddddd", linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        tidy(axes, grid="y")
     handles: dict[str, Any] = {}
-    for axes in grid[0]:
+    for axes in panels:
         handles.update({label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)})
     references = {plain(s.label) for panel in chart.panels for s in panel.series if s.reference}
     handles = dict(sorted(handles.items(), key=lambda item: item[0] in references))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import threading
 import types
@@ -16,7 +17,7 @@ from bestarm.kernel.native.keeping import keep, read
 from bestarm.kernel.native.machine import Entry, entry_of, machine_code, this_machine, value_of, words_of
 from bestarm.kernel.native.source import AnotherSource, warn_interpreted
 from bestarm.kernel.native.translate import Program, Resolve
-from bestarm.kernel.native.types import Type, Untranslatable, type_name, type_named, type_of
+from bestarm.kernel.native.types import Type, Untranslatable, described, type_described, type_of
 
 
 class _Form(NamedTuple):
@@ -130,14 +131,14 @@ class Native:
         if kept is None:
             try:
                 program = Program(self._root, arguments, self._resolve, self._is_apart)
-                returned_name = type_name(program.returned)
+                returned = json.dumps(described(program.returned))
             except AnotherSource as error:
                 return error
             except Untranslatable as error:
                 return error.of_kernel(self._root)
-            kept = returned_name.encode() + b"\n" + machine_code(program.text)
+            kept = returned.encode() + b"\n" + machine_code(program.text)
             # A name may have got another meaning since the kernel was named after what it is.
             if is_known and self._is_unchanged():
                 keep(self._root, name, kept)
-        returned, _, code = kept.partition(b"\n")
-        return _Form(entry_of(code), type_named(returned.decode()))
+        description, _, code = kept.partition(b"\n")
+        return _Form(entry_of(code), type_described(json.loads(description)))

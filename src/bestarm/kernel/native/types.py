@@ -183,23 +183,13 @@ def common(one: Type, other: Type) -> Type:
 _NUMBERS = {number.name: number for number in (INT, WORD, FLOAT, FLAG)}
 
 
-def type_name(kind: Type) -> str:
-    """The type of a result as text."""
-    if isinstance(kind, Record):
-        return f"({''.join(f'{type_name(part)},' for part in kind.parts)})"
-    if isinstance(kind, Number):
-        return kind.name
-    raise Untranslatable("it returns an array", "the result into an array that is handed in")
+def described(kind: Type) -> Any:
+    """The type of a result for JSON: a name, or a list for a tuple."""
+    if isinstance(kind, Array):
+        raise Untranslatable("it returns an array", "the result into an array that is handed in")
+    return kind.name if isinstance(kind, Number) else [described(part) for part in kind.parts]
 
 
-def type_named(text: str) -> Type:
-    """The inverse of `type_name`, apart from the names of a tuple's parts."""
-    if not text.startswith("("):
-        return _NUMBERS[text]
-    parts, depth, start = [], 0, 1
-    for place, letter in enumerate(text[:-1]):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 1:
-            parts.append(type_named(text[start:place]))
-            start = place + 1
-    return Record(tuple(parts))
+def type_described(description: Any) -> Type:
+    """The inverse of `described`, apart from the names of a tuple's parts."""
+    return Record(tuple(map(type_described, description))) if isinstance(description, list) else _NUMBERS[description]

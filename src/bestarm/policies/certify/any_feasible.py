@@ -15,10 +15,9 @@ import numpy as np
 from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
-from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude
+from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM
-from bestarm.kernel.words import whole
 from bestarm.noises.streams import BELOW
 from bestarm.policies.certify.best_arm import open_against
 from bestarm.policies.certify.choosing import rejection
@@ -115,7 +114,7 @@ def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
     """The arm with the best mean among those certified feasible, or `NO_ARM`."""
     found = NO_ARM
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         if is_certified(memory, arm) and (found == NO_ARM or streams.means[arm, 0] > streams.means[found, 0]):
             found = arm
     return found
@@ -135,7 +134,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     cheapest = math.inf
     all_fail = 1.0
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         prospect = certifying(setting, streams, memory, arm)
         all_fail *= 1.0 - prospect.chance
         if prospect.cost < cheapest * prospect.chance:
@@ -143,12 +142,12 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
             add_test(batch, 0, arm, prospect.metric)
     rejecting_all = 0.0
     for place in range(open_count):
-        rejecting_all += rejection_of(setting, streams, memory, whole(memory.open_arms[place])).cost
+        rejecting_all += rejection_of(setting, streams, memory, signed(memory.open_arms[place])).cost
     if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
         return 1
     # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         add_test(batch, place, arm, rejection_of(setting, streams, memory, arm).metric)
     return open_count
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import (
     LEADER,
     closes,
@@ -35,7 +34,7 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
                 open_count[0] += 1
     kept = 0
     for place in range(open_count[0]):
-        arm = whole(open_arms[place])
+        arm = signed(open_arms[place])
         if not closes(setting, streams, memory, leader, arm):
             open_arms[kept] = arm
             kept += 1
@@ -50,7 +49,7 @@ def tests_of_open_arms(
     size = 0
     leader_tested = False
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
         if metric != LEADER:
             size = add_test(batch, size, arm, metric)

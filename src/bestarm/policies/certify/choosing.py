@@ -27,10 +27,10 @@ from bestarm.kernel.state import (
     Streams,
     add_test,
     every_stream,
+    signed,
 )
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM, enter, key_of
-from bestarm.kernel.words import whole
 from bestarm.noises.dispatch import scatter
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.confidence import pair_level
@@ -313,8 +313,8 @@ def _baseline_as_often(setting: Setting, streams: Streams, batch: Batch, size: i
             most = 0
             is_there = False
             for row in range(size):
-                arm = whole(batch[row, 0])
-                if whole(batch[row, 1]) == metric:
+                arm = signed(batch[row, 0])
+                if signed(batch[row, 1]) == metric:
                     most = max(most, streams.counts[arm, metric] + 1)
                     is_there = is_there or arm == baseline
             if streams.counts[baseline, metric] < most and not is_there:

@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, seed_generator
-from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams, signed
 from bestarm.kernel.tournament import NO_ARM, Tournament, new_tournament
-from bestarm.kernel.words import whole
 
 
 class Chosen(NamedTuple):
@@ -84,7 +83,7 @@ def start(memory: Memory, seed: int, run: int) -> None:
 @kernel
 def seed_choices(memory: Memory) -> None:
     """Random choices depend only on what is known, so that asking twice gives the same tests."""
-    seed_generator(memory.generator, whole(memory.seed[0]), memory.told[0], CHOICE)
+    seed_generator(memory.generator, signed(memory.seed[0]), memory.told[0], CHOICE)
 
 
 @kernel

@@ -8,9 +8,8 @@ few tests is tested again.
 from __future__ import annotations
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.kernel.words import whole
 from bestarm.policies.certify.best_arm import likeliest, open_against, tests_of_open_arms
 from bestarm.policies.certify.choosing import (
     closes,
@@ -140,7 +139,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     seed_choices(memory)
     drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NO_ARM else 0.0
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         memory.chosen.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
     spared = setting.top if leader == NO_ARM else setting.top - 1
     open_count = leave_out(memory, open_count, spared)

@@ -14,9 +14,8 @@ import numpy as np
 
 from bestarm.evidence.reaching import Infeasibility, rival_reaches
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude
+from bestarm.kernel.state import NONE, Batch, Flags, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.kernel.words import whole
 from bestarm.policies.certify.choosing import (
     LEADER,
     all_known,
@@ -136,7 +135,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     # One test for each open arm: of its own, or of the member that it is closest to …
     size = 0
     for place in range(open_count):
-        arm = whole(memory.open_arms[place])
+        arm = signed(memory.open_arms[place])
         member = closest_member(setting, streams, memory, arm) if is_full else NO_ARM
         drawn = memory.chosen.numbers[member] if is_full else 0.0
         metric = stream_to_test(setting, streams, memory, member, drawn, arm)

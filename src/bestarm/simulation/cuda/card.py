@@ -20,7 +20,7 @@ from bestarm.kernel.state import EMPTY, Flags, Setting
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies.kernels import Kernels, new_batch
-from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare
+from bestarm.simulation.cuda.compiling import SIMULATED, compiled_for_card, prepare, renew, tables, view
 from bestarm.simulation.cuda.runs import (
     IDLE,
     Far,
@@ -34,7 +34,6 @@ from bestarm.simulation.cuda.runs import (
     opened_shared,
     pause_block,
 )
-from bestarm.simulation.cuda.tile_views import renew, tables, view
 from bestarm.simulation.cuda.tiles import LANES, Same, Shape, same_throughout, state_shapes, state_words
 from bestarm.simulation.engine import Job
 from bestarm.simulation.loop import Chunk, Outcomes
@@ -176,8 +175,8 @@ def _kernel(
             replaced |= {"may_start": may_start_with_warp}
         in_step = {"any_goes_on": any_of_block_goes_on, "pause": pause_block}
         replaced |= in_step if kernels.large else {"any_goes_on": any_of_warp_goes_on}
-    bound = {name: view(part, SIMULATED) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
-    bound |= {"renew": renew(SIMULATED), "tables": tables(same, SIMULATED)}
+    bound = {name: view(part) for name, part in zip(("near_of", "far_of"), shapes, strict=True)}
+    bound |= {"renew": renew(), "tables": tables(same)}
     label = f"{name} {shapes} {same} {shared}"
     options: dict[str, Any] = {"registers": registers, "in_parts": kernels.large, "known": variant.known}
     return compiled_for_card(continue_runs, label, replaced, bound, **options)

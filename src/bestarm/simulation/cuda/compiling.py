@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import config, cuda
 
 from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
 from bestarm.kernel.identity import sources_of
 from bestarm.kernel.native.keeping import NotPrivate, is_private_file, private
 from bestarm.simulation.cuda import SOURCES
+from bestarm.simulation.cuda.tiles import LANES, WORD, Same, Shape, is_shared, state_words
 
 SIMULATED: bool = bool(config.ENABLE_CUDASIM)
 """Whether CUDA is only simulated, by plain Python (NUMBA_ENABLE_CUDASIM=1)."""
@@ -53,17 +55,17 @@ def _helper(function: types.FunctionType, in_parts: bool, variant: Variant) -> A
     called = called_kernels(function, {}, variant.known)
     bindings = {name: _helper(callee, in_parts, variant) for name, callee in called.items()}
     helper = cuda.jit(_cloned(function, bindings, function.__qualname__), device=True, **_OPTIONS)
-    return _kept_whole(helper) if in_parts and is_large(function) else helper
+    return _kept_out_of_line(helper) if in_parts and is_large(function) else helper
 
 
-def _kept_whole(helper: Any) -> Any:
+def _kept_out_of_line(helper: Any) -> Any:
     from bestarm.simulation.cuda.tile_types import keep_out_of_line
 
-    def whole(*arguments: Any) -> Any:
+    def out_of_line(*arguments: Any) -> Any:
         keep_out_of_line()
         return helper(*arguments)
 
-    return cuda.jit(whole, device=True, **_OPTIONS)
+    return cuda.jit(out_of_line, device=True, **_OPTIONS)
 
 
 def compiled_for_card(
@@ -150,3 +152,61 @@ def prepare(kernel: Any, arguments: tuple[Any, ...], shared: int) -> None:
     [error, *_] = driver.cuKernelSetAttribute(attribute, shared, function.handle, cuda.get_current_device().id)
     if error != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"the card refused {shared:,} bytes of shared memory: {error.name}")
+
+
+# ----------------------------------- what a run keeps: plain Python for the CUDA simulator, intrinsics for a card
+
+
+def view(shapes: tuple[Shape, ...]) -> Any:
+    """A function of (fresh, block, run): what one of the runs in a block of tiles keeps, shaped like `fresh`.
+
+    It is made for arrays of these shapes, so that the compiler knows the shapes.
+    """
+    if SIMULATED:
+        return _view
+    from bestarm.simulation.cuda.tile_types import view_for
+
+    return view_for(shapes)
+
+
+def renew() -> Any:
+    """A function of (state, fresh) that resets what a run keeps to what it is before the first test."""
+    if SIMULATED:
+        return _renew
+    from bestarm.simulation.cuda.tile_types import renew
+
+    return renew
+
+
+def tables(same: tuple[Same, ...]) -> Any:
+    """A function that returns its argument, tables that all runs share, in a form that tells the compiler two things:
+    they never change, and which number is in those that hold only one."""
+    if SIMULATED:
+        return lambda given: given
+    from bestarm.simulation.cuda.tile_types import tables_for
+
+    return tables_for(same)
+
+
+def _view(fresh: Any, block: npt.NDArray[np.int64], run: int) -> Any:
+    """What the intrinsic does, in plain Python for the CUDA simulator."""
+    tile, lane = divmod(run, LANES)
+    start = tile * state_words(fresh) * LANES * WORD
+
+    def placed(value: Any) -> Any:
+        nonlocal start
+        if isinstance(value, np.ndarray):
+            tile_array: npt.NDArray[Any] = np.ndarray((*value.shape, LANES), value.dtype, block, start)
+            start += value.nbytes * LANES
+            return tile_array[..., lane]
+        return value if is_shared(type(value)) else type(value)(*(placed(part) for part in value))
+
+    return placed(fresh)
+
+
+def _renew(state: Any, fresh: Any) -> None:
+    if isinstance(fresh, np.ndarray):
+        state[...] = fresh
+    elif not is_shared(type(fresh)):
+        for part, new in zip(state, fresh, strict=True):
+            _renew(part, new)

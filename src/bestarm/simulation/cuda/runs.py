@@ -9,8 +9,19 @@ from numba import cuda, int64
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import UNFINISHED, Batch, Flags, Floats, Ints, Setting, Streams, concluded, gather, total_cost
-from bestarm.kernel.words import whole
+from bestarm.kernel.state import (
+    UNFINISHED,
+    Batch,
+    Flags,
+    Floats,
+    Ints,
+    Setting,
+    Streams,
+    concluded,
+    gather,
+    signed,
+    total_cost,
+)
 from bestarm.noises.dispatch import record
 from bestarm.noises.streams import Nature
 from bestarm.policies.advance import propose, update
@@ -67,12 +78,12 @@ def far_of(fresh: Far, block: Ints, run: int) -> Far:
 
 
 def renew(state: Any, fresh: Any) -> None:
-    """Stands for `tile_views.renew`."""
+    """Stands for `compiling.renew`."""
     raise NotImplementedError
 
 
 def tables(given: Any) -> Any:
-    """Stands for `tile_views.tables`."""
+    """Stands for `compiling.tables`."""
     raise NotImplementedError
 
 
@@ -207,8 +218,8 @@ def continue_runs(
         if runs_on:
             last = min(size, row + BURST)
             while row < last:
-                arm = whole(batch[row, 0])
-                metric = whole(batch[row, 1])
+                arm = signed(batch[row, 0])
+                metric = signed(batch[row, 1])
                 part = metric
                 drawn = 0.0
                 while part >= 0:

@@ -1,4 +1,4 @@
-"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.tile_views` for a card.
+"""`view`, `renew` and `tables` of `bestarm.simulation.cuda.compiling` for a card.
 
 numba cannot express "this nested tuple of arrays, of another run", so they are written in the compiler's own terms.
 With a constant stride, an address is a shift and a sum. With a constant shape, short loops can be unrolled.
@@ -15,8 +15,7 @@ from numba.cuda import cgutils, types
 from numba.cuda.extending import core_models, intrinsic, lower_builtin, register_model
 from numba.cuda.np.arrayobj import make_array, populate_array
 
-from bestarm.kernel.layout import WORD
-from bestarm.simulation.cuda.tiles import LANES, Same, Shape, is_shared
+from bestarm.simulation.cuda.tiles import LANES, WORD, Same, Shape, is_shared
 
 
 class TileArray(types.Array):  # type: ignore[misc] # numba ships no types
@@ -211,6 +210,6 @@ def _keep_out_of_line(_: Any) -> Any:
 
 
 renew = intrinsic(_renew)
-"""`renew` of `bestarm.simulation.cuda.tile_views`."""
+"""`renew` of `bestarm.simulation.cuda.compiling`."""
 keep_out_of_line = intrinsic(_keep_out_of_line)
 """Called in a function, keeps the compiler from copying that function into its callers."""

@@ -1,8 +1,8 @@
 """How runs are laid out in a card's memory: in tiles of 32 runs, one run for each lane of a warp.
 
 When all lanes read the same element of an array, they read one stretch of memory: the 32 runs' first elements lie side
-by side, then their second ones, and so on. Tables that all runs share are not in tiles. Only this file, `tile_views`
-and `tile_types` know about tiles.
+by side, then their second ones, and so on. Tables that all runs share are not in tiles. Only this file,
+`tile_types` and the end of `compiling` know about tiles.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.kernel.layout import WORD
 from bestarm.kernel.random import Ziggurat
 
 Shape = tuple[int, ...]
@@ -19,6 +18,8 @@ Same = tuple[type, str, int]
 """A named tuple, a field of it that is a table, and the number that is in every entry of the table."""
 
 LANES = 32
+WORD = 8
+"""Bytes."""
 
 
 def is_shared(kind: type) -> bool:

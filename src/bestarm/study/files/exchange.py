@@ -18,9 +18,9 @@ from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
 from bestarm.storage.errors import SourceTaken, making_sense
-from bestarm.study.files.told_sheets import read_told
+from bestarm.study.files.sheets import read_told
 from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, CsvFile
-from bestarm.study.intake.new_results import read_new_results
+from bestarm.study.intake.tables import read_csv
 from bestarm.study.record.far_values import MOST_CHECKED
 from bestarm.study.record.seeds import seeds_of
 from bestarm.study.study import Study
@@ -94,20 +94,21 @@ def _open(study: Study, data: bytes | BinaryIO, name: str) -> CsvFile:
 
 
 def _import(study: Study, file: CsvFile, once: bool, key: str | None, check_far: bool) -> Recorded:
-    found = read_new_results(study.plan, file)
-    if not found.results:
+    found = read_csv(study.plan, file)
+    if not found.columns:
         raise InvalidInput(f"{file.name}: has no results below its header")
     # An export has been asked about when it was recorded.
-    if check_far and not (file.has("test") and file.has("told")):
-        study._check_far_columns(found.results)
+    is_export = file.has("test") and file.has("told")
+    if check_far and not is_export and len(found.columns) <= MOST_CHECKED:
+        study._check_far([], found.columns)
     source = f"sha256:{file.digest}" if once else ""
     try:
-        ids = study._add(found.results, source, found.ends, key, found.places)
+        ids = study._add(found, source, key)
     except SourceTaken:
         raise SourceTaken(
             f"{file.name}: is in this study already; `bestarm import --again` records the same results once more"
         ) from None
-    return Recorded(len(ids), ids[0], ids[-1], found.skipped)
+    return Recorded(len(ids), ids[0], ids[-1], found.skipped.total())
 
 
 # ------------------------------------------------------------------------------------------------------- writing

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +22,11 @@ from bestarm.kernel.state import Flags, Floats, Ints, Setting, Streams
 from bestarm.policies.base import Policy
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.problem import Plan
+from bestarm.simulation.answers import named_answers
 from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.simulation.loop import Chunk
-from bestarm.simulation.right import named_answers
+from bestarm.storage.errors import StorageError
 from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
 from bestarm.study.forecast.item_continuations import continued_world, with_item_spreads
 from bestarm.texts import quoted
@@ -36,13 +39,16 @@ Continuations take too long: the closest of many pairs decides, and it is closer
 shares are those for which 300 studies of 13 problems came out right; `benchmarks/forecast.py` counts them again.
 """
 FEWEST = 6
-"""With fewer results than that in a stream, on average, it is too early to say. Only 75 % of such studies ended within
-the limit given for nine in ten, and the likeliest answer, given 66 %, came in 57 % of them."""
+"""With fewer results than that in a stream, on average, it is too early to say. Only 75% of such studies ended within
+the limit given for nine in ten, and the likeliest answer, given 66%, came in 57% of them."""
 MOST_TESTS = 300_000
 FORESIGHT = 50
-"""No simulation goes on for longer than that, or than so many times the tests made so far: worlds that are almost ties
-would take forever. A set of items ends by itself."""
+"""A simulation ends after this many tests, or this many times the tests made so far: worlds that are almost ties would
+take forever. A set of items ends by itself."""
 MOST_INTERPRETED = 3_000
+
+_EVERY = 15.0
+_LOOK_EVERY = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,3 +171,34 @@ def _summary(names: list[str | None], tests: Ints, cost: Floats) -> Outlook:
         p90_cost=quantile(all_cost, NINE_IN_TEN),
         answers=shares,
     )
+
+
+class BackgroundForecast:
+    """Simulates the rest of a study, here or on a server, again and again in a thread of its own.
+
+    `outlook` is the latest forecast, None before the first.
+    """
+
+    def __init__(self, study: Any, *, pays: Callable[[], bool] = lambda: True, every: float = _EVERY) -> None:
+        """`pays` says whether the first forecast is worth it by now: compiling what it needs takes seconds."""
+        self.outlook: Outlook | None = None
+        self._study = study
+        self._pays = pays
+        self._every = every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop forecasting. This waits for nothing."""
+        self._stop.set()
+
+    def _work(self) -> None:
+        while not self._stop.wait(_LOOK_EVERY if self.outlook is None else self._every):
+            if self.outlook is None and not self._pays():
+                continue
+            with contextlib.suppress(StorageError, NotWanted):
+                # Asking and telling do not wait for a simulation.
+                self.outlook = self._study._forecast(100, 0, lambda: not self._stop.is_set())

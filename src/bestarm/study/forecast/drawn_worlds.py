@@ -31,8 +31,8 @@ mean, it takes more: a single result of these is as far from the threshold as ca
 SPREAD = 0.7
 """How far worlds scatter, in standard deviations of the posterior.
 
-With 1, forecasts say too little: answers that were given 88 % came in 98 of 100 simulated studies, since independent
-draws of many streams make near ties more frequent than they are. With 0.5, answers that were given 2 % came in 16 of
+With 1, forecasts say too little: answers that were given 88% came in 98 of 100 simulated studies, since independent
+draws of many streams make near ties more frequent than they are. With 0.5, answers that were given 2% came in 16 of
 100. With 0.7, `benchmarks/forecast.py` says how they turn out."""
 
 

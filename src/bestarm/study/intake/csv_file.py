@@ -44,7 +44,7 @@ class BadLines:
 
     def __init__(self, name: str, noun: str = "line") -> None:
         self._name = name
-        self._noun = noun
+        self.noun = noun
         self._listed: list[tuple[int, str]] = []
         self._count = 0
 
@@ -57,13 +57,13 @@ class BadLines:
 
     def check(self) -> None:
         """Raise all of them, if there are any."""
-        listed = [f"{self._noun} {line}: {reason}" for line, reason in self._listed]
+        listed = [f"{self.noun} {line}: {reason}" for line, reason in self._listed]
         if self._count == 1:
             raise InvalidInput(f"{self._name}: {listed[0]}; nothing was recorded")
         if self._count:
             rest = self._count - len(listed)
             lines = [*listed, *([f"and {rest:,} more"] if rest else [])]
-            head = f"{self._name}: {self._count:,} {self._noun}s cannot be accepted; nothing was recorded"
+            head = f"{self._name}: {self._count:,} {self.noun}s cannot be accepted; nothing was recorded"
             raise InvalidInput("\n  ".join([head, *lines]))
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bestarm.parsing import read_number
 from bestarm.problem import Plan
-from bestarm.storage.columns import Columns
 from bestarm.storage.errors import SourceTaken
-from bestarm.study.intake.adding import Row, columns_of, places_of
 from bestarm.study.intake.csv_file import BadLines
-from bestarm.study.intake.names import Numbering
-from bestarm.study.intake.placing import Placing, item_name, items_of
-from bestarm.study.intake.rows import Reader, Table
+from bestarm.study.intake.items import item_name
+from bestarm.study.intake.new_results import NewResults
+from bestarm.study.intake.tables import Table
 from bestarm.study.intake.values import check_metric
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
@@ -28,45 +24,24 @@ _BESIDE = {"test", "holder", "who", "told", "issued", "due", "study"}
 """Columns that say nothing about the result: in a frame with a column for each metric, others must be metrics."""
 
 
-@dataclasses.dataclass(frozen=True)
-class FrameResults:
-    """The results of a frame, checked."""
-
-    rows: Sequence[Row]
-    columns: Columns
-
-    @property
-    def digest(self) -> str:
-        """What tells one frame from another: its results, in their order. Databases keep it."""
-        words = [f"Row(arm={row.arm}, lead={row.lead}, values={row.values}, item={row.item!r})" for row in self.rows]
-        return hashlib.sha256("\n".join(words).encode()).hexdigest()
-
-    def places(self, placing: Placing) -> list[int]:
-        """Where in the order of items the results belong."""
-        return places_of(self.rows, placing, BadLines(_NAME, "row"))
-
-    @contextlib.contextmanager
-    def taken_once(self) -> Iterator[None]:
-        """In the user's words: that the study has these results."""
-        try:
-            yield
-        except SourceTaken:
-            known = "its one result is" if len(self.rows) == 1 else f"all its {len(self.rows):,} results are"
-            raise SourceTaken(
-                f"{_NAME}: nothing new, since {known} in this study already; again=True records them once more"
-            ) from None
-
-
-def read_frame(
-    plan: Plan, numbering: Numbering, frame: Any, *, arm: str, metric: str, value: str, item: str
-) -> FrameResults:
+def read_frame(plan: Plan, frame: Any, *, arm: str, metric: str, value: str, item: str) -> NewResults:
     """The results of a frame, all of them checked."""
-    bad_rows = BadLines(_NAME, "row")
-    rows = Reader(plan, _FrameTable(plan, numbering, _columns(frame), arm, metric, value, item), bad_rows).read()
-    bad_rows.check()
-    if not rows:
+    found = _FrameTable(plan, _columns(frame), arm, metric, value, item).read()
+    if not found.rows:
         raise InvalidInput(f"{_NAME}: has no results")
-    return FrameResults(rows, columns_of(plan, rows))
+    return found
+
+
+def digest_of(found: NewResults) -> str:
+    """What tells one frame from another: its results, in their order. Databases keep it."""
+    words = [f"Row(arm={row.arm}, lead={row.lead}, values={row.values}, item={row.item!r})" for row in found.rows]
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
+
+
+def taken_already(found: NewResults) -> SourceTaken:
+    """What to raise if the study has these results."""
+    known = "its one result is" if len(found.rows) == 1 else f"all its {len(found.rows):,} results are"
+    return SourceTaken(f"{_NAME}: nothing new, since {known} in this study already; again=True records them once more")
 
 
 def _columns(frame: Any) -> dict[Any, list[Any]]:
@@ -103,40 +78,36 @@ def _is_missing(cell: Any) -> bool:
 class _FrameTable(Table):
     """The columns of a frame, whatever they are called. A row is its number."""
 
-    noun = "row"
-
-    def __init__(
-        self,
-        plan: Plan,
-        numbering: Numbering,
-        table: dict[Any, list[Any]],
-        arm: str,
-        metric: str,
-        value: str,
-        item: str,
-    ) -> None:
-        self._plan, self._numbering, self._table = plan, numbering, table
-        self._arm, self._metric, self._value, self._item = arm, metric, value, item
-        self._known_items = items_of(plan)
+    def __init__(self, plan: Plan, table: dict[Any, list[Any]], arm: str, metric: str, value: str, item: str) -> None:
+        self._table = table
+        self._arm, self._metric, self._value, self._item_column = arm, metric, value, item
         for name in (arm, *([] if plan.items is None else [item])):
             if name not in table:
-                raise InvalidInput(f"{_NAME}: the column {name!r} must be there beside {_listed(table)}")
+                raise self.refuse(f"the column {name!r} must be there beside {_listed(table)}")
         if plan.items is None and item in table:
-            raise InvalidInput(f"{_NAME}: has a column {item!r}, and this study has no items")
-        if metric not in table or value not in table:
-            self.metrics = self._columns_of_metrics()
+            raise self.refuse(f"has a column {item!r}, and this study has no items")
+        is_long = metric in table and value in table
+        self._begin(plan, [] if is_long else self._columns_of_metrics(plan.measured), BadLines(_NAME, "row"))
 
-    def _columns_of_metrics(self) -> list[str]:
-        measured = self._plan.measured
-        columns = [name for name in self._table if name in measured and name not in (self._arm, self._item)]
+    def _columns_of_metrics(self, measured: Sequence[str]) -> list[str]:
+        columns = [name for name in self._table if name in measured and name not in (self._arm, self._item_column)]
         if not columns:
             reason = f"needs columns metric and value, or a column for each metric ({', '.join(measured)})"
             raise self.refuse(f"{reason}; it has {_listed(self._table)}")
-        beside = {self._arm, self._item, *_BESIDE}
+        beside = {self._arm, self._item_column, *_BESIDE}
         if unknown := [name for name in self._table if name not in columns and name not in beside]:
             reason = f"is not a metric of this study, which has {', '.join(measured)}; leave it out"
             raise self.refuse(f"the column {quoted(unknown[0])} {reason}")
         return columns
+
+    def check(self) -> None:
+        self.bad_rows.check()
+
+    def round(self, row: int) -> str:
+        return ""
+
+    def passes_over(self, row: int) -> bool:
+        return False
 
     def rows(self) -> Iterator[tuple[int, int]]:
         return ((row, row) for row in range(len(self._table[self._arm])))
@@ -146,11 +117,11 @@ class _FrameTable(Table):
         # Names such as 25 may have become numbers on their way.
         text = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
         arm = self._in_column(self._arm, name, lambda: self._numbering.arm(text))
-        if self._known_items is None:
+        if self._items is None:
             return arm, None
-        given, items = self._table[self._item][row], self._known_items
-        item = self._in_column(self._item, given, lambda: item_name(given))
-        self._in_column(self._item, given, lambda: items.number(item))
+        given, items = self._table[self._item_column][row], self._items
+        item = self._in_column(self._item_column, given, lambda: item_name(given))
+        self._in_column(self._item_column, given, lambda: items.number(item))
         return arm, item
 
     def metric(self, row: int) -> tuple[str, int]:
@@ -169,7 +140,7 @@ class _FrameTable(Table):
         cell = self._table[column][row]
 
         def read() -> float:
-            return check_metric(self._plan, metric, read_number(cell) if isinstance(cell, str) else cell)
+            return check_metric(self.plan, metric, read_number(cell) if isinstance(cell, str) else cell)
 
         return self._in_column(column, cell, read)
 

@@ -46,11 +46,6 @@ class Test:
         return f"{self.metric!r} of {self.arm!r}{on}"
 
 
-def is_meant(test: Test, given: Test) -> bool:
-    """Whether `given` names this test. The item may be left out."""
-    return (test.arm, test.metric) == (given.arm, given.metric) and given.item in (None, test.item)
-
-
 def number_of(test: Test | int) -> int:
     """The number of a test, which may be given as such."""
     number = test.id if isinstance(test, Test) else test
@@ -90,11 +85,11 @@ class Numbering:
         """The number of a metric, or of a test that yields several, which is that of its first."""
         return _place("metric", name, self._metrics)
 
-    def lead(self, metric: str) -> int:
+    def lead(self, metric: str | None) -> int:
         """The number of the test that yields the metric."""
         return _place("metric", metric, self._leads)
 
-    def test(self, name: str) -> int:
+    def test(self, name: str | None) -> int:
         """The number of the test of that name. A metric that is measured with others has no test of its own."""
         if isinstance(name, str) and name in self._tests:
             return self._tests[name]
@@ -113,13 +108,13 @@ class Numbering:
         return lead
 
 
-def measured_together(metric: str, metrics: Sequence[str]) -> InvalidInput:
+def measured_together(metric: str | None, metrics: Sequence[str]) -> InvalidInput:
     """What to raise for a lone value of a metric that is measured with others."""
     others = in_words([other for other in metrics if other != metric])
     return InvalidInput("metric", metric, f"is measured together with {others}; give the values of one test together")
 
 
-def _place(what: str, name: str, known: dict[str, int]) -> int:
+def _place(what: str, name: str | None, known: dict[str, int]) -> int:
     if not isinstance(name, str) or name not in known:
         raise InvalidInput(what, name, f"no such {what}; there are {first_ten([*known])}", known)
     return known[name]

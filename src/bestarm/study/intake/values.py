@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bestarm.problem import Constraint, Objective, Plan, Problem
+from bestarm.storage.base import Outcome, Told
 from bestarm.texts import listed, quoted
 from bestarm.validation import InvalidInput, exact, finite_number, moderate
 
@@ -76,6 +77,11 @@ def check_result(plan: Plan, lead: int, result: object) -> Values:
         raise _refused(plan, lead, result, f"{reason}, as in {example(metrics)}")
     check_names(metrics, result)
     return check_ratios(plan, lead, tuple(_checked(plan, lead, metric, result[metric]) for metric in metrics))
+
+
+def values_of(outcome: Outcome | Told) -> Values:
+    """All values of a test; none if it was given up."""
+    return () if outcome.value is None else (outcome.value, *outcome.more)
 
 
 def check_some(plan: Plan, lead: int, result: Mapping[str, object], known: Sequence[float]) -> Values:

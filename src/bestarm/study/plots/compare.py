@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import short, short_names
+from bestarm.analysis.charts.style import GRAY, PALETTE, in_thousands, legend_below, new_figure, plain, tidy
 from bestarm.answer import DECIDED
 from bestarm.kernel.state import Floats
 from bestarm.simulation.campaign import CampaignResult
 from bestarm.simulation.simulate import Simulation
-from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.study.study import Study
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
@@ -39,7 +38,7 @@ class _Row:
 def compare(*things: Study | Simulation | CampaignResult, labels: Sequence[str] | None = None) -> Any:
     """Tests and answers of several studies, simulations, or all simulations of a campaign, a line for each.
 
-    For a simulation, the dot is the mean number of tests and the line has 80 % of the runs; the bar has the share of
+    For a simulation, the dot is the mean number of tests and the line has 80% of the runs; the bar has the share of
     runs with each answer. For a study, it is the tests so far (a hollow dot if it goes on) and its answer or leader.
     """
     rows = [row for thing in things for row in _rows(thing)]

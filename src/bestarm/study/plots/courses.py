@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import COLORS, short
+from bestarm.analysis.charts.style import GRAY, PALETTE, in_thousands, legend_below, new_figure, plain, tidy
 from bestarm.analysis.standing.knowledge import Moment, OpenQuestion
-from bestarm.study.plots.canvas import GRAY, PALETTE, in_thousands, legend_below, new_figure, tidy
 from bestarm.study.study import Study
 
 _MOST_NAMED = 6
@@ -58,7 +57,7 @@ def open_arms(study: Study) -> Any:
 
 
 def evidence(study: Study) -> Any:
-    """The share of its evidence that each certificate had, test by test. At 100 % it is closed.
+    """The share of its evidence that each certificate had, test by test. At 100% it is closed.
 
     A line ends where its certificate is closed, or no longer needed because another arm leads.
     """

@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bestarm.analysis.charts.drawing import plain
 from bestarm.analysis.charts.intervals import COLORS, limits, short, short_names
 from bestarm.analysis.charts.selection import charted
+from bestarm.analysis.charts.style import ACROSS, legend_below, new_figure, plain, pyplot, tidy
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
-from bestarm.study.plots.canvas import ACROSS, legend_below, new_figure, pyplot, tidy
 from bestarm.study.plots.compare import compare
 from bestarm.study.plots.courses import evidence, open_arms
 from bestarm.study.study import Study
@@ -78,9 +77,8 @@ def _panel(axes: Any, rows: Sequence[ArmStanding], column: int) -> None:
     axes.locator_params(axis="x", nbins=5)
     axes.set_title(plain(_title(rows[0].metrics[column].subject)), fontsize=11)
     axes.tick_params(left=False)
-    axes.grid(axis="x", color="#dddddd", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
+    tidy(axes, grid="x")
+    axes.spines["left"].set_visible(False)
 
 
 def intervals(study: Study) -> Any:

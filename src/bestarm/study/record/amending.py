@@ -7,17 +7,10 @@ every follower of the study reads its record again, from the start, as if the pl
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from bestarm.policies import policy_for
 from bestarm.problem import Arm, Budget, Plan
-from bestarm.storage.base import Amendment, StudyRecord
-from bestarm.storage.errors import OutcomeUnknown
 from bestarm.study.intake.names import Numbering
-from bestarm.study.record.checks import read_plan
-from bestarm.study.record.follower import Follower
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, exact, finite_number
 
@@ -25,82 +18,6 @@ NO_RESERVE = (
     "the study keeps no share of delta for {these}; that must be said before the first result, for instance with "
     "`reserve = 0.2` in the study file. Start a new study"
 )
-
-
-class Amendable(Follower):
-    """The part of `Study` that changes its plan."""
-
-    @property
-    def holder(self) -> str:
-        raise NotImplementedError
-
-    def _new_request(self) -> str:
-        raise NotImplementedError
-
-    def extend(self, tests: float | None = None, cost: float | None = None) -> Budget:
-        """Raise the budget by this many tests, or by this cost. Returns what is allowed now.
-
-        This costs nothing: certificates hold at all times at once, however long one looks.
-        """
-        more = {"tests": tests, "cost": cost}
-        self._amend("extend", more, lambda plan: _Change(extended(plan, tests, cost)))
-        assert self.plan.budget is not None
-        return self.plan.budget
-
-    def _extend_to(self, budget: Budget) -> None:
-        """Allow what `budget` allows, if that is more than before."""
-        if raised(self.plan, budget) != self.plan:
-            self._amend("extend to", repr(budget), lambda plan: _Change(raised(plan, budget)))
-
-    def add_arms(self, arms: Iterable[str]) -> None:
-        """Let further arms take part. What they may add to the probability of error is what the plan's `reserve` keeps
-        for arms that come later."""
-        new = [arms] if isinstance(arms, str) else list(arms)
-        self._amend("add arms", new, lambda plan: _Change(with_arms(plan, new)))
-
-    def retire(self, arm: str, reason: str = "") -> None:
-        """Take an arm out: it is no longer measured, and the question is about the others. Tests of it whose results
-        are out are given up.
-
-        Needs a `reserve` in the plan, since the next best arm becomes the one that must not be missed.
-        """
-
-        def change(plan: Plan) -> _Change:
-            number = Numbering(plan).arm(arm)
-            return _Change(without_arm(plan, number), (number,), reason)
-
-        self._amend("retire", [arm, reason], change)
-
-    def _amend(self, what: str, asked: Any, change: Callable[[Plan], _Change]) -> None:
-        """Have the storage change the plan under its lock."""
-
-        def amendment(record: StudyRecord) -> Amendment:
-            plan = read_plan(record)
-            made = change(plan)
-            policy_for(made.plan, made.plan.policy)
-            because = f" ({made.reason})" if made.reason else ""
-            detail = f"{changed_words(plan, made.plan)}{because}"
-            # A larger budget does not invalidate planned tests.
-            withdraws = made.plan.arms != plan.arms
-            return Amendment(made.plan.to_json(), detail, made.retired, f"its arm is retired{because}", withdraws)
-
-        request = self._new_request()
-        try:
-            asked = json.dumps([what, asked], default=quoted)
-            self._storage.amend(self._record.key, asked, amendment, self.holder, request=request)
-        except OutcomeUnknown as error:
-            raise error.advised("`bestarm log` says whether it was done") from error
-        with self._lock:
-            self._look()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Change:
-    """Another plan, and which arms it retires."""
-
-    plan: Plan
-    retired: tuple[int, ...] = ()
-    reason: str = ""
 
 
 def extended(plan: Plan, tests: float | None = None, cost: float | None = None) -> Plan:
@@ -152,9 +69,9 @@ def with_arms(plan: Plan, new: Sequence[str]) -> Plan:
     return dataclasses.replace(plan, arms=(*plan.arms, *later))
 
 
-def without_arm(plan: Plan, arm: int) -> Plan:
+def without_arm(plan: Plan, name: str) -> Plan:
     """The plan with an arm retired."""
-    name = plan.arm_names[arm]
+    arm = Numbering(plan).arm(name)
     if not plan.reserve:
         raise InvalidInput("arm", name, NO_RESERVE.format(these="arms that are retired"))
     if plan.arms[arm].retired:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bestarm.analysis.health.notes import Health
 from bestarm.analysis.standing.arms import findings_of, named, standings
-from bestarm.analysis.standing.knowledge import MOST_DIFFERENCES, differences_of, regret_at_most
+from bestarm.analysis.standing.knowledge import (
+    MOST_DIFFERENCES,
+    differences_of,
+    open_questions_of,
+    progress_of,
+    regret_at_most,
+)
 from bestarm.analysis.standing.quantiles import RawValues
-from bestarm.analysis.status.status import StudyState
+from bestarm.analysis.status.status import Status, StudyState, basis_of
 from bestarm.analysis.status.words import known
 from bestarm.answer import Answer
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
-from bestarm.policies.findings import Findings
 from bestarm.problem import Plan
 from bestarm.problem.goals import set_words
+
+_SHARED = ("confidence", "tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "claim")
+"""Fields that mean the same in an answer and in a status."""
 
 
 def conclusion(plan: Plan, policy: Policy) -> Answer | None:
@@ -22,66 +32,89 @@ def conclusion(plan: Plan, policy: Policy) -> Answer | None:
     return answer_of(plan, policy, proposal if isinstance(proposal, Stop) else None)
 
 
-def state_of(stop: Stop | None, health: Health, *, is_done: bool) -> StudyState:
-    """The state of a study, by what its policy has decided and whether its results contradict its assumptions."""
-    if stop is None:
-        return "budget_spent" if is_done else "running"
-    if health.void_because:
-        return "void"
-    return "no_feasible_arm" if stop.arm is None else "certified"
+def is_spent(plan: Plan, policy: Policy) -> bool:
+    """Whether the results that have entered use up the budget."""
+    tests, cost = policy.spent
+    return tests >= plan.max_tests or cost >= plan.max_cost
 
 
-def answer_of(
-    plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None, health: Health | None = None
-) -> Answer | None:
-    """The answer of a study whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings`.
+def status_of(
+    plan: Plan,
+    policy: Policy,
+    stop: Stop | None,
+    raw: RawValues | None = None,
+    health: Health | None = None,
+    *,
+    revision: int = 0,
+    **recorded: Any,
+) -> Status:
+    """Where a study stands whose policy has decided on `stop`, or has not stopped yet. `raw` as in `standings`.
 
-    `health` is what the checks of its results say: where there are no results but simulated ones, nothing.
+    `health` is what the checks of its results say; simulated results need none. `recorded` are the fields of `Status`
+    that only the record knows.
     """
     health = health or Health()
-    tests, cost = policy.spent
-    state = state_of(stop, health, is_done=tests >= plan.max_tests or cost >= plan.max_cost)
-    if state == "running":
-        return None
-    leader, confidence = policy.present_answer(stop)
     found = findings_of(policy, stop)
-    arm = None if leader is None else plan.arm_names[leader]
-    answered = answered_by(plan, stop)
+    number, confidence = policy.present_answer(stop)
+    leader = None if number is None else plan.arm_names[number]
+    answered: tuple[str, ...] = ()
+    state: StudyState
+    if stop is None:
+        state = "budget_spent" if is_spent(plan, policy) else "running"
+    else:
+        state = "void" if health.void_because else "no_feasible_arm" if stop.arm is None else "certified"
+        answered = () if stop.arm is None else tuple(plan.arm_names[arm] for arm in stop.arms or (stop.arm,))
     candidates, feasible = answered or named(plan, found.candidates), named(plan, found.feasible)
-    regret = regret_at_most(plan, policy, found, leader, stop)
-    is_long = len(plan.arms) > MOST_DIFFERENCES
-    return Answer(
+    regret = regret_at_most(plan, policy, found, number, stop)
+    claim = ""
+    if plan.asks != "best" and answered:
+        is_sure = not plan.constraints or bool(found.feasible.any())
+        claim = set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)
+    questions = () if stop is not None else open_questions_of(plan, policy, found, number)
+    tests, cost = policy.spent
+    fields: dict[str, Any] = {"study": plan.name, "tests": tests, "cost": cost, "pending": 0, "waiting": 0} | recorded
+    return Status(
         state=state,
-        arm=arm,
-        delta=plan.delta,
+        answer=leader if stop is not None else None,
+        leader=leader,
         confidence=confidence,
-        tests=tests,
-        cost=cost,
-        reasons={row.name: f"{row.verdict}: {row.reason}" for row in standings(plan, policy, found, raw)},
+        arms=tuple(standings(plan, policy, found, raw)),
         tolerance=plan.objective.tolerance,
         slack=plan.slacks,
         candidates=candidates,
         feasible=feasible,
         regret_at_most=regret,
-        differences={} if leader is None or is_long else differences_of(plan, policy, leader, stop),
-        known=known(plan, state, arm, candidates, feasible, regret, is_void=bool(health.void_because)),
-        arms=answered,
-        claim=claim_of(plan, found, answered),
-        warnings=health.warnings,
-        void_because=health.void_because,
+        known=known(plan, state, leader, candidates, feasible, regret, is_void=bool(health.void_because)),
+        open=questions,
+        progress=1.0 if stop is not None else progress_of(plan, questions, len(candidates)),
+        answered=answered,
+        claim=claim,
+        health=health,
+        basis=basis_of(revision, state, candidates),
+        **fields,
     )
 
 
-def answered_by(plan: Plan, stop: Stop | None) -> tuple[str, ...]:
-    """The arms that a policy has stopped with."""
-    if stop is None or stop.arm is None:
-        return ()
-    return tuple(plan.arm_names[arm] for arm in stop.arms or (stop.arm,))
-
-
-def claim_of(plan: Plan, found: Findings, answered: tuple[str, ...]) -> str:
-    """What is certified of the arms that were answered; empty if it is that the one arm is feasible and best."""
-    if plan.asks == "best" or not answered:
-        return ""
-    is_sure = not plan.constraints or bool(found.feasible.any())
-    return set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)
+def answer_of(
+    plan: Plan, policy: Policy, stop: Stop | None, raw: RawValues | None = None, health: Health | None = None
+) -> Answer | None:
+    """The answer of the same study. None while it is running."""
+    if stop is None and not is_spent(plan, policy):
+        return None
+    status = status_of(plan, policy, stop, raw, health)
+    assert status.state != "running"
+    has_differences = status.leader is not None and len(plan.arms) <= MOST_DIFFERENCES
+    leader = plan.arm_names.index(status.leader) if status.leader is not None else 0
+    return Answer(
+        state=status.state,
+        arm=status.leader,
+        delta=plan.delta,
+        tests=status.tests,
+        cost=status.cost,
+        reasons={row.name: f"{row.verdict}: {row.reason}" for row in status.arms},
+        differences=differences_of(plan, policy, leader, stop) if has_differences else {},
+        arms=status.answered,
+        warnings=status.health.warnings,
+        void_because=status.health.void_because,
+        **{field: getattr(status, field) for field in _SHARED},
+    )

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from bestarm.analysis.health.notes import Health, with_remark
 from bestarm.analysis.health.watch import Watch
 from bestarm.analysis.standing.arms import ArmStanding, findings_of, named, standings
-from bestarm.analysis.standing.knowledge import (
-    differences_of,
-    open_questions_of,
-    progress_of,
-    regret_at_most,
-)
+from bestarm.analysis.standing.knowledge import Moment, differences_of, moment_of
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.standing.timeline import Progress, Timeline
 from bestarm.analysis.status.outlook import Outlook
-from bestarm.analysis.status.status import Status, StudyState, basis_of
+from bestarm.analysis.status.status import Status, basis_of
 from bestarm.analysis.status.waiting import Awaited, is_unresolved
-from bestarm.analysis.status.words import known
 from bestarm.answer import Answer, Difference
 from bestarm.storage.base import Entries, Issued, Pending, Rounds, Storage, StudyRecord
 from bestarm.study.forecast.continuations import simulate_continuations
+from bestarm.study.intake.items import FreeItems, MeasuredItems
 from bestarm.study.intake.names import Numbering, Test
-from bestarm.study.intake.places import Places
-from bestarm.study.intake.placing import Placing
 from bestarm.study.record.checks import read_plan
-from bestarm.study.record.conclusion import answer_of, answered_by, claim_of, state_of
-from bestarm.study.record.decider import Decider
-from bestarm.study.record.results import Results
+from bestarm.study.record.conclusion import answer_of, is_spent, status_of
+from bestarm.study.record.decider import Decider, Results
+from bestarm.study.record.far_values import TypicalValues
 from bestarm.study.record.seeds import seeds_of
 from bestarm.validation import InvalidInput
 
@@ -40,27 +37,29 @@ class Follower:
     """Reads each result of a study's record once, and keeps what follows from it. `Study` adds asking and telling."""
 
     _heeds_remarks = True
-    """Whether a remark on the answer counts in its health. A race, which makes them, judges anew."""
+    """Whether a remark on the answer counts in its health. A race, which makes them, judges by itself."""
 
     def __init__(self, storage: Storage, record: StudyRecord) -> None:
         self._storage = storage
         self._record = record
         self._lock = threading.RLock()
         self._read_plan()
-        self._start_afresh()
+        self._restart()
 
     def _read_plan(self) -> None:
         """Take over the plan of the study's entry."""
         self.plan = read_plan(self._record)
         self._results = Results(self.plan)
+        self._numbering = Numbering(self.plan)
 
-    def _start_afresh(self) -> None:
+    def _restart(self) -> None:
         """Before the first result has entered."""
         self._decider = Decider(self.plan, self._record.seed, by_arrival=self._record.by_arrival)
         self._timeline = Timeline(self.plan.costs)
         self._watch = Watch(self.plan)
         self._raw = RawValues(self.plan)
-        self._places = None if self.plan.items is None else Places(self.plan, self._record.order_seed)
+        self._typical = TypicalValues(self.plan)
+        self._items = None if self.plan.items is None else MeasuredItems(self.plan, self._record.order_seed)
 
     @property
     def name(self) -> str:
@@ -74,8 +73,6 @@ class Follower:
     def record(self) -> StudyRecord:
         """The study's entry in the storage, as of the last look."""
         return self._record
-
-    # ------------------------------------------------------------------------------------- where the study is
 
     @property
     def done(self) -> bool:
@@ -117,46 +114,22 @@ class Follower:
         """Everything at a glance."""
         with self._lock:
             self._sync()
-            policy = self._decider.policy
-            stop = self._decider.stop
-            leader, confidence = policy.present_answer(stop)
-            found = findings_of(policy, stop)
             late = _tests(self._recorded_late())
             tests, cost = self._timeline.total
-            health = self._health()
-            state = state_of(stop, health, is_done=self._is_done)
-            answered = answered_by(self.plan, stop)
-            leading = None if leader is None else self.plan.arm_names[leader]
-            candidates, feasible = answered or named(self.plan, found.candidates), named(self.plan, found.feasible)
-            regret = regret_at_most(self.plan, policy, found, leader, stop)
-            questions = () if stop is not None else open_questions_of(self.plan, policy, found, leader)
-            seeds = seeds_of(self.plan, self._record)
-            return Status(
+            return status_of(
+                self.plan,
+                self._decider.policy,
+                self._decider.stop,
+                self._raw,
+                self._health(),
+                revision=self._record.revision,
                 study=self.name,
-                state=state,
-                answer=leading if stop is not None else None,
-                leader=leading,
-                confidence=confidence,
                 tests=tests + len(late),
                 cost=cost + sum(self.plan.costs[metric] for _, metric in late),
                 pending=self._storage.count_pending(self._record.key),
                 waiting=0 if self._is_done else len(late),
-                arms=tuple(standings(self.plan, policy, found, self._raw)),
-                tolerance=self.plan.objective.tolerance,
-                slack=self.plan.slacks,
-                candidates=candidates,
-                feasible=feasible,
-                regret_at_most=regret,
-                known=known(self.plan, state, leading, candidates, feasible, regret, is_void=bool(health.void_because)),
-                open=questions,
-                progress=1.0 if stop is not None else progress_of(self.plan, questions, len(candidates)),
-                answered=answered,
-                claim=claim_of(self.plan, found, answered),
                 awaited=None if self._is_done else self._awaited(),
-                health=health,
-                seed=seeds.seed,
-                items_seed=seeds.items_seed,
-                basis=basis_of(self._record.revision, state, candidates),
+                **seeds_of(self.plan, self._record)._asdict(),
             )
 
     def differences(self, arm: str | None = None) -> dict[str, Difference]:
@@ -182,7 +155,7 @@ class Follower:
             if arm is None:
                 leader = policy.present_answer(self._decider.stop).leader
             else:
-                leader = Numbering(self.plan).arm(arm)
+                leader = self._numbering.arm(arm)
             return {} if leader is None else differences_of(self.plan, policy, leader, self._decider.stop)
 
     def awaited(self) -> Awaited | None:
@@ -215,36 +188,36 @@ class Follower:
 
     def item_name(self, place: int | None) -> str | None:
         """The item at a place of the study's order, from 0, as the log and the record have it."""
-        return None if place is None or self._places is None else self._places.order.name(place)
+        return None if place is None or self._items is None else self._items.order.name(place)
 
     def items_left(self, arm: str) -> list[str]:
         """The items that some test of the arm has no result for yet, in the study's order. None without items, or if
         items are drawn again and again."""
-        number = Numbering(self.plan).arm(arm)
+        number = self._numbering.arm(arm)
         with self._lock:
             self._sync()
-            if self._places is None or self._places.order.places is None:
+            if self._items is None or self._items.order.places is None:
                 return []
-            order, tests = self._places.order, [(number, lead) for lead in self.plan.yields]
-            taken = self._places.taken([], self._recorded_late(), tests)
+            order, tests = self._items.order, [(number, lead) for lead in self.plan.yields]
+            taken = self._items.taken([], self._recorded_late(), tests)
             return [
                 order.name(place)
                 for place in range(order.count)
                 if not all(test in taken and place in taken[test] for test in tests)
             ]
 
-    def _placing(self) -> Placing:
+    def _free_items(self) -> FreeItems:
         """Where results may be put in the order of items."""
         with self._lock:
             self._look()
-            assert self._places is not None
+            assert self._items is not None
             with self._storage.snapshot():
                 for entries in self._new_entries():
                     self._enter(entries)
                 pending = self._storage.pending(self._record.key)
                 late = self._recorded_late()
             out = [((test.arm, test.metric), test.item) for test in pending]
-            return Placing(self.plan, self._places.order, self._places.taken(out, late))
+            return FreeItems(self.plan, self._items.order, self._items.taken(out, late))
 
     @property
     def _address(self) -> str:
@@ -276,9 +249,8 @@ class Follower:
 
     def _forecast_basis(self) -> str:
         """`Status.basis` of a study without an answer."""
-        found = findings_of(self._decider.policy, None)
-        state: StudyState = "budget_spent" if self._is_done else "running"
-        return basis_of(self._record.revision, state, named(self.plan, found.candidates))
+        candidates = named(self.plan, findings_of(self._decider.policy, None).candidates)
+        return basis_of(self._record.revision, "budget_spent" if self._is_done else "running", candidates)
 
     def progress(self) -> Progress:
         """How tests and cost have grown over time, in a few hundred points."""
@@ -286,14 +258,38 @@ class Follower:
             self._sync()
             return self._timeline.progress()
 
+    def course(self, points: int = 100) -> list[Moment]:
+        """How the study went: what was certain and what was open at about this many moments, the first before any
+        result.
+
+        It reads the record once more, so on a long one it takes as long as opening the study.
+        """
+        if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= 10_000:
+            raise InvalidInput("points", points, "must be a whole number from 1 to 10,000")
+        self._look_for_arms()
+        again = Follower(self._storage, self._record)
+        with self._storage.snapshot():
+            parts = [*again._new_entries()]
+        results = sum(len(part.ids) for part in parts)
+        looks = np.unique(np.linspace(0, results, min(points, results) + 1).round().astype(int)).tolist()
+        decider, read = again._decider, 0
+        moments = [moment_of(again.plan, decider.policy, None, 0)]
+        for piece in _cut(parts, looks):
+            again._enter(piece)
+            read += len(piece.ids)
+            if decider.stop is not None or read in looks:
+                moments.append(moment_of(again.plan, decider.policy, decider.stop, decider.policy.spent[0]))
+            if decider.stop is not None:
+                break
+        return moments
+
     # ------------------------------------------------------------------------------------------------ inside
 
     def _health(self) -> Health:
         """What the results say and, of an answer, what was remarked on it."""
         health = self._watch.health()
         has_remark = self._heeds_remarks and self._decider.stop is not None
-        remark = self._storage.last_remark(self._record.key) if has_remark else ""
-        return with_remark(health, remark)
+        return with_remark(health, self._storage.last_remark(self._record.key) if has_remark else "")
 
     def _look(self) -> None:
         """Read the study's entry, and start over if something in its past, or its plan, has changed."""
@@ -304,14 +300,14 @@ class Follower:
         if record.revision != before.revision:
             if record.plan != before.plan:
                 self._read_plan()
-            self._start_afresh()
+            self._restart()
 
     def _look_for_arms(self) -> bool:
         """Look whether arms have come that are not known here."""
-        known = self.plan
+        known = len(self.plan.arms)
         with self._lock:
             self._look()
-        return len(self.plan.arms) > len(known.arms)
+        return len(self.plan.arms) > known
 
     def _sync(self) -> None:
         """Take in what has been told since the last look, as far as it is complete."""
@@ -321,28 +317,23 @@ class Follower:
 
     def _new_entries(self) -> Iterator[Entries]:
         """The outcomes that may enter and have not yet, in order."""
-        key, entered = self._record.key, self._decider.entered
-        by_arrival = self._record.by_arrival
-        return self._storage.arrivals(key, entered) if by_arrival else self._storage.entries(key, entered)
+        read = self._storage.arrivals if self._record.by_arrival else self._storage.entries
+        return read(self._record.key, self._decider.entered)
 
     def _enter(self, entries: Entries) -> None:
         results, shown = self._results.with_denominators(entries)
         self._decider.enter(results)
-        if self._places is not None:
-            self._places.enter(entries)
+        if self._items is not None:
+            self._items.enter(entries)
         self._timeline.extend(entries.told, entries.metrics, entries.values)
         columns = results.ids, results.arms, results.metrics, results.values
         self._watch.extend(*columns, results.holders.tolist(), results.issued, results.items)
         self._raw.extend(results.arms, results.metrics, shown)
+        self._typical.enter(entries)
 
     @property
     def _is_done(self) -> bool:
-        if self._decider.stop is not None:
-            return True
-        if self.plan.budget is None:
-            return False
-        tests, cost = self._decider.policy.spent
-        return tests >= self.plan.max_tests or cost >= self.plan.max_cost
+        return self._decider.stop is not None or is_spent(self.plan, self._decider.policy)
 
     def _recorded_late(self) -> list[Entries]:
         """Results that came before those of earlier tests, or after the end. They are recorded but are not evidence."""
@@ -364,9 +355,9 @@ class Follower:
         out = [(test.arm, test.metric) for test in pending]
         waiting = [result for part in late for result in self._results.of_tests(part)]
         rounds: Rounds = decider.rounds_ahead(count, out, waiting) if out else [decider.next_round()]
-        if self._places is not None:
+        if self._items is not None:
             places = [((test.arm, test.metric), test.item) for test in pending]
-            rounds = self._places.planned(rounds, places, late)
+            rounds = self._items.planned(rounds, places, late)
         return self._within_budget(rounds, [*out, *_tests(late)])
 
     def _within_budget(self, rounds: Rounds, issued: Sequence[tuple[int, int]]) -> Rounds:
@@ -393,3 +384,15 @@ def _tests(parts: Iterable[Entries]) -> list[tuple[int, int]]:
         for arm, metric, value in zip(part.arms.tolist(), part.metrics.tolist(), part.values.tolist(), strict=True)
         if value == value
     ]
+
+
+def _cut(parts: Iterable[Entries], looks: Iterable[int]) -> Iterator[Entries]:
+    """The parts in pieces that end where to look."""
+    start = 0
+    for part in parts:
+        end = start + len(part.ids)
+        edges = [start, *(look for look in looks if start < look < end), end]
+        for first, last in itertools.pairwise(edges):
+            columns: list[Any] = [column[first - start : last - start] for column in part]
+            yield Entries(*columns)
+        start = end

@@ -1,4 +1,4 @@
-"""The seeds of a study: each is drawn afresh unless it is stated.
+"""The seeds of a study: each is drawn at random unless it is stated.
 
 `seed` is for the random choices of the policy, and in a race for the order of runs. `items_seed` is for the random
 order of the items, which is all that is random in the proof for sets of items. If two studies had the same order, arms

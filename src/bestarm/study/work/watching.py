@@ -7,11 +7,12 @@ import math
 import time
 from collections import deque
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from bestarm.analysis.status.status import compact_line, is_about, lines_html, progress_lines, status_html
 from bestarm.storage.errors import StorageError
-from bestarm.study.forecast.foreseeing import Foreseeable, Foreseer
+from bestarm.study.forecast.continuations import BackgroundForecast
+from bestarm.study.live import LiveStudy
 from bestarm.texts import VOID_STYLE, shown
 
 if TYPE_CHECKING:
@@ -27,22 +28,22 @@ _LONG = 20.0
 """A study that ends within this many seconds is not simulated."""
 
 
-class Screen(Protocol):
+class Screen:
     """Where progress is shown."""
 
-    every: float
+    every: float = _EVERY
     """Seconds between two looks."""
-    is_redrawn: bool
+    is_redrawn: bool = True
 
-    def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None: ...
+    def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
+        raise NotImplementedError
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Nothing is left to do, unless a screen says otherwise."""
 
 
-class Terminal:
+class Terminal(Screen):
     """Lines that are redrawn, and removed at the end."""
-
-    every, is_redrawn = _EVERY, True
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live
@@ -58,7 +59,7 @@ class Terminal:
         self._live.stop()
 
 
-class Printed:
+class Printed(Screen):
     """A line now and then."""
 
     every, is_redrawn = _EVERY_LINE, False
@@ -72,14 +73,9 @@ class Printed:
         line = "; ".join((status.headline, compact_line(status, outlook), *(f"{name} {text}" for name, text in work)))
         self._console.print(Text(shown(line), style=_style(status)), soft_wrap=True)
 
-    def close(self) -> None:
-        pass
 
-
-class Notebook:
+class Notebook(Screen):
     """What a cell shows, redrawn."""
-
-    every, is_redrawn = _EVERY, True
 
     def __init__(self) -> None:
         # It is there wherever notebooks are.
@@ -90,9 +86,6 @@ class Notebook:
     def show(self, status: Status, work: Lines, outlook: Outlook | None) -> None:
         if self._shown is not None:
             self._shown.update(self._html(status_html(status, outlook=outlook) + lines_html(work)))
-
-    def close(self) -> None:
-        pass
 
 
 def _style(status: Status) -> str:
@@ -121,19 +114,10 @@ def _screen(console: Console | None) -> Screen:
     return Terminal(console) if console.is_terminal else Printed(console)
 
 
-class Watchable(Foreseeable, Protocol):
-    """A study, here or on a server, that can be looked at."""
-
-    @property
-    def holder(self) -> str: ...
-
-    def status(self) -> Status: ...
-
-
 class Display:
     """Shows how `drive` gets on; call it now and then."""
 
-    def __init__(self, study: Watchable, console: Console | None = None, *, shows_end: bool = False) -> None:
+    def __init__(self, study: LiveStudy, console: Console | None = None, *, shows_end: bool = False) -> None:
         """With `shows_end`, the last state stays visible; otherwise the caller says how it ended."""
         self._study = study
         self._console = console
@@ -141,26 +125,26 @@ class Display:
         self._started = self._shown = 0.0
         self._history: deque[tuple[float, int]] = deque()
         self._to_go = math.inf
-        self._foreseer = Foreseer(study, pays=self._takes_long)
+        self._forecast = BackgroundForecast(study, pays=self._takes_long)
 
     def __enter__(self) -> Display:
         self._screen = _screen(self._console)
         self._started = time.monotonic()
         if self._screen.is_redrawn:
-            self._foreseer.start()
+            self._forecast.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._foreseer.stop()
+        self._forecast.stop()
         if self._shows_end and kind is None:
             self._look(self._study, 0)
         self._screen.close()
 
-    def __call__(self, study: Watchable, running: int) -> None:
+    def __call__(self, study: LiveStudy, running: int) -> None:
         if time.monotonic() - self._shown >= self._screen.every:
             self._look(study, running)
 
-    def _look(self, study: Watchable, running: int) -> None:
+    def _look(self, study: LiveStudy, running: int) -> None:
         self._shown = now = time.monotonic()
         try:
             status = study.status()
@@ -171,7 +155,7 @@ class Display:
         while now - self._history[0][0] > _RATE_SECONDS:
             self._history.popleft()
         self._to_go = sum(question.tests for question in status.open) if status.open else math.inf
-        outlook = self._foreseer.outlook if status.state == "running" else None
+        outlook = self._forecast.outlook if status.state == "running" else None
         self._screen.show(status, self._work(status, running, outlook), outlook)
 
     def _work(self, status: Status, running: int, outlook: Outlook | None) -> Lines:

@@ -8,19 +8,20 @@ import inspect
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from bestarm.analysis.status.waiting import SHOWN_AFTER, Awaited
+from bestarm.analysis.status.waiting import SHOWN_AFTER
 from bestarm.analysis.status.words import difference
 from bestarm.answer import Answer
 from bestarm.problem import Budget, Plan, Problem
 from bestarm.simulation.executors import open_workers
-from bestarm.storage.base import Aside, Pending, Storage
+from bestarm.storage.base import Aside, Storage
 from bestarm.storage.errors import NameTaken, StorageError, StudyArchived
 from bestarm.storage.opening import open_storage
 from bestarm.study.intake.values import RefusedValue, Result
+from bestarm.study.live import LiveStudy
 from bestarm.study.record.amending import is_amended
 from bestarm.study.record.checks import most_held
 from bestarm.study.record.seeds import check_same_seeds
@@ -42,44 +43,9 @@ PATIENCE = 120.0
 _POLL = 0.5
 
 
-class LiveStudy(Protocol):
-    """What `drive` needs of a study, here or on a server: methods and properties of `Study`."""
-
-    @property
-    def done(self) -> bool: ...
-
-    @property
-    def answer(self) -> Answer | None: ...
-
-    @property
-    def plan(self) -> Plan: ...
-
-    @property
-    def holder(self) -> str: ...
-
-    def ask(self, n: int = 1) -> list[Test]: ...
-
-    def tell(self, test: Test | int, value: Result) -> None: ...
-
-    def fail(self, test: Test | int, reason: str = "") -> None: ...
-
-    def set_aside(self, test: Test | int, reason: str = "", *, kind: Aside = "failed") -> None: ...
-
-    def release(self, tests: Iterable[Test | int]) -> None: ...
-
-    def awaited(self) -> Awaited | None: ...
-
-    def pending(self) -> list[tuple[Test, Pending]]: ...
-
-
 S = TypeVar("S", bound=LiveStudy)
-Watched = TypeVar("Watched", bound=LiveStudy, contravariant=True)
-
-
-class Watcher(Protocol[Watched]):
-    """Called now and then with the study and the number of tests under way."""
-
-    def __call__(self, study: Watched, running: int) -> None: ...
+Watcher = Callable[[S, int], None]
+"""Called now and then with the study and the number of tests under way."""
 
 
 def _measure(function: Callable[..., Result], names: tuple[str, ...], attempt: tuple[int, int]) -> Result:
@@ -121,7 +87,7 @@ def identify(
     says that failures have nothing to do with results; then a call that raises is made again, up to N times. A value
     that the metric cannot take always stops the work: the noise stated for it is wrong.
 
-    `seed` and `items_seed` are those of `Study.create`: drawn afresh for a new study unless they are stated.
+    `seed` and `items_seed` are those of `Study.create`: drawn at random for a new study unless they are stated.
 
     With `progress`, what is known, what is open and how long it will take is shown as it goes on: on standard error,
     redrawn on a terminal and a line now and then elsewhere, or below the cell of a notebook.
@@ -158,17 +124,14 @@ def identify(
         if not progress:
             return drive(study, submit, pool.count, declared=declared, watch=watch)
         with Display(study, shows_end=True) as display:
+
+            def watch_both(study: Study, running: int) -> None:
+                display(study, running)
+                if watch is not None:
+                    watch(study, running)
+
             # What it waits for is shown, and need not be logged.
-            watchers = (display,) if watch is None else (display, watch)
-            return drive(study, submit, pool.count, declared=declared, watch=_all(watchers), says=False)
-
-
-def _all(watchers: Iterable[Watcher[Study]]) -> Watcher[Study]:
-    def watch(study: Study, running: int) -> None:
-        for each in watchers:
-            each(study, running)
-
-    return watch
+            return drive(study, submit, pool.count, declared=declared, watch=watch_both, says=False)
 
 
 def _check_takes_items(function: Callable[..., Result]) -> None:
@@ -191,10 +154,9 @@ def create_or_open(
     seed: int | None,
     items_seed: int | None = None,
     *,
-    anew: str = "give another name to start anew",
+    advice: str = "give another name to start over",
 ) -> Study:
-    """A new study of this plan, or the one of its name that is there already, if it has the same plan. If not, `anew`
-    says what to do."""
+    """A new study of this plan, or the study of that name if it has the same plan. If not, an error with `advice`."""
     if storage.find_study(plan.name) is None:
         # Another process may be quicker. Then we join its study.
         with contextlib.suppress(NameTaken):
@@ -205,7 +167,7 @@ def create_or_open(
             "name",
             plan.name,
             f"there is a study of this name in {storage.url!r} with another plan "
-            f"({difference(study.plan, plan)}); {anew}",
+            f"({difference(study.plan, plan)}); {advice}",
         )
     check_same_seeds(study.plan, study.record, seed, items_seed)
     if plan.budget is not None:

@@ -9,9 +9,9 @@ import pytest
 
 import bestarm as ba
 from bestarm.kernel.state import NONE, UNFINISHED
+from bestarm.simulation.answers import named_answers, wrong_answers
 from bestarm.simulation.device import chosen_device
 from bestarm.simulation.engine import Job
-from bestarm.simulation.right import named_answers, wrong_answers
 
 ROWS = {"a": (5.0, 2.9), "b": (4.0, 3.2), "c": (3.0, 1.0), "d": (2.8, 1.0), "e": (1.0, 1.0)}
 

@@ -32,6 +32,11 @@ def new_figure(width: float, height: float, across: int = 1) -> tuple[Any, Any]:
     return figure, grid[0]
 
 
+def plain(text: str) -> str:
+    """The text, escaped so that matplotlib does not set what is between two dollar signs as mathematics."""
+    return text.replace("$", r"\$")
+
+
 def tidy(axes: Any, *, grid: str = "both") -> None:
     """Remove what carries no information."""
     axes.grid(axis=grid, color="#dddddd", linewidth=0.7)

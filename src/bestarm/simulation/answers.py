@@ -1,11 +1,20 @@
-"""Answers of simulated studies, arms and sets of arms alike: what they are called, and which are right."""
+"""Answers of simulated studies, arms and sets of arms alike: their names, which are right, and rows that show them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
 
 import numpy as np
 
 from bestarm.kernel.state import NONE, UNFINISHED, Flags, Ints
 from bestarm.problem import Problem
+
+Rows = list[tuple[str, str]]
+"""A label and its text."""
+
+MOST_ROWS = 50
+"""The most answers, or arms, with a row each."""
 
 
 def named_answers(problem: Problem, answers: Ints, sets: Flags | None = None) -> list[str | None]:
@@ -52,3 +61,17 @@ def _is_right_top(problem: Problem, members: list[int]) -> bool:
         return False
     worst = min((scores[arm] for arm in members if arm not in best), default=np.inf)
     return bool(worst >= max((scores[arm] for arm in left_out), default=-np.inf) - problem.objective.tolerance)
+
+
+def titled(title: str, table: str) -> str:
+    """A table with its title, for a notebook."""
+    return f"<p><strong>{escape(title)}</strong></p>{table}"
+
+
+def answer_rows(answers: Mapping[str, float], form: str) -> Rows:
+    """The answers that were given, the most frequent first, not too many of them."""
+    often = sorted(answers.items(), key=lambda item: -item[1])
+    texts = [f"{'no feasible arm' if name == 'none' else name}: {form.format(how)}" for name, how in often[:MOST_ROWS]]
+    if len(often) > MOST_ROWS:
+        texts.append(f"and {len(often) - MOST_ROWS:,} more: {form.format(sum(how for _, how in often[MOST_ROWS:]))}")
+    return [("answers" if k == 0 else "", text) for k, text in enumerate(texts)]

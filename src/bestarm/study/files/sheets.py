@@ -1,22 +1,79 @@
-"""The results in a CSV file of tests that were asked for, such as a sheet that was filled in."""
+"""Sheets to fill in: tests that were asked for, with room for their values; and the results in filled sheets."""
 
 from __future__ import annotations
 
+import csv
 import itertools
 import shlex
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple, TextIO
 
+from bestarm.problem import Plan
 from bestarm.storage.base import Issued, Outcome
-from bestarm.study.files.blank_sheets import NOT_YIELDED
-from bestarm.study.intake.csv_file import STUDY, BadLines, CsvFile
-from bestarm.study.intake.names import read_test
-from bestarm.study.intake.rows import FileTable, meant, wide_tests, wide_values
-from bestarm.study.intake.telling import values_of
-from bestarm.study.intake.values import Result, in_words, values_in_words
-from bestarm.study.study import Study, Test
-from bestarm.texts import from_cell
+from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, STUDY, CsvFile
+from bestarm.study.intake.names import Test, read_test
+from bestarm.study.intake.tables import Table, meant
+from bestarm.study.intake.values import Result, in_words, values_in_words, values_of
+from bestarm.study.live import LiveStudy
+from bestarm.study.study import Study
+from bestarm.texts import cell, from_cell
 from bestarm.validation import InvalidInput, exact
+
+NOT_YIELDED = "n/a"
+"""What stands in the column of a metric that a test does not yield."""
+
+
+def write_blank_sheet(study: LiveStudy, tests: Sequence[Test], out: TextIO, delimiter: str = ",") -> None:
+    """Write a line for each test, with an empty cell for each value.
+
+    If a test of the study yields several metrics, each metric has a column; otherwise all values stand in one.
+    """
+    due = {row.id: row.due for _, row in study.pending()}
+    rows = [_header(study.plan, tests), *_rows(study, tests, due)]
+    if not all(text.isascii() for row in rows for text in row):
+        # Without it, spreadsheets take letters such as µ for those of another alphabet.
+        out.write("\ufeff")
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+
+
+def columns_to_fill(plan: Plan, tests: Sequence[Test]) -> list[str]:
+    """The columns in which values are written."""
+    return _metrics(tests) if _has_columns(plan) else ["value"]
+
+
+def _has_columns(plan: Plan) -> bool:
+    """Whether each metric gets a column. One that is called like another column cannot have one."""
+    is_bundled = any(len(metrics) > 1 for metrics in plan.yields.values())
+    return is_bundled and not {metric.casefold() for metric in plan.measured} & {*COLUMNS, ITEM, DUE, STUDY}
+
+
+def _metrics(tests: Sequence[Test]) -> list[str]:
+    return list(dict.fromkeys(metric for test in tests for metric in test.metrics))
+
+
+def _header(plan: Plan, tests: Sequence[Test]) -> list[str]:
+    item = [] if plan.items is None else [ITEM]
+    metric = [] if _has_columns(plan) else ["metric"]
+    return ["test", "arm", *metric, *item, *map(cell, columns_to_fill(plan, tests)), "who", DUE, STUDY]
+
+
+def _rows(study: LiveStudy, tests: Sequence[Test], due: dict[int, float | None]) -> Iterator[list[str]]:
+    metrics, is_wide = _metrics(tests), _has_columns(study.plan)
+    for test in tests:
+        item = [] if study.plan.items is None else [cell(test.item or "")]
+        end = [cell(study.holder), _day(due.get(test.id)), cell(study.name)]
+        if is_wide:
+            values = ["" if metric in test.metrics else NOT_YIELDED for metric in metrics]
+            yield [str(test.id), cell(test.arm), *item, *values, *end]
+            continue
+        for metric in test.metrics:
+            yield [str(test.id), cell(test.arm), cell(metric), *item, "", *end]
+
+
+def _day(seconds: float | None) -> str:
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
 
 _LOOKED_UP = 500
 """How many tests are looked up at a time."""
@@ -37,27 +94,24 @@ def read_told(study: Study, file: CsvFile) -> ToldResults:
     measured yet.
     """
     file.need("test", *([] if file.metrics else ["value"]))
-    reader = _Told(study, file, BadLines(file.name))
+    reader = _Told(study, file)
     lines = reader.table.rows()
     while some := list(itertools.islice(lines, _LOOKED_UP)):
         reader.read(some)
-    file.decimals.check(reader.bad_lines.add)
     return reader.results()
 
 
 class _Told:
     """Reads results of tests that were asked for."""
 
-    def __init__(self, study: Study, file: CsvFile, bad_lines: BadLines) -> None:
-        self._study, self._file, self.bad_lines = study, file, bad_lines
+    def __init__(self, study: Study, file: CsvFile) -> None:
+        self._study, self._file, self.table = study, file, Table(study.plan, file)
         self._seen: dict[tuple[int, str], int] = {}
         self._blank: set[tuple[int, str]] = set()
         self._found: dict[int, dict[str, float]] = {}
         self._known: set[int] = set()
         self._tests: dict[int, tuple[Test, int]] = {}
         """The tests by number, and the line on which each begins."""
-        self.table = FileTable(study.plan, file, bad_lines)
-        self._columns = wide_tests(study.plan, self.table) if file.metrics else {}
 
     def read(self, lines: Sequence[tuple[int, dict[str, str]]]) -> None:
         """Take in some lines."""
@@ -66,13 +120,13 @@ class _Told:
             try:
                 rows.append((number, read_test(named["test"]), named))
             except InvalidInput as error:
-                self.bad_lines.add(number, error)
+                self.table.bad_rows.add(number, error)
         found = self._study.storage.find_tests(self._study.record.key, [test for _, test, _ in rows])
         for number, test, named in rows:
             try:
                 self._take(number, test, found.get(test), named)
             except InvalidInput as error:
-                self.bad_lines.add(number, error)
+                self.table.bad_rows.add(number, error)
 
     def _take(self, line: int, number: int, found: tuple[Issued, Outcome | None] | None, named: dict[str, str]) -> None:
         test = None if found is None else self._study._test(found[0])
@@ -124,7 +178,7 @@ class _Told:
         not_yielded = {
             m: "" for m in self._file.metrics if m not in test.metrics and named[m].casefold() == NOT_YIELDED
         }
-        found = wide_values(self._study.plan, self.table, self._columns, named | not_yielded, line)
+        found = self.table.wide_values(named | not_yielded, line)
         for other in found:
             if other != lead:
                 raise InvalidInput(
@@ -163,10 +217,10 @@ class _Told:
                 continue
             if missing := [m for m in test.metrics if m not in values and not self._is_complained_of(number, m)]:
                 reason = f"lacks {in_words(missing)}; a test of {test.metric} is told all its values at once"
-                self.bad_lines.add(line, InvalidInput("test", number, reason))
+                self.table.bad_rows.add(line, InvalidInput("test", number, reason))
             elif number not in self._known:
                 told.append((number, values if len(test.metrics) > 1 else values[test.metrics[0]]))
-        self.bad_lines.check()
+        self.table.check()
         return ToldResults(told, len(self._known), skipped)
 
     def _is_complained_of(self, number: int, metric: str) -> bool:
