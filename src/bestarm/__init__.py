@@ -6,133 +6,85 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bestarm.analysis.health.notes import Health, HealthNote
-    from bestarm.answer import Answer
-    from bestarm.noises.bernoulli import Bernoulli
-    from bestarm.noises.bounded import Bounded
-    from bestarm.noises.exact import Exact
-    from bestarm.noises.gaussian import Gaussian
-    from bestarm.noises.quantile import Quantile
-    from bestarm.noises.symmetric import Symmetric
-    from bestarm.paper.instances import instance, instance_names
-    from bestarm.policies.base import Policy
-    from bestarm.policies.decisions import Stop
-    from bestarm.policies.kernels import KernelPolicy, Kernels
-    from bestarm.problem import Arm, Budget, Constraint, Objective, Plan, Problem, at_least, at_most, maximize, minimize
-    from bestarm.problem.measurements import Measurement, measurement
-    from bestarm.simulation.campaign import Campaign, CampaignResult
-    from bestarm.simulation.forecast import Forecast, forecast
-    from bestarm.simulation.simulate import Simulation, simulate
-    from bestarm.storage.errors import OutcomeUnknown, StorageError
-    from bestarm.study import AlreadyTold, Status, Study, Test
-    from bestarm.study.plots import plot
-    from bestarm.study.record.conclusion import conclusion
-    from bestarm.study.record.far_values import FarValue
-    from bestarm.study.work.failures import MeasurementFailed
-    from bestarm.study.work.workers import identify
-    from bestarm.theory import Theory, analyze
-    from bestarm.validation import InvalidInput
+    from bestarm.analysis.health.notes import Health as Health
+    from bestarm.analysis.health.notes import HealthNote as HealthNote
+    from bestarm.answer import Answer as Answer
+    from bestarm.noises.bernoulli import Bernoulli as Bernoulli
+    from bestarm.noises.bounded import Bounded as Bounded
+    from bestarm.noises.exact import Exact as Exact
+    from bestarm.noises.gaussian import Gaussian as Gaussian
+    from bestarm.noises.quantile import Quantile as Quantile
+    from bestarm.noises.symmetric import Symmetric as Symmetric
+    from bestarm.paper.instances import instance as instance
+    from bestarm.paper.instances import instance_names as instance_names
+    from bestarm.policies.base import Policy as Policy
+    from bestarm.policies.decisions import Stop as Stop
+    from bestarm.policies.kernels import KernelPolicy as KernelPolicy
+    from bestarm.policies.kernels import Kernels as Kernels
+    from bestarm.problem import Arm as Arm
+    from bestarm.problem import Budget as Budget
+    from bestarm.problem import Constraint as Constraint
+    from bestarm.problem import Objective as Objective
+    from bestarm.problem import Plan as Plan
+    from bestarm.problem import Problem as Problem
+    from bestarm.problem import at_least as at_least
+    from bestarm.problem import at_most as at_most
+    from bestarm.problem import maximize as maximize
+    from bestarm.problem import minimize as minimize
+    from bestarm.problem.measurements import Measurement as Measurement
+    from bestarm.problem.measurements import measurement as measurement
+    from bestarm.simulation.campaign import Campaign as Campaign
+    from bestarm.simulation.campaign import CampaignResult as CampaignResult
+    from bestarm.simulation.forecast import Forecast as Forecast
+    from bestarm.simulation.forecast import forecast as forecast
+    from bestarm.simulation.simulate import Simulation as Simulation
+    from bestarm.simulation.simulate import simulate as simulate
+    from bestarm.storage.errors import OutcomeUnknown as OutcomeUnknown
+    from bestarm.storage.errors import StorageError as StorageError
+    from bestarm.study import AlreadyTold as AlreadyTold
+    from bestarm.study import Status as Status
+    from bestarm.study import Study as Study
+    from bestarm.study import Test as Test
+    from bestarm.study.plots import plot as plot
+    from bestarm.study.record.conclusion import conclusion as conclusion
+    from bestarm.study.record.far_values import FarValue as FarValue
+    from bestarm.study.work.failures import MeasurementFailed as MeasurementFailed
+    from bestarm.study.work.workers import identify as identify
+    from bestarm.theory import Theory as Theory
+    from bestarm.theory import analyze as analyze
+    from bestarm.validation import InvalidInput as InvalidInput
 
-# Where each public name lives. Modules load when a name is first used, so that the command line starts at once.
-_HOME = {
-    "AlreadyTold": "study",
-    "Answer": "answer",
-    "Arm": "problem",
-    "Bernoulli": "noises.bernoulli",
-    "Bounded": "noises.bounded",
-    "Budget": "problem",
-    "Campaign": "simulation.campaign",
-    "CampaignResult": "simulation.campaign",
-    "Constraint": "problem",
-    "Exact": "noises.exact",
-    "FarValue": "study.record.far_values",
-    "Forecast": "simulation.forecast",
-    "Gaussian": "noises.gaussian",
-    "Health": "analysis.health.notes",
-    "HealthNote": "analysis.health.notes",
-    "InvalidInput": "validation",
-    "KernelPolicy": "policies.kernels",
-    "Measurement": "problem.measurements",
-    "MeasurementFailed": "study.work.failures",
-    "Kernels": "policies.kernels",
-    "Objective": "problem",
-    "OutcomeUnknown": "storage.errors",
-    "Plan": "problem",
-    "Policy": "policies.base",
-    "Problem": "problem",
-    "Quantile": "noises.quantile",
-    "Simulation": "simulation.simulate",
-    "Status": "study",
-    "Stop": "policies.decisions",
-    "StorageError": "storage.errors",
-    "Study": "study",
-    "Symmetric": "noises.symmetric",
-    "Test": "study",
-    "Theory": "theory",
-    "analyze": "theory",
-    "at_least": "problem",
-    "at_most": "problem",
-    "conclusion": "study.record.conclusion",
-    "forecast": "simulation.forecast",
-    "identify": "study.work.workers",
-    "instance": "paper.instances",
-    "instance_names": "paper.instances",
-    "maximize": "problem",
-    "measurement": "problem.measurements",
-    "minimize": "problem",
-    "plot": "study.plots",
-    "simulate": "simulation.simulate",
+# Where the public names live. Modules load when a name is first used, so that the command line starts at once.
+_HOMES = {
+    "analysis.health.notes": "Health HealthNote",
+    "answer": "Answer",
+    "noises.bernoulli": "Bernoulli",
+    "noises.bounded": "Bounded",
+    "noises.exact": "Exact",
+    "noises.gaussian": "Gaussian",
+    "noises.quantile": "Quantile",
+    "noises.symmetric": "Symmetric",
+    "paper.instances": "instance instance_names",
+    "policies.base": "Policy",
+    "policies.decisions": "Stop",
+    "policies.kernels": "KernelPolicy Kernels",
+    "problem": "Arm Budget Constraint Objective Plan Problem at_least at_most maximize minimize",
+    "problem.measurements": "Measurement measurement",
+    "simulation.campaign": "Campaign CampaignResult",
+    "simulation.forecast": "Forecast forecast",
+    "simulation.simulate": "Simulation simulate",
+    "storage.errors": "OutcomeUnknown StorageError",
+    "study": "AlreadyTold Status Study Test",
+    "study.plots": "plot",
+    "study.record.conclusion": "conclusion",
+    "study.record.far_values": "FarValue",
+    "study.work.failures": "MeasurementFailed",
+    "study.work.workers": "identify",
+    "theory": "Theory analyze",
+    "validation": "InvalidInput",
 }
-
-__all__ = [
-    "AlreadyTold",
-    "Answer",
-    "Arm",
-    "Bernoulli",
-    "Bounded",
-    "Budget",
-    "Campaign",
-    "CampaignResult",
-    "Constraint",
-    "Exact",
-    "FarValue",
-    "Forecast",
-    "Gaussian",
-    "Health",
-    "HealthNote",
-    "InvalidInput",
-    "KernelPolicy",
-    "Kernels",
-    "Measurement",
-    "MeasurementFailed",
-    "Objective",
-    "OutcomeUnknown",
-    "Plan",
-    "Policy",
-    "Problem",
-    "Quantile",
-    "Simulation",
-    "Status",
-    "Stop",
-    "StorageError",
-    "Study",
-    "Symmetric",
-    "Test",
-    "Theory",
-    "analyze",
-    "at_least",
-    "at_most",
-    "conclusion",
-    "forecast",
-    "identify",
-    "instance",
-    "instance_names",
-    "maximize",
-    "measurement",
-    "minimize",
-    "plot",
-    "simulate",
-]
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 __version__ = "0.1.0"
 

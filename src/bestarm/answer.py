@@ -19,10 +19,10 @@ DECIDED = frozenset(("certified", "no_feasible_arm", "void"))
 """The states of a study whose policy has stopped. Whether its answer is guaranteed is another question."""
 
 MOST_REASONS = 2
-"""So many reasons why a guarantee is void are named in a sentence."""
+"""The most reasons why a guarantee is void that a sentence names."""
 
 MOST_NAMES = 8
-"""So many arms are named in a sentence; of more it says how many there are."""
+"""The most arms that a sentence names. Of more, it says how many there are."""
 
 
 @dataclasses.dataclass(frozen=True)

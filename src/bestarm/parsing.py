@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 from bestarm.texts import quoted
 from bestarm.validation import UNSTATED, InvalidInput
 
-_TOO_DEEP = "is nested too deeply"
-_TOO_LONG = "a number in it has too many digits"
-
 LONGEST_NUMBER = 1000
 """In characters."""
 
@@ -43,29 +40,30 @@ class Malformed(InvalidInput):
 
 def read_json(data: str | bytes) -> Any:
     """The data in a JSON text, none of whose objects has a field twice."""
-    try:
-        return json.loads(data, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        raise Malformed(f"not valid JSON: {error}") from None
-    except UnicodeDecodeError:
-        raise Malformed("not valid JSON: is not UTF-8") from None
-    except RecursionError:
-        raise Malformed(f"not valid JSON: {_TOO_DEEP}") from None
-    except ValueError as error:
-        # Python's reader gives up on a whole number of thousands of digits.
-        raise error if isinstance(error, InvalidInput) else Malformed(f"not valid JSON: {_TOO_LONG}") from None
+    return _parsed("JSON", lambda: json.loads(data, object_pairs_hook=_once))
 
 
 def read_toml(text: str) -> dict[str, Any]:
     """The data in a TOML text."""
+    data: dict[str, Any] = _parsed("TOML", lambda: tomllib.loads(text))
+    return data
+
+
+def _parsed(kind: str, parse: Callable[[], Any]) -> Any:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Malformed(f"not valid TOML: {error}") from None
+        return parse()
+    except InvalidInput:
+        raise
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+        reason = str(error)
+    except UnicodeDecodeError:
+        reason = "is not UTF-8"
     except RecursionError:
-        raise Malformed(f"not valid TOML: {_TOO_DEEP}") from None
+        reason = "is nested too deeply"
     except ValueError:
-        raise Malformed(f"not valid TOML: {_TOO_LONG}") from None
+        # Python's reader gives up on a whole number of thousands of digits.
+        reason = "a number in it has too many digits"
+    raise Malformed(f"not valid {kind}: {reason}")
 
 
 def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from bestarm.validation import (
 )
 
 _STATED: Any = Field(default=None, validate_default=True)
-"""A field that must be stated, and says itself what there is to choose."""
+"""A field that must be stated, and whose error lists the choices."""
 
 _UNSTATED: Any = None
 

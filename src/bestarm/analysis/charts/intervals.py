@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding, Verdict
+from bestarm.problem import Plan
 from bestarm.validation import MOST
 
 # From the Okabe-Ito palette, which color-blind readers can tell apart. The shape of the mark says the same.
@@ -142,3 +143,20 @@ def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
         f'<path d="M{x} {height - 24}v14" class="threshold"/><text x="{x + 12:.0f}" y="{height - 13}">threshold</text>'
     )
     return "\n".join([*parts, "</svg>"])
+
+
+MOST_IN_CHART = 60
+
+
+def charted(plan: Plan, arms: Sequence[ArmStanding], leader: str | None) -> tuple[Sequence[ArmStanding], str]:
+    """The arms to show and, if they are not all, a sentence that says which they are."""
+    if len(arms) <= MOST_IN_CHART:
+        return arms, ""
+    sign = 1.0 if plan.objective.goal == "maximize" else -1.0
+
+    def rank(row: ArmStanding) -> tuple[bool, float]:
+        mean = row.metrics[0].mean
+        return row.name != leader, math.inf if math.isnan(mean) else -sign * mean
+
+    rows = sorted(arms, key=rank)[:MOST_IN_CHART]
+    return rows, f"The {MOST_IN_CHART} arms with the best {plan.objective.metric} of {len(arms)}"

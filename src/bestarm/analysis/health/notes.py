@@ -41,12 +41,12 @@ _ADVICE: Mapping[str, Mapping[Door, str] | str] = {
         "--warmup, --prepare), and race again when it has stopped.",
     },
     "dependence": {
-        "python": "Make every measurement afresh (restart, clear caches, new samples, random order).",
+        "python": "Start every measurement from the same state (restart, clear caches, new samples, random order).",
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "together": {
-        "python": "Make every measurement afresh, or measure each arm once on each plate, and state the plates as "
-        "items.",
+        "python": "Start every measurement from the same state, or measure each arm once on each plate, and state the "
+        "plates as items.",
         "race": "Have every run start from the same state (--prepare), on an idle machine, and race again.",
     },
     "worker": "Find out what they do differently, and have one way of measuring.",

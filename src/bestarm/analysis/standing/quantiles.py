@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import functools
 import math
+from array import array
+from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -24,8 +26,6 @@ from bestarm.policies import confidence
 from bestarm.policies.base import Policy
 from bestarm.policies.setting import shares
 from bestarm.problem import Constraint, Problem
-
-_ROOM = 16
 
 
 class Quantile(NamedTuple):
@@ -46,8 +46,7 @@ class RawValues:
     def __init__(self, problem: Problem) -> None:
         ratios = [k for k, part in enumerate(problem.constraints, start=1) if part.per is not None]
         self._metrics = [metric for metric, _ in shares(problem)] + ratios
-        self._values: dict[tuple[int, int], Floats] = {}
-        self._sizes: dict[tuple[int, int], int] = {}
+        self._values: defaultdict[tuple[int, int], array[float]] = defaultdict(lambda: array("d"))
         self.found: dict[tuple[int, int], tuple[int, Quantile]] = {}
         """The last quantile of each stream, and the number of results it was computed from."""
 
@@ -61,19 +60,11 @@ class RawValues:
             order = np.argsort(whose, kind="stable")
             names, starts = np.unique(whose[order], return_index=True)
             for arm, part in zip(names.tolist(), np.split(told[order], starts[1:]), strict=True):
-                self._append((arm, metric), part)
-
-    def _append(self, stream: tuple[int, int], part: Floats) -> None:
-        size = self._sizes.get(stream, 0)
-        kept = self._values.get(stream, np.empty(_ROOM))
-        if size + len(part) > len(kept):
-            kept = np.concatenate([kept[:size], np.empty(size + len(part))])
-        kept[size : size + len(part)] = part
-        self._values[stream], self._sizes[stream] = kept, size + len(part)
+                self._values[arm, metric].frombytes(part.tobytes())
 
     def of(self, arm: int, metric: int, count: int) -> Floats:
         """The first `count` results of a stream: those that the policy has been told before it stopped."""
-        return self._values.get((arm, metric), np.empty(0))[:count]
+        return np.array(self._values[arm, metric][:count])
 
 
 @kernel
@@ -107,14 +98,14 @@ def _by_evidence(n: int, limit: float, level_above: float, level_below: float, i
 
 def _by_width(n: int, limit: float, width: float) -> tuple[int, int]:
     """The same if an interval is the share plus or minus `width`."""
-    least = next((k for k in _around((limit + width) * n) if k > n or (k >= 0 and k / n - width > limit)), n + 1)
-    most = next((k for k in reversed(_around((limit - width) * n)) if k < 0 or (k <= n and k / n + width < limit)), -1)
+
+    def around(number: float) -> range:
+        """Whole numbers around a number that is known up to rounding."""
+        return range(math.floor(number) - 2, math.floor(number) + 4)
+
+    least = next((k for k in around((limit + width) * n) if k > n or (k >= 0 and k / n - width > limit)), n + 1)
+    most = next((k for k in reversed(around((limit - width) * n)) if k < 0 or (k <= n and k / n + width < limit)), -1)
     return min(least, n + 1), max(most, -1)
-
-
-def _around(number: float) -> range:
-    """Whole numbers around a number that is known up to rounding."""
-    return range(math.floor(number) - 2, math.floor(number) + 4)
 
 
 def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, int]:

@@ -247,7 +247,7 @@ def assumptions(plan: Plan) -> list[str]:
         for metrics in together
     ]
     if plan.items is not None:
-        again = "An item that comes again was measured afresh."
+        again = "An item that comes again was measured again, independently of the first time."
         found += [
             "Each test was made on the item that the study named, in an order drawn at random for this study. "
             f"{again if plan.repeats else 'No item was measured twice on an arm.'}",

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from bestarm import __version__
-from bestarm.analysis.charts.intervals import interval_chart
-from bestarm.analysis.charts.selection import charted
+from bestarm.analysis.charts.intervals import charted, interval_chart
 from bestarm.analysis.standing.arms import ArmStanding, MetricStanding
 from bestarm.analysis.standing.terms import relation, share_words, statistic, subject
 from bestarm.analysis.standing.timeline import Progress

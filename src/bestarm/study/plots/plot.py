@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bestarm.analysis.charts.intervals import COLORS, limits, short, short_names
-from bestarm.analysis.charts.selection import charted
+from bestarm.analysis.charts.intervals import COLORS, charted, limits, short, short_names
 from bestarm.analysis.charts.style import ACROSS, legend_below, new_figure, plain, pyplot, tidy
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
 from bestarm.study.plots.compare import compare
