@@ -66,17 +66,9 @@ class Accounts:
         finally:
             caller: Caller | None = scope.get(CALLER)
             who, role = (None, None) if caller is None else (caller.name, caller.role)
-            account = Account(
-                now,
-                who,
-                role,
-                (scope.get("client") or ("",))[0],
-                scope["method"],
-                scope["path"],
-                route_name(scope["method"], scope["path"]),
-                status,
-                time.perf_counter() - start,
-            )
+            address, method, path = (scope.get("client") or ("",))[0], scope["method"], scope["path"]
+            seconds = time.perf_counter() - start
+            account = Account(now, who, role, address, method, path, route_name(method, path), status, seconds)
             for read in self._readers:
                 read(account)
 

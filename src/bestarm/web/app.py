@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.responses import FileResponse, Response
@@ -98,7 +97,7 @@ def _add_pages(app: FastAPI) -> None:
     async def page() -> Response:
         if not (STATIC / "index.html").is_file():
             raise Refusal(404, "the dashboard is not installed")
-        return FileResponse(STATIC / "index.html", headers={"Cache-Control": "no-cache"})
+        return FileResponse(STATIC / "index.html")
 
     async def study_page(study: int) -> Response:
         return await page()
@@ -106,13 +105,4 @@ def _add_pages(app: FastAPI) -> None:
     for path in ("/", "/new", "/reference", "/compare"):
         app.get(path, include_in_schema=False)(page)
     app.get("/studies/{study}", include_in_schema=False)(study_page)
-    app.mount("/static", _Static(directory=STATIC, check_dir=False), name="static")
-
-
-class _Static(StaticFiles):
-    """Files that a browser asks about every time, so that an upgrade is seen at once."""
-
-    def file_response(self, *args: Any, **options: Any) -> Response:
-        response = super().file_response(*args, **options)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
+    app.mount("/static", StaticFiles(directory=STATIC, check_dir=False), name="static")

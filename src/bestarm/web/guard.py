@@ -32,7 +32,6 @@ _HEADERS = {
 }
 ROLE_HEADER = "Bestarm-Role"
 """The header that says what the caller may do, so that a page offers only that."""
-_PUBLIC = "/api/health"
 _MOST_ADDRESSES = 10_000
 
 
@@ -92,8 +91,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers[name] = value
-                if is_data(scope["path"]):
-                    headers["Cache-Control"] = "no-store"
+                # A browser asks about the dashboard's files every time, so that an upgrade is seen at once.
+                headers["Cache-Control"] = "no-store" if is_data(scope["path"]) else "no-cache"
                 if caller := scope.get(CALLER):
                     headers[ROLE_HEADER] = caller.role
                 if has_rest:
@@ -114,7 +113,7 @@ class Guard:
             self._check_rate(scope)
             self._check_origin(scope, headers)
             await self._check_caller(scope, headers)
-            if scope["method"] == "POST" and _takes_body(scope["path"]):
+            if scope["method"] == "POST" and scope["path"].startswith("/api/") and scope["path"] != "/api/health":
                 receive = await self._whole_body(scope, headers, receive, hold)
             elif headers.get("transfer-encoding") or headers.get("content-length", "0") != "0":
                 # No route here takes a body, so the rest of it is not read.
@@ -202,11 +201,6 @@ class Guard:
             seconds = f"{self._limits.body_seconds:g}"
             raise Refusal(408, f"the body did not arrive within {seconds} s") from None
         return _replayed(bytes(body), receive)
-
-
-def _takes_body(path: str) -> bool:
-    """Whether a body sent there is read at all: addresses without data take no bodies."""
-    return path.startswith("/api/") and path != _PUBLIC
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

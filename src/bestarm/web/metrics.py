@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter as Counts
 from typing import get_args
 
@@ -36,31 +37,18 @@ class Metrics:
     def __init__(self) -> None:
         # A registry of its own: several services in one process are counted separately.
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "bestarm_requests", "Requests for data that were answered.", ["route", "status"], registry=self.registry
-        )
-        self._seconds = Histogram(
-            "bestarm_request_seconds",
-            "Until the end of the answer, event streams left out.",
-            ["route"],
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
-        self._told = Counter(
-            "bestarm_results_told", "Results that were taken, repeats included.", registry=self.registry
-        )
-        self._studies = Gauge("bestarm_studies", "Studies by state.", ["state"], registry=self.registry)
-        self._void = Gauge(
-            "bestarm_studies_void",
-            "Studies whose guarantee is void because their results contradict it, whatever their state.",
-            registry=self.registry,
-        )
-        self._pending = Gauge(
-            "bestarm_tests_pending",
-            f"Tests that wait for their results, in the {MOST_STUDIES} newest studies that are not archived.",
-            registry=self.registry,
-        )
-        self._streams = Gauge("bestarm_event_streams", "Event streams that are open.", registry=self.registry)
+        counter = functools.partial(Counter, registry=self.registry)
+        gauge = functools.partial(Gauge, registry=self.registry)
+        self._requests = counter("bestarm_requests", "Requests for data that were answered.", ["route", "status"])
+        about = "Until the end of the answer, event streams left out."
+        self._seconds = Histogram("bestarm_request_seconds", about, ["route"], buckets=_BUCKETS, registry=self.registry)
+        self._told = counter("bestarm_results_told", "Results that were taken, repeats included.")
+        self._studies = gauge("bestarm_studies", "Studies by state.", ["state"])
+        about = "Studies whose guarantee is void because their results contradict it, whatever their state."
+        self._void = gauge("bestarm_studies_void", about)
+        about = f"Tests that wait for their results, in the {MOST_STUDIES} newest studies that are not archived."
+        self._pending = gauge("bestarm_tests_pending", about)
+        self._streams = gauge("bestarm_event_streams", "Event streams that are open.")
         ProcessCollector(registry=self.registry)
 
     def __call__(self, account: Account) -> None:
