@@ -180,10 +180,10 @@ def test_a_simulation_goes_on_interpreted(monkeypatch: pytest.MonkeyPatch, caplo
 OWN = """
 import bestarm
 from bestarm.kernel.compile import compiled
-from bestarm.kernel.state import blur
+from bestarm.kernel.state import rounding_error
 print("loaded", flush=True)
 input()
-print(compiled(blur)(1, 1.0) / 2.0**-53)
+print(compiled(rounding_error)(1, 1.0) / 2.0**-53)
 """
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from bestarm.kernel.compile import apart, kernel, one_of
-from bestarm.kernel.state import blur
+from bestarm.kernel.state import rounding_error
 from bestarm.noises.base import RELATIVE_ROUNDING
 from bestarm.noises.dispatch import by_kind, ceiling, evidence, evidence_and_slope
 from bestarm.noises.streams import ABOVE, BELOW, Stream
@@ -107,7 +107,7 @@ def by_scaled_tangents(high: Stream, low: Stream, margin: float, factor: float) 
     """
     left, right = factor * (low.total / low.n), high.total / high.n + margin
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
-    if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
+    if not -math.inf < left + rounding_error(low.n, left) < right - rounding_error(high.n, right) < math.inf:
         return -math.inf
     first, last = scaled_range(high, low, margin, factor)
     step = right - left

@@ -203,7 +203,7 @@ def total_cost(setting: Setting, streams: Streams) -> float:
 
 
 @kernel
-def blur(n: int, mean: float) -> float:
+def rounding_error(n: int, mean: float) -> float:
     """How uncertain rounding leaves the mean of n numbers. Additions round, as do the division and a step to a bound.
 
     This holds if no partial sum is much larger than the last one. It exceeds the stated noise only 10^15 sigmas away.

@@ -1,7 +1,7 @@
 """Functions of a sample count, looked up instead of computed.
 
 A table is exact up to `DENSE` and beyond that keeps the leading 13 bits of n, rounded down: for a
-confidence radius, which falls with n, rounding n down is rounding to the safe side (by less than 0.02 %).
+confidence radius, which falls with n, rounding n down is rounding to the safe side (by less than 0.02%).
 So every engine reads the same number, and it does not matter how costly a radius is to compute.
 """
 

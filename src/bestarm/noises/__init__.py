@@ -61,10 +61,6 @@ def _read(data: object) -> Any:
     raise ValueError(_accepted())
 
 
-def _write(noise: NoiseModel) -> object:
-    return noise.file_form()
-
-
 def noise_choices() -> list[dict[str, Any]]:
     """The noises that a form offers: name, label, a sentence on each, whether it is for constraints only, and the
     numbers to state, in order.
@@ -91,5 +87,7 @@ class _FileSchema:
         return noise_schema()
 
 
-Noise = Annotated[InstanceOf[NoiseModel], BeforeValidator(_read), PlainSerializer(_write), _FileSchema()]
+Noise = Annotated[
+    InstanceOf[NoiseModel], BeforeValidator(_read), PlainSerializer(lambda noise: noise.file_form()), _FileSchema()
+]
 """One of the noises, also as a study file states it."""

@@ -21,7 +21,7 @@ from bestarm.noises.streams import BELOW, Law
 from bestarm.validation import InvalidInput, exact
 
 ENDLESS = 10**15
-"""So many items stand for a set without end: items that are drawn again and again."""
+"""This many items stand for a set without end: items that are drawn again and again."""
 
 
 RELATIVE_ROUNDING = 1e-12
@@ -158,7 +158,7 @@ class NoiseModel(abc.ABC):
     # ------------------------------------------------------------------------------------------------------ items
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
-        """The noise whose evidence is about the mean over a set of so many items, each measured once, in random order.
+        """The noise whose evidence is about the mean over a set of `items`, each measured once, in random order.
 
         Once the set is done, a mean equal to c lies on the side `ties` of c. Raises `InvalidInput` if there is none.
         """
@@ -209,7 +209,7 @@ class NoiseModel(abc.ABC):
 
     @property
     def compares_with_baseline(self) -> bool:
-        """Whether an arm's mean can be compared with so many times another arm's."""
+        """Whether an arm's mean can be compared with a multiple of another arm's."""
         return not self.is_share and (self.kernels.scaled_pair or self.kernels.evidence_and_slope) is not None
 
     # -------------------------------------------------------------------------------------- in a study's normal form

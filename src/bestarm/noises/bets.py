@@ -35,7 +35,7 @@ LEAST_VARIANCE = 0.01
 """Planning assumes that rates have at least this variance."""
 
 USUAL_GAP = 0.12
-"""In standard deviations of a result: means are often about so far from what they are compared with."""
+"""In standard deviations of a result: means are often about this far from what they are compared with."""
 USUAL_PAIR = 0.25
 """The tilt that goes with the difference of two means."""
 _FALL = 2.75

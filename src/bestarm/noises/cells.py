@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from bestarm.kernel.compile import kernel, large
-from bestarm.kernel.state import blur
+from bestarm.kernel.state import rounding_error
 from bestarm.noises.gaussian import gaussian_evidence_and_slope
 from bestarm.noises.mixture import RHO
 from bestarm.noises.self_normalized import (
@@ -55,7 +55,7 @@ def by_scaled_cells(high: Stream, low: Stream, margin: float, factor: float) -> 
     """Log-evidence that the first mean plus `margin` is above `factor` times the second."""
     left, right = factor * (low.total / low.n), high.total / high.n + margin
     # Written this way, means that are NaN or infinite are no evidence, and neither is a lead that may be rounding.
-    if not -math.inf < left + blur(low.n, left) < right - blur(high.n, right) < math.inf:
+    if not -math.inf < left + rounding_error(low.n, left) < right - rounding_error(high.n, right) < math.inf:
         return -math.inf
     zero_high = high.kept[high.arm, high.metric, FIRST] + margin
     zero_low = factor * low.kept[low.arm, low.metric, FIRST]

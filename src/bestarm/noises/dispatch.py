@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from bestarm.kernel.compile import kernel, one_of
 from bestarm.kernel.random import Generator
-from bestarm.kernel.state import Setting, Streams, blur, count_result
+from bestarm.kernel.state import Setting, Streams, count_result, rounding_error
 from bestarm.noises.kernels import NoiseKernels, no_slope, tabulated_radius
 from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
@@ -97,7 +97,7 @@ def half_width(setting: Setting, streams: Streams, arm: int, metric: int) -> flo
     It is never less than the mean's rounding error: an interval that rounds to a point would decide by rounding.
     """
     width: float = setting.sigma[metric] * radius(setting, streams, arm, metric)
-    least: float = blur(streams.counts[arm, metric], streams.means[arm, metric])
+    least: float = rounding_error(streams.counts[arm, metric], streams.means[arm, metric])
     return least if least > width else width
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel, large
 from bestarm.kernel.random import Generator, normal
-from bestarm.kernel.state import Floats, Setting, Streams, blur
+from bestarm.kernel.state import Floats, Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.base import ENDLESS, NoiseModel, OnItems, StatedNumber
 from bestarm.noises.kernels import NoiseKernels
@@ -69,7 +69,7 @@ def _deviation(s: Stream, side: int, c: float) -> float:
 def evidence(s: Stream, side: int, c: float) -> float:
     deviation = _deviation(s, side, c)
     # A deviation that may be rounding alone is no evidence.
-    if 0.0 < deviation < blur(s.n, s.total):
+    if 0.0 < deviation < rounding_error(s.n, s.total):
         deviation = 0.0
     return gaussian_evidence(s.n, deviation / s.width)
 

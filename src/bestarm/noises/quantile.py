@@ -1,4 +1,4 @@
-"""Quantiles, such as "the 99 % quantile of latency is at most 200": a limit of the share of results beyond 200.
+"""Quantiles, such as "the 99% quantile of latency is at most 200": a limit of the share of results beyond 200.
 
 Results are told as they are measured. Only whether each lies beyond the threshold counts. So the evidence is that of
 rates, however heavy the tails are.

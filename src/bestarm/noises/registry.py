@@ -39,11 +39,8 @@ def find_noise(name: str) -> type[NoiseModel] | None:
     return _registry.find(name)
 
 
-def _set_noises() -> list[type[NoiseModel]]:
-    """The noises of sets of items, which users cannot choose."""
-    return [*Registry("bestarm.noises.sets", NoiseModel, "bestarm.noises.base.NoiseModel").built_in.values()]
-
-
+_of_sets: Registry[NoiseModel] = Registry("bestarm.noises.sets", NoiseModel, "bestarm.noises.base.NoiseModel")
+"""The noises of sets of items, which users cannot choose."""
 _numbered: list[type[NoiseModel]] = []
 _tiers: list[int] = []
 """How many noises there are in this folder, and with those of sets."""
@@ -58,7 +55,7 @@ def numbered() -> list[type[NoiseModel]]:
             if not _tiers:
                 _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
                 first = len(_numbered)
-                _numbered.extend(_set_noises())
+                _numbered.extend(_of_sets.built_in.values())
                 _tiers.extend((first, len(_numbered)))
     return _numbered
 

@@ -33,7 +33,7 @@ ALL_SQUARES, ALL_FREEDOM = 10, 11
 KEPT = 12
 
 SKIPPED = 4
-"""So many results of a stream only serve to learn how much it scatters."""
+"""This many results of a stream only serve to learn how much it scatters."""
 
 LOG_SN = math.log(0.9)
 LOG_FLAT = math.log(0.05)

@@ -23,7 +23,7 @@ from bestarm.noises.streams import BELOW
 from bestarm.validation import value
 
 _USUAL = 3.0
-"""The scatter of all arms counts as much for planning as so many results of the arm itself."""
+"""The scatter of all arms counts as much for planning as this many results of the arm itself."""
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm.answer import promised
 from bestarm.evidence.items import record_at, streams_for, with_room
-from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, blur, gather
+from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, gather, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
@@ -323,7 +323,7 @@ class Policy(abc.ABC):
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
             with wrapping():
                 # Kernels are plain Python, and work on arrays as well.
-                least: Any = blur(counts, self.streams.means)  # type: ignore[arg-type]
+                least: Any = rounding_error(counts, self.streams.means)  # type: ignore[arg-type]
                 width = np.fmax(self.setting.sigma * self.setting.radius[slots], least)
                 low[tested] = (self.streams.means - width)[tested]
                 high[tested] = (self.streams.means + width)[tested]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Flags, Ints, Setting, Streams, blur
+from bestarm.kernel.state import Flags, Ints, Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
 from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
@@ -97,7 +97,7 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
     # NaN and infinity decide nothing and make nothing urgent.
     excess = excess if -math.inf < excess < math.inf else 0.0
     # Nor does an excess that may be rounding alone.
-    width = max(radius(setting, streams, arm, metric), blur(n, mean) * setting.inverse_sigma[metric])
+    width = max(radius(setting, streams, arm, metric), rounding_error(n, mean) * setting.inverse_sigma[metric])
     width = width if excess != 0.0 else math.inf
     if n > 1:
         if excess > width:

@@ -1,8 +1,8 @@
-"""The simulated world of a study with items: what every arm would give on every item, drawn anew for each run.
+"""The simulated world of a study with items: what every arm would give on every item, drawn again for each run.
 
-A value is the arm's mean, plus what the item adds for all arms, plus what is particular to both. Of a set of items, the
-means over the set are exactly those that the problem states: the values of an arm are shifted until they are, and of
-rates, just so many items succeed. Otherwise each place of the order is an item drawn from a population.
+A value is the arm's mean, plus what the item adds for all arms, plus what is particular to both. The means over
+a set of items are exactly those that the problem states: the values of an arm are shifted until they are, and exactly
+that share of a rate's items succeeds. Otherwise each place of the order is an item drawn from a population.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Simulation:
     tests_per_stream: Ints | None
     seconds: float
     sets: Flags | None = None
-    """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the best so many arms."""
+    """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the `top` best arms."""
 
     def __str__(self) -> str:
         return f"{shown(simulation_title(self))}\n{in_columns(simulation_rows(self))}"

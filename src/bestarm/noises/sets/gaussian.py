@@ -11,7 +11,7 @@ import math
 from typing import ClassVar
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import Setting, Streams, blur
+from bestarm.kernel.state import Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.gaussian import gaussian_evidence, gaussian_evidence_and_slope, scatter
@@ -65,7 +65,7 @@ def evidence(s: Stream, side: int, c: float) -> float:
         return _settled(s, side, c)
     deviation = _deviation(s, side, c)
     # A deviation that may be rounding alone is no evidence.
-    if 0.0 < deviation < blur(s.n, s.total):
+    if 0.0 < deviation < rounding_error(s.n, s.total):
         deviation = 0.0
     stretch = _stretch(s)
     return gaussian_evidence(s.n * stretch, deviation * stretch / s.width)

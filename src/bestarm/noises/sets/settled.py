@@ -41,13 +41,13 @@ def is_certain(s: Stream, side: int, c: float, total: float, rounded: float) -> 
     """Whether the mean lies on this side of c, if the values of the set add up to `total`, or to more of what speaks
     for that side. `rounded` is the sum of the numbers whose rounding that sum has."""
     items = items_of(s)
-    blur = 2.0 * ROUNDING * (rounded + 2.0 * items * (abs(c) + s.numbers[s.metric, OFFSET]))
-    lead = side * (total - items * c)
+    uncertain = 2.0 * ROUNDING * (rounded + 2.0 * items * (abs(c) + s.numbers[s.metric, OFFSET]))
+    excess = side * (total - items * c)
     # NaN and infinity say nothing.
-    if not (-math.inf < lead < math.inf and blur < math.inf):
+    if not (-math.inf < excess < math.inf and uncertain < math.inf):
         return False
     ties: float = s.numbers[s.metric, TIES]
-    return lead > blur or (lead >= -blur and ties == side)
+    return excess > uncertain or (excess >= -uncertain and ties == side)
 
 
 @kernel

@@ -16,7 +16,7 @@ from numba import cuda
 
 from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import Variant, variant_of
-from bestarm.kernel.state import EMPTY, Flags, Setting
+from bestarm.kernel.state import EMPTY, Setting
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies.kernels import Kernels, new_batch
@@ -107,16 +107,11 @@ def this_card() -> Card:
 
 def new_fresh(job: Job) -> Fresh:
     """What a run of a job starts with. Counts are narrower than on a CPU if that is enough."""
-    fresh = Fresh(
-        job.kernels.new_memory(*job.shape),
-        Far(streams_for(job.setting, *job.shape), new_batch(*job.shape), _new_covered(job)),
-    )
+    # If metrics are measured one by one, `gather` needs nothing.
+    covered = np.zeros(job.shape if job.setting.is_bundled else (1, 1), np.int8)
+    streams = streams_for(job.setting, *job.shape)
+    fresh = Fresh(job.kernels.new_memory(*job.shape), Far(streams, new_batch(*job.shape), covered))
     return narrowed(fresh) if job.max_tests < 2**31 else fresh
-
-
-def _new_covered(job: Job) -> Flags:
-    """What `gather` needs, which is nothing if metrics are measured one by one."""
-    return np.zeros(job.shape if job.setting.is_bundled else (1, 1), np.int8)
 
 
 def narrowed(state: Any) -> Any:
