@@ -97,7 +97,7 @@ class Quick(Race):
             for arm, lead in decider.next_round()[: plan.max_tests - len(told)]:
                 name = plan.arm_names[arm]
                 run = self._run(name, timeout)
-                self._records.add(len(told) + 1, name, run)
+                self._run_log.add(len(told) + 1, name, run)
                 found = {metric: self._value(name, metric, run) for metric in plan.yields[lead]}
                 place = sum(one[0] == name for one in told)
                 told.append((name, found, "1"))

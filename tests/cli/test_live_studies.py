@@ -110,7 +110,7 @@ def test_status_json_has_the_keys_that_were_promised(bestarm: Program) -> None:
     }
     assert (purity["low"], purity["high"], purity["threshold"]) == (0, 100, 20)
     table = works(bestarm, "status", "second")
-    assert "waiting: for test 2 (harm of 25 mg), which" in table
+    assert "waiting: 1 result recorded but not counted yet, for test 2 (harm of 25 mg), which" in table
     assert "at most 0.5" in table
     assert "at least 20" in table
     assert "No forecast yet" in works(bestarm, "status", "second", "--forecast")
@@ -223,7 +223,7 @@ def test_tests_stay_with_their_holder(bestarm: Program) -> None:
     assert other["id"] != test["id"]
     works(bestarm, "tell", "-x", str(other["id"]), "0")
     said = works(bestarm, "status", "-x")
-    assert "waiting: for test 1 (" in said
+    assert "waiting: 1 result recorded but not counted yet, for test 1 (" in said
     while "and wanted to tell" not in (said := works(bestarm, "status", "-x")):
         time.sleep(0.1)
     assert "ann has held" in said

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 import bestarm as ba
 from bestarm.analysis.status.status import Status
-from bestarm.cli.log import _event
+from bestarm.cli.look import _event
 from bestarm.storage.sql.storage import SQLStorage
 from bestarm.study.files.exchange import write_csv, write_json
 from bestarm.web.shared import SharedStudy

@@ -11,8 +11,20 @@ from hypothesis import strategies as st
 from tests.lengths import examples
 
 from bestarm.race.contestants import contestants_of, with_baseline, words_of
-from bestarm.race.limits import METRICS, SHARES, read_limit, read_limits, read_objective
-from bestarm.race.units import SIZES, TIMES, read_share, read_size, read_time, size_words, time_words
+from bestarm.race.limits import (
+    METRICS,
+    SHARES,
+    SIZES,
+    TIMES,
+    read_limit,
+    read_limits,
+    read_objective,
+    read_share,
+    read_size,
+    read_time,
+    size_words,
+    time_words,
+)
 from bestarm.validation import InvalidInput
 
 NUMBERS = st.floats(0.01, 1e5).map(lambda number: float(f"{number:.6g}"))

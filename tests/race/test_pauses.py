@@ -77,7 +77,7 @@ def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
             assert 2 <= conclusion.pauses_rarer_than <= 100
             assert f"except for pauses rarer than 1 in {conclusion.pauses_rarer_than}, with 95 %" in verdict(outcome)
         else:
-            assert any(run.time > 12.0 for run in outcome.records.of("new"))
+            assert any(run.time > 12.0 for run in outcome.run_log.of("new"))
 
 
 def test_claims_about_pauses_are_rarely_false() -> None:
@@ -288,4 +288,4 @@ def test_equal_constants_end_with_the_budget() -> None:
 def test_a_hopeless_command_is_run_ten_times() -> None:
     runner = Scripted({}, {"zstd": 0.5, "gzip": 0.9, "xz": 6.7})
     outcome = race(NO_DRAW, ["zstd", "gzip", "xz"], runner=runner, conditions=Conditions(timeout=60.0))
-    assert (outcome.status.answer, len(outcome.records.of("xz"))) == ("zstd", 10)
+    assert (outcome.status.answer, len(outcome.run_log.of("xz"))) == ("zstd", 10)

@@ -41,7 +41,7 @@ def test_the_fastest_is_certified() -> None:
     ]
     assert all(" as fast (" in line for line in difference_lines(outcome))
     # All runs of a race are among its records, and those of the study.
-    assert len(outcome.records.runs) == outcome.status.tests
+    assert len(outcome.run_log.runs) == outcome.status.tests
 
 
 def test_limits_keep_commands_out() -> None:
@@ -58,7 +58,7 @@ def test_limits_keep_commands_out() -> None:
     verdicts = {arm.name: arm.verdict for arm in outcome.status.arms}
     assert (verdicts["quick"], verdicts["large"]) == ("infeasible", "infeasible")
     assert outcome.ceilings == {}
-    assert any(run.timed_out for run in outcome.records.of("hangs"))
+    assert any(run.timed_out for run in outcome.run_log.of("hangs"))
     lines = "\n".join(limit_lines(outcome))
     assert "large: median memory at most 100 MB: violated; measured 1 GB" in lines
     assert "safe: failures at most 20 %: holds" in lines
@@ -182,7 +182,7 @@ def test_failures_end_a_race_unless_something_is_said_of_them(tmp_path: Path) ->
     ignoring = Conditions(timeout=10.0, ignores_failures=True)
     outcome = race(draw, ["fast", "slow"], db=db, conditions=ignoring)
     assert outcome.status.answer == "fast"
-    assert sum(run.failed for run in outcome.records.of("fast")) > 0
+    assert sum(run.failed for run in outcome.run_log.of("fast")) > 0
     assert race(draw, ["fast", "slow"], ["failures=50%"]).status.answer == "fast"
 
 
@@ -193,8 +193,8 @@ def test_a_race_goes_on_where_it_stopped(tmp_path: Path) -> None:
     # The timeout that the first runs chose stays as it is, and no runs are lost.
     second = race(FAST_AND_SLOW, ["fast", "slow"], ["time=1s"], db=db, runs=2000, seed=7, conditions=Conditions())
     assert (second.found, second.timeout, second.ceilings) == ("certified", first.timeout, first.ceilings)
-    assert len(second.records.runs) == second.status.tests > 6
-    assert {test: second.records.runs[test] for test in first.records.runs} == first.records.runs
+    assert len(second.run_log.runs) == second.status.tests > 6
+    assert {test: second.run_log.runs[test] for test in first.run_log.runs} == first.run_log.runs
 
 
 def test_another_race_of_the_same_name_is_refused(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_another_race_of_the_same_name_is_refused(tmp_path: Path) -> None:
     race(FAST_AND_SLOW, ["fast", "slow"], db=db, runs=6)
     with pytest.raises(InvalidInput, match="with another plan"):
         race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=6)
-    with pytest.raises(InvalidInput, match="this race began with null; --fresh starts anew"):
+    with pytest.raises(InvalidInput, match="this race began with null; --fresh starts over"):
         race(FAST_AND_SLOW, ["fast", "slow"], db=db, conditions=Conditions(timeout=10.0, prepare="slow"))
 
 
@@ -213,7 +213,7 @@ def test_a_line_cut_off_by_a_kill_harms_nothing(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-20])
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], db=db, runs=2000)
     assert outcome.found == "certified"
-    assert len(outcome.records.runs) == outcome.status.tests - 1
+    assert len(outcome.run_log.runs) == outcome.status.tests - 1
 
 
 def test_a_timeout_shorter_than_a_limit_is_refused() -> None:

@@ -30,9 +30,7 @@ def ask(
     number: Annotated[int, typer.Option("-n", metavar="N", help="How many tests, at most.")] = 1,
     days: Annotated[
         float | None,
-        typer.Option(
-            metavar="DAYS", help="In how many days you want to tell them; later, status says so.", show_default=False
-        ),
+        typer.Option(metavar="DAYS", help="In how many days you want to tell them; later, status says so."),
     ] = None,
     out: Annotated[
         Path | None,

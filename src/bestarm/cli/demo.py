@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bestarm.cli.shared.command import command
-from bestarm.cli.shared.show import literal
+from bestarm.cli.shared.show import VERDICT_STYLES, literal
 from bestarm.errors import InvalidInput
 from bestarm.texts import VOID_STYLE
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from bestarm.study.study import Study
 
 _SIGNS = {"feasible": "✓", "infeasible": "✗", "worse": "▽", "open": "·", "retired": "–"}
-_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
 _AT_ONCE = 8
 """How many patients are asked at a time."""
 
@@ -104,7 +103,7 @@ def _view(plan: Plan, status: Status, outlook: Outlook | None, seconds: float) -
             row.name,
             *map(_cell, row.metrics),
             f"{sum(m.tests for m in row.metrics):,}",
-            Text(f"{_SIGNS[row.verdict]} {row.verdict}", style=_STYLES[row.verdict]),
+            Text(f"{_SIGNS[row.verdict]} {row.verdict}", style=VERDICT_STYLES[row.verdict]),
         )
     made = ("tests", f"{status.tests:,} in {seconds:.1f} s")
     return Group(table, grid([("so far", status.headline), *progress_lines(status, outlook), made]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import importlib.util
@@ -213,7 +214,6 @@ def _database(db: str | None) -> Finding:
     from bestarm.study.record.checks import why_unreadable
 
     url = default_url() if db is None else db
-    remedy = "see the message; --db or BESTARM_DB name another"
     if is_service(url):
         return _service(url)
     try:
@@ -223,17 +223,12 @@ def _database(db: str | None) -> Finding:
                 return Finding("database", "ok", f"{url} will be made by the first study")
             path = "give --db or set BESTARM_DB to a path in a folder of yours"
             return Finding("database", "broken", f"{url} is not there and {folder} cannot be written", path)
-        storage = open_storage(url)
+        with contextlib.closing(open_storage(url)) as storage:
+            records = storage.studies()
     except NoStudiesYet:
         return Finding("database", "ok", f"{shown_url(url)} can be reached and holds no studies yet")
     except (InvalidInput, StorageError) as error:
-        return Finding("database", "broken", str(error), remedy)
-    try:
-        records = storage.studies()
-    except (InvalidInput, StorageError) as error:
-        return Finding("database", "broken", str(error), remedy)
-    finally:
-        storage.close()
+        return Finding("database", "broken", str(error), "see the message; --db or BESTARM_DB name another")
     holds = f"{storage.url} holds {counted(len(records), 'study', 'studies')}"
     # Archived studies do no harm.
     faults = [why for record in records if record.archived is None and (why := why_unreadable(record))]

@@ -46,9 +46,7 @@ def _pending(study: AnyStudy, number: int) -> Pending | None:
 def release(
     name: StudyName,
     tests: Annotated[list[str] | None, typer.Argument(metavar="[TEST...]", help="The tests' numbers.")] = None,
-    held_by: Annotated[
-        str | None, typer.Option("--held-by", metavar="NAME", help="All tests that NAME holds.", show_default=False)
-    ] = None,
+    held_by: Annotated[str | None, typer.Option(metavar="NAME", help="All tests that NAME holds.")] = None,
     *,
     access: Access,
 ) -> None:

@@ -33,12 +33,9 @@ class Options:
             metavar="LIMIT",
             help="time=2s, p99(time)=2s, failures=1% or, of the baseline, time=1.02x. memory=500MB is about the median "
             "run, mean(memory)=500MB about the mean. Metrics: time, user, system, memory, output, failures, pauses.",
-            show_default=False,
         ),
     ] = None
-    prepare: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Run this before each run, unmeasured.", show_default=False)
-    ] = None
+    prepare: Annotated[str | None, typer.Option(metavar="COMMAND", help="Run this before each run, unmeasured.")] = None
     warmup: Annotated[
         int | None,
         typer.Option(
@@ -77,31 +74,25 @@ class Options:
         int | None, typer.Option(metavar="N", help="Seed of the random order of runs.", show_default="random")
     ] = None
     study: Annotated[
-        str | None, typer.Option("--study", metavar="NAME", help="The name of the study.", show_default="the commands")
+        str | None, typer.Option(metavar="NAME", help="The name of the study.", show_default="the commands")
     ] = None
     db: Annotated[
         str | None,
-        typer.Option(
-            "--db", metavar="URL", help="Keep the study there; the same command goes on.", show_default="nowhere"
-        ),
+        typer.Option(metavar="URL", help="Keep the study there; the same command goes on.", show_default="nowhere"),
     ] = None
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start over; what --db has of this race is kept under its own name.")
     ] = False
     export_json: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write JSON that scripts for hyperfine read.", show_default=False)
+        str | None, typer.Option(metavar="FILE", help="Write JSON that scripts for hyperfine read.")
     ] = None
-    export_csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write a CSV table.", show_default=False)] = (
-        None
-    )
-    export_markdown: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a Markdown table.", show_default=False)
-    ] = None
+    export_csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write a CSV table.")] = None
+    export_markdown: Annotated[str | None, typer.Option(metavar="FILE", help="Write a Markdown table.")] = None
 
     def conditions(self) -> Conditions:
         """How commands are run, checked."""
+        from bestarm.race.limits import read_time
         from bestarm.race.race import Conditions
-        from bestarm.race.units import read_time
 
         if self.warmup is not None and not 0 <= self.warmup <= 10_000:
             raise InvalidInput("--warmup", self.warmup, "must be a whole number from 0 to 10,000")
@@ -127,7 +118,7 @@ class Options:
 
     def run(self, contestants: Sequence[Contestant], question: Question) -> None:
         """Run a race, show how it goes and what it came to, and leave with the exit status that says it."""
-        from bestarm.cli.shared.racing import Board, print_result
+        from bestarm.cli.shared.racing import LiveTable, print_result
         from bestarm.race.exports import EXPORTS
         from bestarm.race.race import Race
 
@@ -143,8 +134,8 @@ class Options:
             print(shown(race.replaces), file=sys.stderr)
         result: RaceResult | None
         try:
-            with Board(contestants) as board:
-                result = race.run(board)
+            with LiveTable(contestants) as table:
+                result = race.run(table)
         except KeyboardInterrupt:
             goes_on = "" if self.db is None else "; the same command goes on"
             print(f"stopped; the run under way does not count{goes_on}", file=sys.stderr)
@@ -166,21 +157,17 @@ class Options:
 
 @command(place=5)
 def race(
-    commands: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="Each in quotes.", show_default=False)],
+    commands: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="Each in quotes.")],
     minimize: Annotated[str, typer.Option(metavar="METRIC", help="time, user, system, memory or output.")] = "time",
     baseline: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="What limits such as time=1.02x are relative to.", show_default=False),
+        str | None, typer.Option(metavar="COMMAND", help="What limits such as time=1.02x are relative to.")
     ] = None,
     names: Annotated[
-        list[str] | None,
-        typer.Option("--name", metavar="NAME", help="Names of the commands, in order.", show_default=False),
+        list[str] | None, typer.Option("--name", metavar="NAME", help="Names of the commands, in order.")
     ] = None,
     parameter_list: Annotated[
         list[str] | None,
-        typer.Option(
-            "--parameter-list", "-L", metavar=PAIR, help="Fill in {NAME} with each of A,B,C.", show_default=False
-        ),
+        typer.Option("--parameter-list", "-L", metavar=PAIR, help="Fill in {NAME} with each of A,B,C."),
     ] = None,
     tolerance: Annotated[
         str | None,
@@ -207,10 +194,8 @@ def race(
 
 @command(place=6)
 def gate(
-    candidate: Annotated[str, typer.Argument(metavar="COMMAND", help="In quotes.", show_default=False)],
-    baseline: Annotated[
-        str, typer.Option(metavar="COMMAND", help="What the candidate is compared with.", show_default=False)
-    ],
+    candidate: Annotated[str, typer.Argument(metavar="COMMAND", help="In quotes.")],
+    baseline: Annotated[str, typer.Option(metavar="COMMAND", help="What the candidate is compared with.")],
     *,
     options: Options,
 ) -> None:

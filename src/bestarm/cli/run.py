@@ -34,15 +34,10 @@ def run(
     ] = None,
     failed_as: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[METRIC=]VALUE",
-            help="Count a failure (another exit status than 0) as this value.",
-            show_default=False,
-        ),
+        typer.Option(metavar="[METRIC=]VALUE", help="Count a failure (another exit status than 0) as this value."),
     ] = None,
     timeout_as: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[METRIC=]VALUE", help="Count a time-out as this value.", show_default=False),
+        list[str] | None, typer.Option(metavar="[METRIC=]VALUE", help="Count a time-out as this value.")
     ] = None,
     retry: Annotated[
         int,

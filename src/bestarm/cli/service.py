@@ -39,27 +39,19 @@ def serve(
         bool, typer.Option("--tokens", help="Clients must present a token made with `bestarm token create`.")
     ] = False,
     allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A host name to answer under; may be given several times.", show_default=False
-        ),
+        list[str] | None, typer.Option(metavar="NAME", help="A host name to answer under; may be given several times.")
     ] = None,
     proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
             help="A trusted proxy, whose forwarded client addresses count; may be given several times.",
-            show_default=False,
         ),
     ] = None,
     rate: Annotated[float, typer.Option(metavar="N", help="Requests a second that one address may make.")] = 2000.0,
     access_log: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write who asked for what, a line of JSON each; - is standard error.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Write who asked for what, a line of JSON each; - is standard error."),
     ] = None,
     db: Database = None,
 ) -> None:
@@ -87,9 +79,7 @@ def serve(
 @study_command(place=255)
 def token(
     what: Annotated[str, typer.Argument(metavar="create|list|revoke", help="Make one, list them, or end one.")],
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Its owner: a person or a machine.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Its owner: a person or a machine.")] = None,
     role: Annotated[
         str | None,
         typer.Option(

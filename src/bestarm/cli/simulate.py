@@ -32,8 +32,7 @@ class Computing:
 
     seed: Annotated[int, typer.Option(help="Seed; the same seed gives the same runs.")] = 0
     executor: Annotated[
-        str | None,
-        typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS."),
+        str | None, typer.Option(help="Where to compute: threads (default), processes, dask:ADDRESS or ray:ADDRESS.")
     ] = None
     workers: Annotated[int | None, typer.Option(help="Threads or processes; all cores by default.")] = None
     device: Annotated[

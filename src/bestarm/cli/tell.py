@@ -25,9 +25,7 @@ def tell(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEST VALUE",
-            help="A test and its result; METRIC=VALUE for each metric if it yields several.",
-            show_default=False,
+            metavar="TEST VALUE", help="A test and its result; METRIC=VALUE for each metric if it yields several."
         ),
     ] = None,
     arm: Annotated[str | None, typer.Option(metavar="ARM", help="With --metric: measured without asking.")] = None,

@@ -73,15 +73,10 @@ def import_(
     name: Annotated[str, typer.Argument(metavar="[STUDY]", help="The study's name; leave it out for a backup.")],
     path: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV with the columns arm,metric,value, or a backup; - is standard input.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="FILE", help="CSV with the columns arm,metric,value, or a backup; - is standard input."),
     ] = None,
     new_name: Annotated[
-        str | None,
-        typer.Option("--as", metavar="NAME", help="Restore a backup under this name.", show_default=False),
+        str | None, typer.Option("--as", metavar="NAME", help="Restore a backup under this name.")
     ] = None,
     yes: Yes = False,
     again: Annotated[bool, typer.Option("--again", help="Take a file that is in the study already.")] = False,
@@ -160,7 +155,7 @@ def track(
     name: StudyName,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="URI", help="MLflow's tracking URI; else $MLFLOW_TRACKING_URI, or its default."),
+        typer.Option(metavar="URI", help="MLflow's tracking URI; else $MLFLOW_TRACKING_URI, or its default."),
     ] = None,
     experiment: Annotated[str, typer.Option(metavar="NAME", help="The experiment in MLflow.")] = "bestarm",
     db: Database = None,

@@ -21,8 +21,8 @@ def _results(result: RaceResult) -> Iterator[dict[str, Any]]:
     verdicts = verdict_words(result)
     reasons = {arm.name: arm.reason for arm in result.status.arms}
     for one in result.contestants:
-        runs = result.records.of(one.name)
-        found = figures_of(runs, result.records.floor)
+        runs = result.run_log.of(one.name)
+        found = figures_of(runs, result.run_log.floor)
         yield {
             "command": one.command,
             **{key: getattr(found, key) for key in ("mean", "stddev", "median", "user", "system", "min", "max")},
@@ -65,7 +65,7 @@ def _about(result: RaceResult) -> dict[str, Any]:
         "notes": [*history_lines(result), *note_lines(result)],
         "is_interrupted": result.is_interrupted,
         "is_decided_before": bool(result.decided_before),
-        "memory_floor": result.records.floor,
+        "memory_floor": result.run_log.floor,
     }
 
 
@@ -78,7 +78,7 @@ def as_csv(result: RaceResult) -> str:
     writer.writerow(["command", *figures, *(f"parameter_{name}" for name in names), *more])
     verdicts = verdict_words(result)
     for one in result.contestants:
-        found = figures_of(result.records.of(one.name), result.records.floor)
+        found = figures_of(result.run_log.of(one.name), result.run_log.floor)
         writer.writerow(
             [
                 one.command,
@@ -98,13 +98,13 @@ def as_markdown(result: RaceResult) -> str:
         "|:---|---:|---:|---:|---:|---:|---:|:---|",
     ]
     for one in result.contestants:
-        found = figures_of(result.records.of(one.name), result.records.floor)
+        found = figures_of(result.run_log.of(one.name), result.run_log.floor)
         if found.mean is None or found.min is None or found.max is None or found.memory is None:
             cells = ["0", *["–"] * 4, "0"]
         else:
             spread = "" if found.stddev is None else f" ± {1e3 * found.stddev:.1f}"
             times = (f"{1e3 * found.mean:.1f}{spread}", f"{1e3 * found.min:.1f}", f"{1e3 * found.max:.1f}")
-            less = "< " if found.memory <= result.records.floor else ""
+            less = "< " if found.memory <= result.run_log.floor else ""
             cells = [str(found.runs), *times, f"{less}{found.memory / 1e6:.1f}", str(found.failures)]
         name = one.name.replace("|", "\\|").replace("`", "'")
         lines.append(f"| `{name}` | {' | '.join(cells)} | {verdicts[one.name]} |")

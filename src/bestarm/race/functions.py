@@ -1,4 +1,4 @@
-"""A gate for Python functions: is the new one certainly no slower than so many times the old one?"""
+"""A gate for Python functions: is it certain that the new one takes at most a given multiple of the old one's time?"""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _calls(function: Function) -> int:
 
 
 def seconds_for(function: Function, calls: int) -> float:
-    """Seconds that so many calls in a row take."""
+    """Seconds that this number of calls in a row takes."""
     started = time.perf_counter()
     for _ in range(calls):
         function()
@@ -141,11 +141,11 @@ def gate(
     seconds: float = 60.0,
     seed: int | None = None,
 ) -> Gate:
-    """Call `candidate` until it is certain whether a call takes at most so many times as long as one of `baseline`.
+    """Call `candidate` until it is certain whether a call takes at most `at_most` times as long as one of `baseline`.
 
     The baseline is a function, which is called in turns with the candidate, or the seconds that a call may be compared
     with, as they were measured another time. `runs` and `seconds` are the budget. `seed` is that of the random order of
-    measurements, drawn afresh unless it is stated.
+    measurements, drawn at random unless it is stated.
 
     >>> import time
     >>> gate(lambda: None, lambda: time.sleep(0.01), at_most=1.1).found
@@ -171,7 +171,7 @@ def gate(
 
 
 def _summed_up(result: RaceResult) -> Gate:
-    runs = result.records.of(_NEW)
+    runs = result.run_log.of(_NEW)
     mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
     sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])
     status = result.status

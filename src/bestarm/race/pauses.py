@@ -25,7 +25,7 @@ _CUTOFF_OF_SIZES = 1.1
 _ROOMS = 5.0
 """Where a limit is relative to the baseline, a pause exceeds the first run by no more than this many times the room
 that the limit leaves. Then something slower that is no pause breaks the limit only if it occurs in more than one run of
-five, and 15 runs miss that with a probability of 0.8^15 = 3.5 % at most."""
+five, and 15 runs miss that with a probability of 0.8^15 = 3.5% at most."""
 _LONG = 1.5
 """A pause of more than this many times its cutoff is long."""
 _LEAST = 1e-3
@@ -56,7 +56,7 @@ def is_pause(run: Run, cutoffs: Mapping[str, float]) -> bool:
 
 
 def rarer_than(runs: int, alpha: float) -> int:
-    """After so many runs without a pause: N such that pauses are rarer than 1 in N.
+    """N such that pauses are rarer than 1 in N, after this number of runs without a pause.
 
     Whatever share of runs pause, that this is ever said of a command and is false, at any number of runs, has a
     probability of alpha at most.

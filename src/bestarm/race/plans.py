@@ -2,13 +2,13 @@
 
 Which noise is true of what:
 
-- Commands are compared with each other, and with so many times the baseline, run by run: the difference of two runs of
+- Commands are compared with each other, and with a multiple of the baseline, run by run: the difference of two runs of
   the same place in the order. Of two commands whose times scatter in the same way, however skewed, that difference is
   symmetric. So `Symmetric` is stated, which takes few runs and no range. It says nothing of rare long pauses that have
   not been seen, so a part of delta goes to a bound on them (`bestarm.race.pauses`). `range` does without symmetry, and
   takes many times the runs.
 - A mean below a limit of its own is one command's alone, and run times are skewed. So it is `Bounded`: times by the
-  timeout, everything else by so many times the limit, and larger values count as that.
+  timeout, everything else by a multiple of the limit, and larger values count as that.
 - A quantile needs nothing (`Quantile`), nor does a share of failures or of pauses (`Bernoulli`).
 """
 
@@ -27,8 +27,7 @@ from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
 from bestarm.problem import Budget, Constraint, Objective, Plan
 from bestarm.problem.measurements import Measurement
-from bestarm.race.limits import SHARES, Limit
-from bestarm.race.units import time_words
+from bestarm.race.limits import SHARES, Limit, time_words
 from bestarm.validation import InvalidInput
 
 Assumed = Literal["symmetry", "range"]

@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="decide tests as if results did not contradict what the guarantee rests on",
     )
-    group.addoption("--bestarm-save", action="store_true", help="measure stored baselines anew")
+    group.addoption("--bestarm-save", action="store_true", help="measure stored baselines again")
     group.addoption("--bestarm-store", default=STORE, metavar="FILE", help=f"where baselines are stored ({STORE})")
 
 

@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 
 from bestarm.answer import DECIDED
 from bestarm.race.contestants import Contestant, words_of
+from bestarm.race.limits import size_words
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
 from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
-from bestarm.race.records import Records, changed, digests_of, file_beside
 from bestarm.race.result import RaceResult
+from bestarm.race.run_log import RunLog, changed, digests_of, file_beside
 from bestarm.race.runs import Run, Runner
-from bestarm.race.units import size_words
 from bestarm.storage.opening import open_storage
 from bestarm.study import Study, Test
 from bestarm.study.intake.names import is_gone
@@ -49,13 +49,13 @@ class Conditions:
     """The seed of the random order of runs. Drawn for each new race unless stated."""
 
 
-Watch = Callable[[Study, Records], None]
+Watch = Callable[[Study, RunLog], None]
 
 
 class Race:
     """Commands that compete. With `db` the race is kept there, and goes on where it stopped.
 
-    If a program or file that a command names has changed since, or with `fresh`, it starts anew, as a study of the same
+    If a program or file that a command names has changed since, or with `fresh`, it starts over, as a study of the same
     name with a number. The old study is kept.
     """
 
@@ -87,8 +87,8 @@ class Race:
         self._ceilings: dict[str, float] = {}
         self._decided_before = ""
         self._deadline = time.monotonic() + 60.0 * conditions.minutes
-        self._timeout = conditions.timeout or self._records.about.get("timeout")
-        self._cutoffs: Cutoffs = self._records.about.get("cutoffs") or {}
+        self._timeout = conditions.timeout or self._run_log.about.get("timeout")
+        self._cutoffs: Cutoffs = self._run_log.about.get("cutoffs") or {}
         # Refuse an invalid question before the first run, with a placeholder timeout.
         timeout = self._timeout or timeout_for(1.0, question.limits)
         plan_of(self._name, [one.name for one in contestants], question, ceilings_of(question, timeout, {}))
@@ -101,14 +101,17 @@ class Race:
             if self._storage.find_study(following) is None:
                 break
             self._name = following
-        self._records = Records(None if self._db is None else file_beside(self._db, self._name))
-        altered = changed(self._records.about.get("files", {}), self._files)
+        self._run_log = self._open_log()
+        altered = changed(self._run_log.about.get("files", {}), self._files)
         if following == self._name or not (fresh or altered):
             return
         why = f"{', '.join(altered)} changed since this race began" if altered else "as you asked"
-        self.replaces = f"Started afresh as {following!r}, {why}; {self._name!r} is kept."
+        self.replaces = f"Started over as {following!r}, {why}; {self._name!r} is kept."
         self._name = following
-        self._records = Records(None if self._db is None else file_beside(self._db, self._name))
+        self._run_log = self._open_log()
+
+    def _open_log(self) -> RunLog:
+        return RunLog(None if self._db is None else file_beside(self._db, self._name))
 
     def run(self, watch: Watch | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
@@ -131,7 +134,7 @@ class Race:
             if before is not None and before.plan.delta == self._question.delta:
                 # Studies of earlier versions have all of delta. Then what is said of pauses comes on top of it.
                 plan = dataclasses.replace(plan, delta=before.plan.delta)
-            study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts anew")
+            study = create_or_open(plan, self._storage, self._conditions.seed, advice="--fresh starts over")
             study._heeds_remarks = False
             about = {
                 "commands": {one.name: one.command for one in self._contestants},
@@ -139,8 +142,8 @@ class Race:
                 "prepare": self._conditions.prepare,
                 "timeout": self._timeout,
             }
-            learned = {"files": self._files, "memory_floor": self._records.floor, "cutoffs": self._cutoffs}
-            self._records.begin(about, learned)
+            learned = {"files": self._files, "memory_floor": self._run_log.floor, "cutoffs": self._cutoffs}
+            self._run_log.begin(about, learned)
             self._settle(study)
             if study.done:
                 self._decided_before = self._when(study)
@@ -160,7 +163,7 @@ class Race:
             self._study.plan,
             self._study.status(),
             self._study.differences(),
-            self._records,
+            self._run_log,
             self._timeout,
             self._conditions.timeout is None,
             self._ceilings,
@@ -177,19 +180,19 @@ class Race:
 
     def _measure_memory_floor(self) -> None:
         """Measure the floor below which memory cannot be seen. A limit below it cannot be decided."""
-        now, about = self._runner.floor(), self._records.about
+        now, about = self._runner.floor(), self._run_log.about
         # Earlier versions did not record it, and saw less.
         before = about.get("memory_floor", _FLOOR_BEFORE) if about else now
-        self._records.floor = before
+        self._run_log.floor = before
         if "memory" not in self._question.metrics:
             return
         if now > before:
-            reason = f"could be seen when this race began, and now {size_words(now)} cannot; --fresh starts anew"
+            reason = f"could be seen when this race began, and now {size_words(now)} cannot; --fresh starts over"
             raise InvalidInput("memory", size_words(before), reason)
         for limit in self._question.limits:
             if limit.metric == "memory" and not limit.is_relative and not limit.value > before:
-                anew = "; --fresh starts anew, and sees more" if now < before else ""
-                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{anew}"
+                advice = "; --fresh starts over, and sees more" if now < before else ""
+                reason = f"must be more than {size_words(before)}: memory below that cannot be seen{advice}"
                 raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
 
     def _is_decided(self, study: Study | None) -> bool:
@@ -202,10 +205,10 @@ class Race:
         """When the last run was made, and whether the programs may be others by now."""
         told = [event.time for event in study.log(last=100) if event.kind == "told"]
         when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
-        files = self._records.about.get("files")
+        files = self._run_log.about.get("files")
         known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
         ended = "Decided" if self._is_decided(study) else "The budget was spent"
-        return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts anew."
+        return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
 
     def _first_runs(self) -> dict[str, float]:
         """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
@@ -272,7 +275,7 @@ class Race:
                         break
                     self._measure(study, held, test)
                     if watch is not None:
-                        watch(study, self._records)
+                        watch(study, self._run_log)
             finally:
                 if held:
                     study.release(held.values())
@@ -280,7 +283,7 @@ class Race:
     def _measure(self, study: Study, held: dict[int, Test], test: Test) -> None:
         assert self._timeout is not None
         run = self._run(test.arm, self._timeout)
-        self._records.add(test.id, test.arm, run)
+        self._run_log.add(test.id, test.arm, run)
         try:
             self._check(test.arm, run)
             values = self._values(test, run)
@@ -304,7 +307,7 @@ class Race:
             return self._unfinished(name, metric, run)
         value = run.value(metric)
         if metric == "memory":
-            value = max(value, self._records.floor)
+            value = max(value, self._run_log.floor)
         return min(value, self._ceilings.get(metric, math.inf))
 
     def _unfinished(self, name: str, metric: str, run: Run) -> float:
@@ -320,7 +323,7 @@ class Race:
         if metric in self._question.compared:
             raise MeasurementTimedOut(
                 f"{name!r} {run.how}, so its {metric} is not known, and commands are compared by it. State a longer "
-                "--timeout, or --assume range, which counts such a run as the most that can be; --fresh starts anew"
+                "--timeout, or --assume range, which counts such a run as the most that can be; --fresh starts over"
             )
         return 2.0 * max(limit.value for limit in self._question.limits if limit.metric == metric)
 
@@ -332,7 +335,7 @@ class Race:
                 if is_gone(row.holder):
                     study.release([test])
                 continue
-            _, run = self._records.runs.get(test.id, (None, None))
+            _, run = self._run_log.runs.get(test.id, (None, None))
             if run is None:
                 study.fail(test, "the record of the run is lost; it is made again")
                 continue

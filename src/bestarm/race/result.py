@@ -18,7 +18,7 @@ from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant
 from bestarm.race.pauses import Cutoffs, Pauses, called, pauses_of, pooled, rarer_than
 from bestarm.race.plans import Question
-from bestarm.race.records import Records
+from bestarm.race.run_log import RunLog
 
 Found = Literal["certified", "refuted", "undecided", "void"]
 
@@ -49,7 +49,7 @@ class RaceResult:
     plan: Plan
     status: Status
     differences: dict[str, Difference]
-    records: Records
+    run_log: RunLog
     timeout: float
     is_own_timeout: bool
     """Whether the timeout was chosen here, because none was stated."""
@@ -147,7 +147,7 @@ class RaceResult:
 
     def pauses(self, name: str) -> Pauses:
         """The pauses of one command."""
-        return pauses_of(self.records.of(name), self.cutoffs.get(name, {}))
+        return pauses_of(self.run_log.of(name), self.cutoffs.get(name, {}))
 
     def _certified_limit(self, name: str) -> float | None:
         """A share of pauses that the command is certified to stay below, if any."""

@@ -249,23 +249,18 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Obs
 def _take(seen: Observation, end: int, *, is_output: bool, everything: bool) -> bool:
     """Read what is available, once or to the end. True at the end of the file."""
     while True:
-        data = _read(end)
+        try:
+            data = os.read(end, _PIECE)
+        except BlockingIOError:
+            return False
         if not data:
-            return data is not None and not everything
+            return not everything
         if is_output:
             seen.output += len(data)
         else:
             seen.errors = (seen.errors + data)[-_KEPT:]
         if not everything:
             return False
-
-
-def _read(end: int) -> bytes | None:
-    """What there is to read: empty if nothing will ever come, None if nothing is there now."""
-    try:
-        return os.read(end, _PIECE)
-    except BlockingIOError:
-        return None
 
 
 def main() -> None:

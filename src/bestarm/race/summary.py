@@ -12,12 +12,11 @@ from typing import NamedTuple
 
 from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference, void_words
-from bestarm.race.limits import METRICS, SHARES
+from bestarm.race.limits import METRICS, SHARES, size_words, time_words
 from bestarm.race.pauses import called
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
-from bestarm.race.units import size_words, time_words
 from bestarm.texts import listed
 
 
@@ -189,15 +188,16 @@ def _rounded(number: float, rounding: str) -> str:
 def limit_lines(result: RaceResult) -> Iterator[str]:
     """Where the leader, or the candidate of a gate, stands with each limit, and what keeps the others out."""
     baseline = {arm.name: arm for arm in result.status.arms}.get(result.question.baseline or "")
+    judged = result.contestants[-1].name if result.question.is_gate else result.status.leader
     for arm in result.status.arms:
         for place, limit in enumerate(result.question.limits, start=1):
             stands = arm.metrics[place]
-            is_shown = arm.name == _in_question(result) or stands.verdict == "violated"
+            is_shown = arm.name == judged or stands.verdict == "violated"
             if not stands.tests or not is_shown or (limit.is_relative and arm is baseline):
                 continue
             scale, words, floor, counted = 1.0, METRICS[limit.metric].words, 0.0, ""
             if limit.metric == "memory":
-                floor = result.records.floor
+                floor = result.run_log.floor
                 words = functools.partial(memory_words, floor=floor)
                 if _has_unseen(result):
                     counted = f" (less than {size_words(floor)} counts as that)"
@@ -218,12 +218,7 @@ def history_lines(result: RaceResult) -> Iterator[str]:
 
 def _has_unseen(result: RaceResult) -> bool:
     """Whether some run needed less memory than can be seen."""
-    return any(run.memory <= result.records.floor for _, run in result.records.runs.values())
-
-
-def _in_question(result: RaceResult) -> str | None:
-    """The command that the verdict is about."""
-    return result.contestants[-1].name if result.question.is_gate else result.status.leader
+    return any(run.memory <= result.run_log.floor for _, run in result.run_log.runs.values())
 
 
 def verdict_words(result: RaceResult) -> dict[str, str]:
@@ -252,13 +247,13 @@ def note_lines(result: RaceResult) -> Iterator[str]:
         )
     if result.cutoffs:
         yield _pause_words(result)
-    stopped = sum(run.timed_out for _, run in result.records.runs.values())
+    stopped = sum(run.timed_out for _, run in result.run_log.runs.values())
     if stopped:
         others = [metric for metric in result.question.metrics if metric not in ("time", CANDIDATE, *SHARES)]
         also = f"; in {' and '.join(others)} they count as the most that there is" if others else ""
         yield f"{stopped:,} runs took longer than {time_words(result.timeout)}, were stopped, and count as that{also}."
     if "memory" in result.question.metrics and _has_unseen(result):
-        floor = size_words(result.records.floor)
+        floor = size_words(result.run_log.floor)
         yield f"Memory below {floor} cannot be seen, and counts as {floor}."
     for metric, top in result.ceilings.items():
         if metric != "time" or not result.is_own_timeout:

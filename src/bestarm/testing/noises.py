@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bestarm.evidence.intervals import PRECISION, interval_end
-from bestarm.evidence.pairs import common_range, pair_evidence, product
+from bestarm.evidence.pairs import pair_evidence, product, scaled_range
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import ceiling, evidence, evidence_and_slope
 from bestarm.noises.streams import ABOVE, Stream
@@ -185,7 +185,7 @@ def check_comparisons(noise: NoiseModel, mean: float) -> None:
         ahead, behind = stream_of_values(noise, values[:n]), stream_of_values(noise, values[n:])
         for margin in (0.0, 0.3 * spread, 3.0 * spread):
             found = pair_evidence(ahead, behind, margin)
-            first, last = common_range(ahead, behind, margin)
+            first, last = scaled_range(ahead, behind, margin, 1.0)
             if not first <= last:
                 continue
             reach = 8.0 * spread

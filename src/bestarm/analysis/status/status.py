@@ -282,7 +282,9 @@ def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
     lines = [*progress_lines(status, outlook), ("tests", made)]
     awaited = status.awaited
     if awaited is not None and (status.waiting or awaited.needs_attention):
-        lines.append(("waiting", f"for {awaited}"))
+        results = f"{status.waiting:,} result{'' if status.waiting == 1 else 's'}"
+        late = f"{results} recorded but not counted yet, " if status.waiting else ""
+        lines.append(("waiting", f"{late}for {awaited}"))
     if status.seed is not None:
         lines.append(("seeds", status.seed_words))
     if status.tests:

@@ -46,17 +46,16 @@ class OnceCommand(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        args = pairs_joined(args, self._pair_names(ctx))
-        self._refuse_repeats(ctx, args)
+        options = self._options(ctx)
+        # Typer knows no option of pairs that repeats, so the metavar says which options take a name and a value.
+        args = pairs_joined(args, {name for one in options if one.metavar == PAIR for name in one.opts})
+        self._refuse_repeats(ctx, options, args)
         return super().parse_args(ctx, args)
 
-    def _pair_names(self, ctx: Any) -> set[str]:
-        """The options that take a name and a value, by their metavar: Typer knows no option of pairs that repeats."""
-        params: list[Any] = self.get_params(ctx)
-        return {name for one in params if one.param_type_name == "option" and one.metavar == PAIR for name in one.opts}
+    def _options(self, ctx: Any) -> list[Any]:
+        return [param for param in self.get_params(ctx) if param.param_type_name == "option"]
 
-    def _refuse_repeats(self, ctx: Any, args: Sequence[str]) -> None:
-        options: list[Any] = [param for param in self.get_params(ctx) if param.param_type_name == "option"]
+    def _refuse_repeats(self, ctx: Any, options: Sequence[Any], args: Sequence[str]) -> None:
         parser: Any = self.make_parser(ctx)
         for option in options:
             # Declare the same options again, but keep every value, and for a flag the name that was used.
@@ -79,7 +78,8 @@ class OnceCommand(TyperCommand):
                 # An address may hold a password.
                 is_secret = option.hide_input or any("://" in str(value) or "@" in str(value) for value in values)
                 shown = "" if is_secret else f": {listed(map(repr, values))}"
-                ctx.fail(f"{name} is given {_times(len(values))}{shown}. It takes one value.")
+                times = "twice" if len(values) == 2 else f"{len(values)} times"
+                ctx.fail(f"{name} is given {times}{shown}. It takes one value.")
             elif {value in option.opts for value in values} == {True, False}:
                 ctx.fail(f"{listed(dict.fromkeys(values))} are given together. Choose one.")
 
@@ -94,10 +94,6 @@ class OnceCommand(TyperCommand):
                 ctx.fail(f"Invalid value for {name!r}: {quoted(value)}: {error}.")
 
 
-def _times(number: int) -> str:
-    return "twice" if number == 2 else f"{number} times"
-
-
 class DashCommand(OnceCommand):
     """A command whose own options may stand anywhere. Anything else is an argument, even if it begins with a dash.
 
@@ -106,11 +102,9 @@ class DashCommand(OnceCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         takes_value: dict[str, bool] = {}
-        param: Any
-        for param in self.get_params(ctx):
-            if param.param_type_name == "option":
-                takes = not (getattr(param, "is_flag", False) or getattr(param, "count", False))
-                takes_value |= dict.fromkeys((*param.opts, *param.secondary_opts), takes)
+        for option in self._options(ctx):
+            takes = not (getattr(option, "is_flag", False) or getattr(option, "count", False))
+            takes_value |= dict.fromkeys((*option.opts, *option.secondary_opts), takes)
         return super().parse_args(ctx, options_first(args, takes_value))
 
 

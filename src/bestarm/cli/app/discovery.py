@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import os
 import pkgutil
@@ -39,16 +38,6 @@ def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
     program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 
 
-@dataclasses.dataclass(frozen=True)
-class Installed:
-    """A command of another package: as Typer has built it, or why it cannot be."""
-
-    name: str
-    package: str
-    built: Any = None
-    fault: str = ""
-
-
 def _may_be_installed() -> bool:
     """Whether some installed package may add a command. Loading what knows for certain (`importlib.metadata`) takes a
     fifth of the time of `bestarm --help`, and such packages are rare."""
@@ -72,18 +61,6 @@ def command_plugins() -> dict[str, Plugin]:
     from bestarm.plugins import plugins
 
     return plugins(GROUP, _complaint)
-
-
-def installed_commands() -> list[Installed]:
-    """Commands from other packages. One that does not load does not affect the others."""
-    if not _may_be_installed():
-        return []
-    found = []
-    for name, plugin in sorted(command_plugins().items()):
-        package = plugin.entry.dist.name if plugin.entry.dist is not None else plugin.entry.module
-        fault = plugin.error or ""
-        found.append(Installed(name, package, built=None if fault else _build(name, plugin.load()), fault=fault))
-    return found
 
 
 def _complaint(loaded: Any) -> None:
@@ -114,12 +91,14 @@ class Commands(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def _look_for_installed(self) -> None:
+        """One that does not load does not affect the others."""
         if self._has_looked:
             return
         self._has_looked = True
-        for found in installed_commands():
-            fault = found.fault or ("there is one of that name" if found.name in self.commands else "")
+        for name, plugin in sorted(command_plugins().items()) if _may_be_installed() else ():
+            fault = plugin.error or ("there is one of that name" if name in self.commands else "")
             if fault:
-                complain(f"the command {found.name!r} of the package {found.package!r} is left out: {fault}", "warning")
+                package = plugin.entry.dist.name if plugin.entry.dist is not None else plugin.entry.module
+                complain(f"the command {name!r} of the package {package!r} is left out: {fault}", "warning")
             else:
-                self.commands[found.name] = found.built
+                self.commands[name] = _build(name, plugin.load())

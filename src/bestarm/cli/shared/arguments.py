@@ -10,31 +10,16 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="The study's nam
 
 Delta = Annotated[float | None, typer.Option(help="Allowed probability of a wrong answer.")]
 
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; kept in the log.", show_default=False)]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; kept in the log.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Record values far outside the others without being asked.")]
-Key = Annotated[
-    str | None,
-    typer.Option(
-        "--key", metavar="TEXT", help="A unique key: repeated with it, a command counts once.", show_default=False
-    ),
-]
-Worker = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The holder's name; user@machine by default.", show_default=False)
-]
+Key = Annotated[str | None, typer.Option(metavar="TEXT", help="A unique key: repeated with it, a command counts once.")]
+Worker = Annotated[str | None, typer.Option(metavar="NAME", help="The holder's name; user@machine by default.")]
 Token = Annotated[
     str | None,
-    typer.Option(
-        "--token",
-        metavar="TEXT|@FILE",
-        help="The service's token, or @FILE; else $BESTARM_TOKEN.",
-        hide_input=True,
-        show_default=False,
-    ),
+    typer.Option(metavar="TEXT|@FILE", help="The service's token, or @FILE; else $BESTARM_TOKEN.", hide_input=True),
 ]
 Database = Annotated[
     str | None,
-    typer.Option(
-        "--db", metavar="URL", help="A file or postgresql://… URL; else $BESTARM_DB, or bestarm.db in this folder."
-    ),
+    typer.Option(metavar="URL", help="A file or postgresql://… URL; else $BESTARM_DB, or bestarm.db in this folder."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -61,21 +61,10 @@ def open_as(name: str, db: str | None, holder: str | None, token: str | None = N
 
     check_text("study", name)
     url = default_url() if db is None else db
-    if is_service(url):
-        return _open_remote(name, url, holder, token)
-    if token is not None:
-        raise InvalidInput("--token", UNSTATED, "goes with --db http://…")
-    return open_local_study(name, db, holder)
-
-
-def open_local_study(name: str, db: str | None, holder: str | None = None) -> Study:
-    """The study of that name, in a database."""
-    from bestarm.study import Study
-
-    return Study.open(check_text("study", name), storage=db, holder=holder)
-
-
-def _open_remote(name: str, url: str, holder: str | None, token: str | None) -> RemoteStudy:
+    if not is_service(url):
+        if token is not None:
+            raise InvalidInput("--token", UNSTATED, "goes with --db http://…")
+        return open_local_study(name, db, holder)
     from bestarm.client import Client
 
     try:
@@ -86,6 +75,13 @@ def _open_remote(name: str, url: str, holder: str | None, token: str | None) -> 
         raise InvalidInput(
             "token", UNSTATED, f"{error}; give --token @FILE, or set BESTARM_TOKEN (`bestarm token create` makes one)"
         ) from None
+
+
+def open_local_study(name: str, db: str | None, holder: str | None = None) -> Study:
+    """The study of that name, in a database."""
+    from bestarm.study import Study
+
+    return Study.open(check_text("study", name), storage=db, holder=holder)
 
 
 def read_token(given: str | None) -> str | None:

@@ -13,8 +13,9 @@ from rich.text import Text
 from bestarm.analysis.status.status import compact_line
 from bestarm.cli.shared.show import new_table, plain_console
 from bestarm.race.contestants import Contestant
-from bestarm.race.records import Records
+from bestarm.race.limits import time_words
 from bestarm.race.result import RaceResult
+from bestarm.race.run_log import RunLog
 from bestarm.race.summary import (
     difference_lines,
     figures_of,
@@ -25,7 +26,6 @@ from bestarm.race.summary import (
     verdict,
     verdict_words,
 )
-from bestarm.race.units import time_words
 from bestarm.study import Study
 from bestarm.texts import VOID_STYLE, shown
 
@@ -35,7 +35,7 @@ _WIDE = 120
 """Columns of a terminal that has room for all figures."""
 
 
-class Board:
+class LiveTable:
     """The table while a race is on. It is drawn between runs and never during one, which it would disturb."""
 
     def __init__(self, contestants: Sequence[Contestant]) -> None:
@@ -45,7 +45,7 @@ class Board:
         self._live = Live(console=self._console, auto_refresh=False, transient=True) if is_live else None
         self._shown = time.monotonic()
 
-    def __enter__(self) -> Board:
+    def __enter__(self) -> LiveTable:
         if self._live is not None:
             self._live.start()
         return self
@@ -54,7 +54,7 @@ class Board:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, study: Study, records: Records) -> None:
+    def __call__(self, study: Study, run_log: RunLog) -> None:
         now = time.monotonic()
         if now - self._shown < (_EVERY_LINE if self._live is None else _EVERY):
             return
@@ -66,12 +66,12 @@ class Board:
             self._console.print(line, soft_wrap=True)
         else:
             verdicts = {arm.name: arm.verdict for arm in status.arms}
-            table = _results(self._contestants, verdicts, records, is_wide=self._console.width >= _WIDE)
+            table = _results(self._contestants, verdicts, run_log, is_wide=self._console.width >= _WIDE)
             self._live.update(Group(table, line), refresh=True)
 
 
 def _results(
-    contestants: Sequence[Contestant], verdicts: Mapping[str, str], records: Records, *, is_wide: bool
+    contestants: Sequence[Contestant], verdicts: Mapping[str, str], run_log: RunLog, *, is_wide: bool
 ) -> Table:
     """A row for each command: its runs in figures, as far as there is room, and what is certain of it."""
     times = ["mean", "stddev", *(["min", "max", "user", "system"] if is_wide else [])]
@@ -80,10 +80,10 @@ def _results(
     for column in table.columns[1:]:
         column.no_wrap = True
     for one in contestants:
-        found = figures_of(records.of(one.name), records.floor)
+        found = figures_of(run_log.of(one.name), run_log.floor)
         seconds: list[float | None] = [getattr(found, name) for name in times]
         cells = ["–" if number is None else time_words(number) for number in seconds]
-        memory = "–" if found.memory is None else memory_words(found.memory, records.floor)
+        memory = "–" if found.memory is None else memory_words(found.memory, run_log.floor)
         table.add_row(shown(one.name), f"{found.runs:,}", *cells, memory, f"{found.failures:,}", verdicts[one.name])
     return table
 
@@ -91,7 +91,7 @@ def _results(
 def print_result(result: RaceResult, console: Console) -> None:
     """The table, the verdict, and what it rests on."""
     is_wide = console.width >= _WIDE
-    console.print(_results(result.contestants, verdict_words(result), result.records, is_wide=is_wide))
+    console.print(_results(result.contestants, verdict_words(result), result.run_log, is_wide=is_wide))
     console.print()
     style = VOID_STYLE if result.status.guarantee == "void" else None
     console.print(shown(verdict(result)), soft_wrap=True, style=style)

@@ -18,6 +18,7 @@ from rich.table import Table
 from bestarm.texts import shown, side_by_side
 
 WIDE = 240
+VERDICT_STYLES = {"feasible": "bold blue", "infeasible": "red", "worse": "dim", "open": "yellow", "retired": "dim"}
 
 
 def print_json(data: Any) -> None:
@@ -72,7 +73,7 @@ def figures(*numbers: float) -> list[str]:
 
 
 def percent(share: float) -> str:
-    """A share. It reads 100 % only if it is exactly that."""
+    """A share. It reads 100% only if it is exactly that."""
     return f"{100 * share:.3g} %" if share >= 1.0 or share < 0.9995 else "over 99.9 %"
 
 

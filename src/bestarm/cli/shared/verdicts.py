@@ -22,8 +22,7 @@ INTERRUPTED = 130
 VERDICTS = (REFUTED, UNDECIDED, VOID)
 
 IgnoreHealth = Annotated[
-    bool,
-    typer.Option("--ignore-health", help="Exit as if the results did not contradict what the guarantee rests on."),
+    bool, typer.Option("--ignore-health", help="Exit as if the results did not contradict what the guarantee rests on.")
 ]
 """It changes the exit status alone: what is printed still says that the guarantee is void."""
 

@@ -1,4 +1,4 @@
-"""`bestarm new`: start a study."""
+"""`bestarm new`, `extend`, `arms` and `archive`: start a study, change it, and put it away."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bestarm.cli.shared.arguments import AsJson, Database
+from bestarm.cli.shared.arguments import AsJson, Database, Reason, StudyName
 from bestarm.cli.shared.command import study_command
-from bestarm.cli.shared.opening import load_plan
-from bestarm.cli.shared.show import counted, plain_console, print_json
+from bestarm.cli.shared.opening import Access, check_text, load_plan, whoami
+from bestarm.cli.shared.show import counted, plain_console, print_json, say
+from bestarm.errors import InvalidInput
 from bestarm.texts import shown
+
+_CHANGES = {"add": ("takes part", "take part"), "retire": ("is retired", "are retired")}
 
 
 @study_command(place=110)
@@ -21,8 +24,7 @@ def new(
         str | None, typer.Option(metavar="NAME", help="What to call it; the file's own by default.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="random"),
+        int | None, typer.Option(metavar="N", help="Seed of the policy's random choices.", show_default="random")
     ] = None,
     items_seed: Annotated[
         int | None,
@@ -54,11 +56,11 @@ def new(
             data["items"] = count_of(plan.items)
         print_json(data)
         return
-    console = plain_console()
     what = f"{counted(len(plan.arms), 'arm')}, {counted(len(plan.measured), 'metric')}"
     what += "".join(f" ({' + '.join(metrics)} in one test)" for metrics in bundles)
     if plan.items is not None:
         what += f", {counted(count_of(plan.items), 'item')}"
+    console = plain_console()
     console.print(
         f"{shown(study.name)}: {what}, policy {plan.policy}, delta {plan.delta:g}; kept in {study.storage.url}"
     )
@@ -76,3 +78,58 @@ def new(
     console.print("Next:")
     for command, purpose in steps:
         console.print(f"  {shown(command):<{max(len(step) for step, _ in steps)}}  # {purpose}", soft_wrap=True)
+
+
+@study_command(place=192)
+def extend(
+    name: StudyName,
+    tests: Annotated[int | None, typer.Option(metavar="N", help="How many more tests.")] = None,
+    cost: Annotated[float | None, typer.Option(metavar="C", help="How much more cost.")] = None,
+    *,
+    access: Access,
+) -> None:
+    """Allow more tests: the study goes on where its budget ended, with the same guarantee."""
+    study = access.open(name)
+    now = study.extend(tests, cost)
+    allowed = [f"{now.tests:,.0f} tests"] if now.tests is not None else []
+    allowed += [f"a cost of {now.cost:,.10g}"] if now.cost is not None else []
+    say(f"{study.name} may now use {' or '.join(allowed)} in all.")
+
+
+@study_command(place=194)
+def arms(
+    what: Annotated[str, typer.Argument(metavar="add|retire", help="Let arms take part, or take one out.")],
+    name: StudyName,
+    arms: Annotated[list[str], typer.Argument(metavar="ARM…", help="Their names.")],
+    reason: Reason = "",
+    *,
+    access: Access,
+) -> None:
+    """Let arms take part that came later, or retire an arm. The study's plan must have a reserve for that."""
+    if what not in _CHANGES:
+        raise InvalidInput("arms", what, "must be add or retire", _CHANGES)
+    names = [check_text("arm", arm) for arm in arms]
+    study = access.open(name)
+    if what == "add":
+        study.add_arms(names)
+    else:
+        for arm in names:
+            study.retire(arm, check_text("reason", reason))
+    say(f"{', '.join(names)} {_CHANGES[what][len(names) > 1]} in {study.name}.")
+
+
+@study_command(place=240)
+def archive(
+    name: StudyName,
+    undo: Annotated[bool, typer.Option("--undo", help="Bring it back.")] = False,
+    db: Database = None,
+) -> None:
+    """Put a study away: it can be read and not changed."""
+    from bestarm.storage.opening import open_storage
+    from bestarm.study.record.checks import find_record
+
+    storage = open_storage(db)
+    # The study is not opened, so that one that cannot be read can be put away too.
+    record = find_record(storage, check_text("study", name))
+    storage.archive(record.key, whoami(), undo=undo)
+    say(f"{record.name} is {'back' if undo else 'archived; `bestarm archive --undo` brings it back'}.")

@@ -30,7 +30,7 @@ def file_beside(db: str, study: str) -> Path | None:
     return path.with_name(f"{path.name}.{plain}-{digest}.runs.jsonl")
 
 
-class Records:
+class RunLog:
     """The runs by the number of their test, with the name of the command."""
 
     def __init__(self, path: Path | None = None) -> None:
@@ -68,7 +68,7 @@ class Records:
         for field, value in about.items():
             if self.about.get(field) != value:
                 before = json.dumps(self.about.get(field), ensure_ascii=False)
-                reason = f"this race began with {before}; --fresh starts anew"
+                reason = f"this race began with {before}; --fresh starts over"
                 raise InvalidInput(field, value, reason, shown=json.dumps(value, ensure_ascii=False))
 
     def add(self, test: int, command: str, run: Run) -> None:

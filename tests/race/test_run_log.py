@@ -12,8 +12,8 @@ from tests.race.simulated import Drawn, race, skewed
 from bestarm.race.contestants import contestants_of
 from bestarm.race.plans import Question
 from bestarm.race.race import Conditions, Race
-from bestarm.race.records import changed, digests_of
 from bestarm.race.result import RaceResult
+from bestarm.race.run_log import changed, digests_of
 
 FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2}, scatter=0.01)
 
@@ -34,7 +34,7 @@ def test_a_changed_program_starts_a_race_afresh(tmp_path: Path, monkeypatch: pyt
     assert (again.status.answer, again.replaces, runs) == ("cat fast", "", 0)
     assert re.fullmatch(
         r"Decided on \d{4}-\d\d-\d\d at \d\d:\d\d UTC; no run was made now\. "
-        r"No file named in the commands has changed since\. --fresh starts anew\.",
+        r"No file named in the commands has changed since\. --fresh starts over\.",
         again.decided_before,
     )
     Path("slow").write_text("quicker")
@@ -42,7 +42,7 @@ def test_a_changed_program_starts_a_race_afresh(tmp_path: Path, monkeypatch: pyt
     # The first two runs of each command do not count.
     assert (afresh.decided_before, afresh.status.tests) == ("", runs - 2 * len(commands))
     assert afresh.replaces == (
-        "Started afresh as 'cat fast vs cat slow (2)', ./slow changed since this race began; "
+        "Started over as 'cat fast vs cat slow (2)', ./slow changed since this race began; "
         "'cat fast vs cat slow' is kept."
     )
     # The newest counts from now on.
@@ -78,7 +78,7 @@ def test_a_race_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     del about["files"], about["memory_floor"]
     file.write_text("\n".join([json.dumps({"about": about}), *others, ""]))
     outcome = race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db, runs=2000)
-    assert (outcome.found, outcome.records.floor) == ("certified", 16e6)
+    assert (outcome.found, outcome.run_log.floor) == ("certified", 16e6)
     assert (
         "Whether programs changed is not known"
         in race(FAST_AND_SLOW, ["fast", "slow"], ["memory=1GB"], db=db).decided_before

@@ -1,0 +1,268 @@
+"""`bestarm list`, `status` and `log`: the studies of a database, where one stands, and what happened in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from bestarm.cli.shared.arguments import AsJson, Database, StudyName, Token
+from bestarm.cli.shared.command import study_command
+from bestarm.cli.shared.opening import open_local_study, open_study
+from bestarm.cli.shared.show import (
+    VERDICT_STYLES,
+    age,
+    figures,
+    moment,
+    new_table,
+    percent,
+    plain_console,
+    print_json,
+    say,
+    state_words,
+)
+from bestarm.cli.shared.verdicts import IgnoreHealth, exit_status
+from bestarm.errors import InvalidInput
+from bestarm.texts import VOID_STYLE, shown
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bestarm.analysis.standing.arms import MetricStanding
+    from bestarm.analysis.status.outlook import Outlook
+    from bestarm.cli.shared.opening import AnyStudy
+    from bestarm.problem import Constraint, Objective, Plan
+    from bestarm.storage.base import Event, Storage, StudyRecord
+    from bestarm.study import Status, Study
+
+MOST_ARMS = 50
+"""How many arms `status` shows unless asked for all."""
+
+MOST_LATE = 5
+"""How many tests it names that are overdue or set aside."""
+
+_CONTENDERS_FIRST = {"feasible": 0, "open": 1, "worse": 2, "infeasible": 3, "retired": 4}
+_FIELDS = ("state", "answer", "leader", "guarantee", "void_because", "confidence", "tests")
+
+
+@study_command(place=120)
+def list_(
+    show_all: Annotated[bool, typer.Option("--all", help="Archived studies too.")] = False,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the studies: their state, tests and leader."""
+    from bestarm.storage.opening import open_storage
+
+    storage = open_storage(db)
+    rows = [_Listed.of(storage, record) for record in storage.studies() if show_all or record.archived is None]
+    if as_json:
+        print_json([row.to_dict() for row in rows])
+        return
+    console = plain_console()
+    if not rows:
+        console.print(f"No studies in {shown(storage.url)}{'' if show_all else '; --all lists archived ones too'}.")
+        return
+    table = new_table("study", "state", "tests", "leader", "evidence", "age", right=("tests", "evidence"))
+    for row in rows:
+        table.add_row(*row.cells())
+    console.print(table)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Listed:
+    record: StudyRecord
+    status: Status | None
+    error: str = ""
+
+    @classmethod
+    def of(cls, storage: Storage, record: StudyRecord) -> _Listed:
+        from bestarm.storage.errors import StorageError
+        from bestarm.study import Study
+
+        try:
+            return cls(record, Study(storage, record).status())
+        except StorageError:
+            raise
+        except InvalidInput as error:
+            # One study that needs a policy not installed here must not hide the others.
+            return cls(record, None, str(error))
+        except Exception as error:  # nor must one whose record is damaged in an unexpected way
+            return cls(record, None, f"study = {record.name!r}: cannot be computed: {type(error).__name__}: {error}")
+
+    def to_dict(self) -> dict[str, Any]:
+        from bestarm.study.files.exchange import iso_time
+
+        record, status = self.record, self.status
+        known = {field: getattr(status, field, None) for field in _FIELDS}
+        return {
+            "study": record.name,
+            **known,
+            "void_because": list(known["void_because"] or ()),
+            "created": iso_time(record.created),
+            "archived": None if record.archived is None else iso_time(record.archived),
+            "error": self.error or None,
+        }
+
+    def cells(self) -> list[RenderableType]:
+        name, old = shown(self.record.name), age(time.time() - self.record.created)
+        away = "" if self.record.archived is None else ", archived"
+        if self.status is None:
+            return [name, f"cannot be read{away}", "", shown(self.error), "", old]
+        status = self.status
+        style = VOID_STYLE if status.guarantee == "void" else ""
+        state = Text(state_words(status.state, status.guarantee) + away, style=style)
+        return [name, state, f"{status.tests:,}", shown(status.leader or "–"), percent(status.progress), old]
+
+
+@study_command(place=180)
+def status(
+    name: StudyName,
+    forecast: Annotated[bool, typer.Option("--forecast", help="Simulate what remains to be done.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Every arm, however many there are.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Report what is certain as the exit status.")] = False,
+    ignore_health: IgnoreHealth = False,
+    token: Token = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Where a study stands: every arm and metric, the leader, what is pending.
+
+    Exit status with --check: 0 if an answer is certified, 3 if it is certain that no arm is feasible, 4 if neither is,
+    and 5 if the results contradict what the guarantee rests on.
+    """
+    study = open_study(name, db, token=token)
+    now = study.status()
+    left = study.forecast() if forecast else None
+    if as_json:
+        data = now.to_dict()
+        if forecast:
+            data["forecast"] = None if left is None else left.to_dict()
+        print_json(data)
+    else:
+        headline, *lines = _headlines(study, now, left)
+        say(headline, VOID_STYLE if now.guarantee == "void" else None)
+        for line in lines:
+            say(line)
+        console = plain_console()
+        if forecast and left is None:
+            is_over = now.state != "running"
+            lacking = "No forecast yet: every metric of every arm needs a result first."
+            console.print("Nothing remains to be done." if is_over else lacking)
+        _print_arms(console, study.plan, now, show_all)
+    if check:
+        raise typer.Exit(exit_status(now, ignore_health=ignore_health))
+
+
+def _headlines(study: AnyStudy, now: Status, left: Outlook | None) -> Iterable[str]:
+    from bestarm.analysis.status.status import status_lines
+    from bestarm.study import Study
+
+    answer = study.answer
+    archived = study.record.archived if isinstance(study, Study) else study.archived
+    said = now.headline if answer is None else f"{state_words(now.state, now.guarantee)}. {answer}"
+    yield f"{now.study}{'' if archived is None else ' (archived)'}: {said}"
+    for name, text in status_lines(dataclasses.replace(now, health=now.health.through("file")), left):
+        yield f"{name}: {text}" if name else text
+    # They do not hold up anything yet, but need attention.
+    others = [test for test in study.unresolved() if now.awaited is None or test.test != now.awaited.test]
+    for test in others[:MOST_LATE]:
+        yield f"Also out: {test}"
+    if len(others) > MOST_LATE:
+        yield f"So are {len(others) - MOST_LATE:,} more that are overdue or set aside."
+
+
+def _print_arms(console: Console, plan: Plan, now: Status, show_all: bool) -> None:
+    arms = list(now.arms)
+    if len(arms) > MOST_ARMS and not show_all:
+        arms = sorted(arms, key=lambda arm: _CONTENDERS_FIRST[arm.verdict])[:MOST_ARMS]
+    verdicts = new_table("arm", "verdict", "why")
+    for arm in arms:
+        reason = "" if arm.reason == "undecided" else shown(arm.reason)
+        verdicts.add_row(shown(arm.name), Text(arm.verdict, style=VERDICT_STYLES[arm.verdict]), reason)
+    figure = "mean or quantile" if any(part.noise.is_share for part in plan.constraints) else "mean"
+    metrics = new_table("arm", "metric", "tests", figure, "interval", "wanted", "known", right=("tests", figure))
+    for arm in arms:
+        for k, (metric, part) in enumerate(zip(arm.metrics, plan.parts, strict=True)):
+            metrics.add_row("" if k else shown(arm.name), *_metric_cells(metric, part))
+    for table in (verdicts, metrics):
+        console.print()
+        console.print(table)
+    console.print()
+    if len(arms) < len(now.arms):
+        console.print(f"{len(arms)} of {len(now.arms):,} arms, contenders first; --all shows every one.")
+
+
+def _metric_cells(metric: MetricStanding, part: Objective | Constraint) -> tuple[str, ...]:
+    from bestarm.analysis.standing.terms import share_words, wanted
+    from bestarm.problem import Constraint
+
+    asked = wanted(part)
+    if isinstance(part, Constraint) and metric.share is not None:
+        asked = f"{asked} ({share_words(part, metric.share) if metric.tests else 'no share yet'})"
+    mean, low, high = figures(metric.mean, metric.low, metric.high)
+    known = "" if metric.verdict is None else metric.verdict
+    is_unknown = not metric.tests or (math.isinf(metric.low) and math.isinf(metric.high))
+    interval = "–" if is_unknown else f"{low} to {high}"
+    if part.noise.is_exact and metric.tests:
+        interval = "certain"
+    return shown(metric.subject), f"{metric.tests:,}", mean, interval, asked, known
+
+
+@study_command(place=190)
+def log(
+    name: StudyName,
+    last: Annotated[int, typer.Option(metavar="N", help="How many events, the newest.")] = 50,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """What happened in a study."""
+    from bestarm.storage.errors import making_sense
+
+    study = open_local_study(name, db)
+    events = study.log(last)
+    with making_sense(study.storage.url):
+        _print_events(study, events, as_json)
+
+
+def _print_events(study: Study, events: Iterable[Event], as_json: bool) -> None:
+    if as_json:
+        print_json([_event(study, event) for event in events])
+        return
+    shows = ["event", "test", "arm", "metric", *(["item"] if study.plan.items is not None else [])]
+    table = new_table("time", "what", *shows[1:], "value", "who", "detail", right=("test", "value"))
+    for event in events:
+        row = _event(study, event)
+        values = [] if event.value is None else [event.value, *event.more]
+        words = ["" if row[field] is None else shown(str(row[field])) for field in shows]
+        told = ", ".join(f"{value:.6g}" for value in values)
+        table.add_row(moment(event.time), *words, told, shown(event.holder), shown(event.detail))
+    plain_console().print(table)
+
+
+def _event(study: Study, event: Event) -> dict[str, object]:
+    from bestarm.study.files.exchange import iso_time
+
+    plan = study.plan
+    row: dict[str, object] = {
+        "time": iso_time(event.time),
+        "event": event.kind,
+        "test": event.test,
+        "arm": None if event.arm is None else plan.arm_names[event.arm],
+        "metric": None if event.metric is None else plan.test_names[event.metric],
+    }
+    metrics = () if event.metric is None else plan.yields[event.metric]
+    if len(metrics) > 1:
+        values = None if event.value is None else dict(zip(metrics, (event.value, *event.more), strict=True))
+        row |= {"metrics": metrics, "values": values}
+    else:
+        row["value"] = event.value
+    if plan.items is not None:
+        row["item"] = study.item_name(event.item)
+    return row | {"who": event.holder, "detail": event.detail}
