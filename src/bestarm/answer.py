@@ -98,7 +98,7 @@ class Answer:
     warnings: tuple[str, ...] = ()
     """What is wrong with the results, in sentences with advice. Empty if nothing was found."""
     void_because: tuple[str, ...] = ()
-    """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+    """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
     guarantee: Guarantee = dataclasses.field(init=False)
     """Whether this is guaranteed: "holds", "void" if the results contradict what the guarantee rests on, and "none" if
     no answer is certified."""

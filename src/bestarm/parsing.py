@@ -79,7 +79,7 @@ def _once(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def is_decimal(text: str) -> bool:
-    """Whether a text is a number as people and programs write it, which Python's own reader takes more than.
+    """Whether a text is a number as people and programs write it. Python's `float` accepts more.
 
     >>> [is_decimal(text) for text in ("-1.5e3", ".5", "nan", "1_000", "\uff11", "0x10", " 1")]
     [True, True, True, False, False, False, False]

@@ -241,7 +241,7 @@ def parse_name(data: object) -> str:
         raise ValueError(f"must have at most {LONGEST_NAME} characters, not {len(data)}")
     # What is printable has none of them, and is known at once.
     if not data.isprintable() and any(unicodedata.category(character) in ("Cc", "Cs") for character in data):
-        raise ValueError("must not contain control characters such as line breaks, or halves of characters")
+        raise ValueError("must not contain control characters such as line breaks, or unpaired surrogates")
     return data
 
 

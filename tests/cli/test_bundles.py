@@ -215,7 +215,7 @@ def test_run_on_items(studies: Program) -> None:
 def test_a_command_that_prints_something_else(studies: Program, program: str, complaint: str) -> None:
     ended = studies("run", "bench", "--command", program, "--failed-as", "1", "--retry", "2")
     assert ended.code == 1
-    assert f"test 1 ('{RUN}' of 'a') gave a value that cannot be: " in ended.err
+    assert f"test 1 ('{RUN}' of 'a') gave an impossible value: " in ended.err
     assert complaint in ended.err
     study = ba.Study.open("bench", storage="s.db")
     assert [row.aside for _, row in study.pending()] == ["refused"]

@@ -254,7 +254,7 @@ def test_tests_are_freed_by_number_or_by_holder(bestarm: Program) -> None:
         (("dose",), "give the numbers of tests, or --held-by NAME"),
         (("dose", "3", "--held-by", "ann"), "give the numbers of tests, or --held-by NAME"),
         (("dose", "--held-by", "bob"), "--held-by = 'bob': holds no test of 'dose'; tests are held by ann"),
-        (("dose", "999"), "test = 999: is not waited for in study 'dose'"),
+        (("dose", "999"), "test = 999: is not pending in study 'dose'"),
         (("dose", "x"), "test = 'x': must be the number of a test"),
     ):
         ended = bestarm("release", *words)

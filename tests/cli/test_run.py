@@ -214,7 +214,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     study = ba.Study.open("bench", storage=folder / "s.db")
     assert [row.aside for _, row in study.pending()] == [None]
     ended = run_with(folder, "echo fine", "--failed-as", "1", "--retry", "3")
-    assert "gave a value that cannot be: the command must print one number, and printed 'fine" in ended.err
+    assert "gave an impossible value: the command must print one number, and printed 'fine" in ended.err
     assert [row.aside for _, row in study.pending()] == ["refused"]
 
 
@@ -223,7 +223,7 @@ def test_a_command_that_is_at_fault_itself(folder: Path) -> None:
     [
         (("--workers", "0"), "error: workers = 0: must be a whole number from 1"),
         (("--timeout", "-1"), "error: timeout = -1.0: must be a positive number of seconds"),
-        (("--retry", "-1"), "error: --retry = -1: must be a whole number from 0 on"),
+        (("--retry", "-1"), "error: --retry = -1: must be a whole number, 0 or more"),
         (("--failed-as", "2"), "error: --failed-as: value of 'crash' = 2.0: must be 0 or 1; values can be given"),
         (("--failed-as", "boom=1"), "error: --failed-as: no metric 'boom'; there are 'latency', 'crash'"),
         (("--failed-as", "high"), "error: --failed-as = 'high': must be VALUE or METRIC=VALUE"),

@@ -32,7 +32,7 @@ FAST_AND_SLOW = skewed({"fast": 0.1, "slow": 0.2, "slower": 0.4}, scatter=0.01)
 def test_the_fastest_is_certified() -> None:
     outcome = race(FAST_AND_SLOW, ["slow", "fast", "slower"])
     assert (outcome.status.state, outcome.status.answer, outcome.found) == ("certified", "fast", "certified")
-    assert verdict(outcome).startswith("CERTIFIED: fast has the least mean time, except for pauses rarer than 1 in ")
+    assert verdict(outcome).startswith("CERTIFIED: fast has the lowest mean time, except for pauses rarer than 1 in ")
     assert ", with 95 % confidence, after " in verdict(outcome)
     assert outcome.differences["slow"].low > 0
     assert [line.split(" by ")[0] for line in difference_lines(outcome)] == [

@@ -163,7 +163,7 @@ def test_who_cannot_know_says_so_and_how_to_repeat(study: ba.Study, proxy: Proxy
     assert values(address) == [4.0]
     assert study.add([("b", "gain", 4.0)], key=key) == [2]
     proxy.cut_after(TELLING, refuse=True)
-    with pytest.raises(OutcomeUnknown, match="not known; to repeat it is safe: it counts once"):
+    with pytest.raises(OutcomeUnknown, match="not known; it is safe to repeat: it counts once"):
         study.tell(test, 2.0)
     proxy.resume()
     study.tell(test, 2.0)

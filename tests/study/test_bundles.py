@@ -276,7 +276,7 @@ def test_failures_are_declared_for_every_metric_or_not_at_all(tmp_path: Path) ->
 
 def test_results_that_cannot_be_stop_the_work(tmp_path: Path) -> None:
     wrong: list[tuple[Any, str]] = [
-        (lambda arm, metric: {"time": 1.0}, "gave a value that cannot be: value = {'time': 1.0}: lacks 'memory'"),
+        (lambda arm, metric: {"time": 1.0}, "gave an impossible value: value = {'time': 1.0}: lacks 'memory'"),
         (lambda arm, metric: 1.0, "must be 'time', 'memory' and 'crash', by name"),
         (lambda arm, metric: GOOD | {"x": 1}, "and no 'x'"),
     ]

@@ -104,7 +104,7 @@ def test_unknown_outcomes_are_reported(study: RemoteStudy, proxy: Proxy) -> None
     [test] = study.ask(1)
     assert [waiting.id for waiting, _ in study.pending()] == [test.id]
     proxy.cut_after(b"/tell", refuse=True)
-    with pytest.raises(OutcomeUnknown, match="to repeat it is safe"):
+    with pytest.raises(OutcomeUnknown, match="it is safe to repeat"):
         study.tell(test, 1.0)
     proxy.resume()
     study.tell(test, 1.0)

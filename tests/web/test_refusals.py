@@ -154,7 +154,7 @@ def test_text_that_cannot_be_stored_does_no_harm(service: httpx.Client, study: s
     assert service.post(f"{study}/fail", json={"test": 1, "reason": "nul \0", "holder": "\0"}).status_code == 200
     assert service.get(f"{study}/log").json()[-1]["detail"] == "nul \ufffd"
     body = json.dumps({"test": 1, "reason": "half \ud800"})
-    refused(service.post(f"{study}/fail", content=body, headers=JSON), 422, "halves of characters", "reason")
+    refused(service.post(f"{study}/fail", content=body, headers=JSON), 422, "unpaired surrogates", "reason")
 
 
 def test_faults_are_told_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ from bestarm.texts import shown
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-Health = Literal["ok", "absent", "broken"]
-_SIGNS: dict[Health, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
+PartState = Literal["ok", "absent", "broken"]
+_SIGNS: dict[PartState, str] = {"ok": "✓", "absent": "–", "broken": "✗"}
 _FOR_DEVELOPERS = ("dev", "docs")
 _IMPORTED_AS = {"ax-platform": "ax", "numba-cuda": "numba.cuda", "scikit-learn": "sklearn"}
 """Distributions whose module is not named like them, with underscores."""
@@ -57,7 +57,7 @@ class Finding:
     """One part. Absent means never installed. Broken means installed but not working."""
 
     part: str
-    state: Health
+    state: PartState
     detail: str
     remedy: str | None = None
 
@@ -103,7 +103,7 @@ def _needed(requirements: list[Requirement], *, extra: str) -> list[Requirement]
     return [each for each in requirements if applies(each, extra) and not (extra and applies(each, ""))]
 
 
-def _package(requirement: Requirement, *, if_missing: Health = "absent") -> Finding:
+def _package(requirement: Requirement, *, if_missing: PartState = "absent") -> Finding:
     """Whether a distribution is there, recent enough, and can be loaded."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
@@ -164,7 +164,10 @@ def _plugins() -> Iterator[Finding]:
         found = checked[group]() if group in checked else plugins(group)
         for name, plugin in found.items():
             if error := plugin.error:
-                remedy = f"install or mend what has {plugin.entry.value}, or uninstall it; the rest is not affected"
+                remedy = (
+                    f"reinstall or fix the package that has {plugin.entry.value}, or uninstall it; nothing else is "
+                    "affected"
+                )
                 yield Finding(f"{kind} {name}", "broken", f"{plugin.source} cannot be used: {error}", remedy)
             else:
                 yield Finding(f"{kind} {name}", "ok", plugin.source)

@@ -223,11 +223,11 @@ def log(
     as_json: AsJson = False,
 ) -> None:
     """What happened in a study."""
-    from bestarm.storage.errors import making_sense
+    from bestarm.storage.errors import reporting_damage
 
     study = open_local_study(name, db)
     events = study.log(last)
-    with making_sense(study.storage.url):
+    with reporting_damage(study.storage.url):
         _print_events(study, events, as_json)
 
 

@@ -67,7 +67,7 @@ def release(
     else:
         for number in numbers:
             if number not in pending:
-                reason = f"is not waited for in study {name!r}; `bestarm status` says which tests are pending"
+                reason = f"is not pending in study {name!r}; `bestarm status` says which tests are pending"
                 raise InvalidInput("test", number, reason)
         study.release(numbers)
     for number in numbers[:_MOST_NAMED]:

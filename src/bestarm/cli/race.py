@@ -99,7 +99,7 @@ class Options:
         if not 0.0 < self.minutes <= 1e6:
             raise InvalidInput("--minutes", self.minutes, "must be a positive number")
         if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise InvalidInput("--seed", self.seed, "must be a whole number from 0 on")
+            raise InvalidInput("--seed", self.seed, "must be a whole number, 0 or more")
         limit = None if self.timeout is None else read_time("--timeout", self.timeout)
         return Conditions(self.shell, self.prepare, self.warmup, limit, self.minutes, self.ignore_failure, self.seed)
 

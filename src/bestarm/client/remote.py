@@ -20,7 +20,7 @@ from bestarm.analysis.status.words import question
 from bestarm.answer import Answer, Difference
 from bestarm.client.answers import read, read_answer, read_event, read_forecast, read_pending, read_test
 from bestarm.client.connection import Connection, Unanswered
-from bestarm.client.sending import MOST_AT_ONCE, few, given_result, in_parts, named_test, told_result
+from bestarm.client.sending import MOST_AT_ONCE, checked_batch, given_result, in_parts, named_test, told_result
 from bestarm.problem import Budget, Plan
 from bestarm.problem.items import ItemOrder
 from bestarm.storage.base import Aside, Event, Pending
@@ -91,7 +91,7 @@ class RemoteStudy:
             yield
         except Unanswered as error:
             if key is None:
-                raise error.advised("to repeat it is safe: it counts once") from error
+                raise error.advised("it is safe to repeat: it counts once") from error
             raise error.advised(f"repeat it with key={key!r}, under which it is done once", key) from error
 
     # ------------------------------------------------------------------------------------------- ask and tell
@@ -145,7 +145,7 @@ class RemoteStudy:
         """Record several results, all or none; at most 10,000."""
         rows = [told_result(test, value) for test, value in results]
         try:
-            self._post("tell", {"results": few(rows)})
+            self._post("tell", {"results": checked_batch(rows)})
         except AlreadyTold:
             self._holds.discard(row["test"] for row in rows[:1] if len(rows) == 1)
             raise
@@ -165,14 +165,14 @@ class RemoteStudy:
         Under the same `key` the same results are recorded once, as in `Study.add`.
         """
         rows = [given_result(result) for result in results]
-        body = {"results": few(rows), "source": source, "ends": sorted(ends)}
+        body = {"results": checked_batch(rows), "source": source, "ends": sorted(ends)}
         ids: list[int] = self._post("add", body, key=new_key() if key is None else check_key(key))["ids"]
         return ids
 
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""
         rows = [told_result(test, value) for test, value in told]
-        self._post("check-far", {"told": few(rows), "given": few([given_result(result) for result in given])})
+        self._post("check-far", {"told": checked_batch(rows), "given": checked_batch([given_result(result) for result in given])})
 
     def tell_csv(self, data: bytes, *, key: str | None = None, check_far: bool = False) -> Recorded:
         """Record the results of a CSV file, all or none, as `bestarm tell --csv` does; the same file counts once."""

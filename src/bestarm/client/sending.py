@@ -59,7 +59,7 @@ def _number(value: object) -> float | bool:
     return float(value)
 
 
-def few(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def checked_batch(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Refuse results that are too many for one request."""
     if len(rows) > MOST_AT_ONCE:
         raise InvalidInput("results", UNSTATED, f"at most {MOST_AT_ONCE:,} at a time, not {len(rows):,}")

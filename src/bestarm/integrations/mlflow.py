@@ -33,7 +33,7 @@ def to_mlflow(study: Study, *, tracking_uri: str | None = None, experiment: str 
     with the mean and the interval of every metric, and why it is in or out. `tracking_uri` is MLflow's own default
     unless given. The step of every metric is the number of tests.
 
-    To do it again is safe: a study has one run, and what is there already is not written twice.
+    Calling it again is safe: a study has one run, and what is there already is not written twice.
     """
     tracker = _Tracker(study, tracking_uri, experiment)
     status = study.status()

@@ -30,7 +30,7 @@ from bestarm.noises.bets import (
 )
 from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
-from bestarm.noises.tilt_costs import are_known, half_in_a_pair, least_cost_alone, tuning_of
+from bestarm.noises.tilt_costs import has_tables, half_in_a_pair, least_cost_alone, tuning_of
 from bestarm.validation import is_boolean, value
 
 
@@ -125,7 +125,7 @@ def rate_ceiling(n: int, total: float, c: float, numbers: Floats, metric: int) -
     """
     divergence = _best_tilt(n, total, c)
     rough = divergence - _rough_cost(divergence) + BET_ROUNDING * n
-    if not (_LITTLE < rough < math.inf and are_known(numbers)):
+    if not (_LITTLE < rough < math.inf and has_tables(numbers)):
         return rough
     divergence, cost = least_cost_alone(n, total, c, numbers, metric)
     return divergence - cost + BET_ROUNDING * n
@@ -191,7 +191,7 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
     rounding = BET_ROUNDING * (high.n + low.n)
     rough = one + other - _rough_cost(max(one, other)) + rounding
-    if not (_LITTLE < rough < math.inf and are_known(high.numbers)):
+    if not (_LITTLE < rough < math.inf and has_tables(high.numbers)):
         return rough
     one, cost = half_in_a_pair(high.n, total_above, above, high.numbers, high.metric)
     other, more = half_in_a_pair(low.n, total_below, below, low.numbers, low.metric)

@@ -79,7 +79,7 @@ def tuning_of(log_weights: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @kernel
-def are_known(numbers: Floats) -> bool:
+def has_tables(numbers: Floats) -> bool:
     """Whether there are tables: a noise that borrows the kernels of rates may state its weights alone."""
     return bool(numbers.shape[1] >= _END)
 

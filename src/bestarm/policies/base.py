@@ -18,7 +18,7 @@ from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
 from bestarm.policies.comparisons import differences_by_intervals, regret_by_intervals
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, present_answer
-from bestarm.policies.decisions import EmptyProposal, Stop, wrapping
+from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 from bestarm.policies.findings import Bools, Findings, findings_by_intervals, settled
 from bestarm.policies.open_certificates import OpenCertificate, open_by_intervals
 from bestarm.policies.setting import new_setting
@@ -164,7 +164,7 @@ class Policy(abc.ABC):
 
     def tell_together(self, results: Sequence[tuple[int, int, float]]) -> None:
         """Take in all the results (arm, metric, value) of one test; on items, on the next item of its streams."""
-        with wrapping():
+        with ignoring_overflow():
             for arm, metric, value in results:
                 if self.setting.pairing == ON_ITEMS:
                     place = int(self.streams.counts[arm, metric])
@@ -320,7 +320,7 @@ class Policy(abc.ABC):
         tabulated = all(numbered()[noise].kernels.radius is None for noise in self.setting.kind.tolist())
         if tabulated and type(self)._uses_half_widths():
             slots = np.fromiter(map(slot, counts.ravel().tolist()), np.int64, counts.size).reshape(counts.shape)
-            with wrapping():
+            with ignoring_overflow():
                 # Kernels are plain Python, and work on arrays as well.
                 least: Any = rounding_error(counts, self.streams.means)  # type: ignore[arg-type]
                 width = np.fmax(self.setting.sigma * self.setting.radius[slots], least)

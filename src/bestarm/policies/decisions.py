@@ -32,5 +32,5 @@ class EmptyProposal(RuntimeError):
 
 
 # Random words wrap around, and NaN has no effect. Compiled code is silent about both, so interpreted code is, too.
-def wrapping() -> np.errstate:
+def ignoring_overflow() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")

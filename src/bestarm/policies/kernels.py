@@ -14,7 +14,7 @@ from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Set
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.base import Policy
-from bestarm.policies.decisions import EmptyProposal, Stop, wrapping
+from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 
 
 @kernel
@@ -54,7 +54,7 @@ class KernelPolicy(Policy):
         self.memory = self._kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
         self._advance: Any = Interpreted(cast("Any", advance), self._own)
-        with wrapping():
+        with ignoring_overflow():
             self._kernels.start(self.memory, seed, run)
 
     def compile(self, *, wait: bool = True) -> None:
@@ -75,7 +75,7 @@ class KernelPolicy(Policy):
         return self.setting, self.streams, self.memory, self._batch, *results, np.array([self.untested])
 
     def update(self, arm: int, metric: int) -> None:
-        with wrapping():
+        with ignoring_overflow():
             self._kernels.update(self.setting, self.streams, self.memory, arm, metric)
 
     def propose(self) -> list[tuple[int, int]] | Stop:

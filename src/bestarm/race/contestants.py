@@ -12,7 +12,7 @@ from bestarm.study.work.command import exposed_places, is_option, taken_for_opti
 from bestarm.texts import quoted
 from bestarm.validation import LONGEST_NAME, InvalidInput
 
-MOST = 1000
+MOST_COMMANDS = 1000
 """Commands of one race."""
 
 DEFAULT_SHELL = "/bin/sh"
@@ -54,8 +54,8 @@ def contestants_of(commands: Sequence[str], names: Sequence[str] = (), lists: Se
             for name, value in zip(used, chosen, strict=True):
                 filled = filled.replace(f"{{{name}}}", value)
             found.append(Contestant(filled, filled, dict(zip(used, chosen, strict=True))))
-            if len(found) > MOST:
-                raise InvalidInput("--parameter-list", len(found), f"there can be at most {MOST:,} commands")
+            if len(found) > MOST_COMMANDS:
+                raise InvalidInput("--parameter-list", len(found), f"there can be at most {MOST_COMMANDS:,} commands")
     for name in parameters:
         if not any(f"{{{name}}}" in command for command in commands):
             raise InvalidInput("--parameter-list", name, f"no command has {{{name}}} to fill in")

@@ -123,7 +123,6 @@ class Metric:
 
     read: Callable[[str, str], float]
     words: Callable[[float], str]
-    meaning: str
 
 
 def _percent(share: float) -> str:
@@ -131,13 +130,13 @@ def _percent(share: float) -> str:
 
 
 METRICS = {
-    "time": Metric(read_time, time_words, "time on the clock"),
-    "user": Metric(read_time, time_words, "time of the processor in the program"),
-    "system": Metric(read_time, time_words, "time of the processor in the system"),
-    "memory": Metric(read_size, size_words, "peak memory"),
-    "output": Metric(read_size, size_words, "size of what is written to standard output"),
-    "failures": Metric(read_share, _percent, "share of runs that fail"),
-    "pauses": Metric(read_share, _percent, "share of runs that take more than twice the first runs"),
+    "time": Metric(read_time, time_words),
+    "user": Metric(read_time, time_words),
+    "system": Metric(read_time, time_words),
+    "memory": Metric(read_size, size_words),
+    "output": Metric(read_size, size_words),
+    "failures": Metric(read_share, _percent),
+    "pauses": Metric(read_share, _percent),
 }
 """What one run yields, all at once."""
 

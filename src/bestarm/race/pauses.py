@@ -58,8 +58,8 @@ def is_pause(run: Run, cutoffs: Mapping[str, float]) -> bool:
 def rarer_than(runs: int, alpha: float) -> int:
     """N such that pauses are rarer than 1 in N, after this number of runs without a pause.
 
-    Whatever share of runs pause, that this is ever said of a command and is false, at any number of runs, has a
-    probability of alpha at most.
+    Whatever share of runs pause, the probability that this claim is ever false, at any number of runs, is at most
+    alpha.
 
     >>> rarer_than(22, 0.0125), rarer_than(1000, 0.0125), rarer_than(3, 0.0125)
     (5, 228, 1)

@@ -49,7 +49,7 @@ class Conditions:
     """The seed of the random order of runs. Drawn for each new race unless stated."""
 
 
-Watch = Callable[[Study, RunLog], None]
+OnRun = Callable[[Study, RunLog], None]
 
 
 class Race:
@@ -113,7 +113,7 @@ class Race:
     def _open_log(self) -> RunLog:
         return RunLog(None if self._db is None else file_beside(self._db, self._name))
 
-    def run(self, watch: Watch | None = None) -> RaceResult:
+    def run(self, watch: OnRun | None = None) -> RaceResult:
         """Run until there is an answer or the time is up."""
         with self._runner:
             found = self._storage.find_study(self._name)
@@ -256,7 +256,7 @@ class Race:
                 "matter: --ignore-failure"
             )
 
-    def _rounds(self, study: Study, watch: Watch | None) -> None:
+    def _rounds(self, study: Study, watch: OnRun | None) -> None:
         """Ask for a run of every command, and make them in random order, so that no command is always the first. The
         runs of one command are made in the order of their places."""
         rng = random.Random(study.record.seed)

@@ -113,7 +113,7 @@ def _is_best(result: RaceResult) -> str:
     among = " of all that meet every limit" if result.plan.constraints else ""
     if tolerance:
         return f"has a mean {_called(objective)} within {METRICS[objective].words(tolerance)} of the least{among}"
-    return f"has the least mean {_called(objective)}{among}"
+    return f"has the lowest mean {_called(objective)}{among}"
 
 
 def difference_lines(result: RaceResult) -> Iterator[str]:

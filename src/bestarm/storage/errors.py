@@ -162,7 +162,7 @@ def busy(url: str) -> StorageError:
 
 
 @contextlib.contextmanager
-def making_sense(url: str) -> Iterator[None]:
+def reporting_damage(url: str) -> Iterator[None]:
     """For code that interprets a database's content: if it makes no sense, the database is damaged."""
     try:
         yield

@@ -253,7 +253,7 @@ class Asking(Follower):
         try:
             yield
         except OutcomeUnknown as error:
-            raise error.advised("to repeat it is safe: it counts once") from error
+            raise error.advised("it is safe to repeat: it counts once") from error
         except HandedOn as error:
             self._let_go([error.test])
             reason = f"was handed to {error.holder} in the meantime, whose result counts"

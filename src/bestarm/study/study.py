@@ -17,10 +17,10 @@ from bestarm.storage.columns import Columns
 from bestarm.storage.errors import OutcomeUnknown, SourceTaken
 from bestarm.storage.keys import check_key
 from bestarm.storage.opening import open_storage
-from bestarm.study.asking import AlreadyTold as AlreadyTold  # where others look for it
+from bestarm.study.asking import AlreadyTold as AlreadyTold  # re-exported
 from bestarm.study.asking import Asking
 from bestarm.study.intake.frames import digest_of, read_frame, taken_already
-from bestarm.study.intake.names import Test as Test  # here too
+from bestarm.study.intake.names import Test as Test  # re-exported
 from bestarm.study.intake.new_results import GivenResult, NewResults, read_given
 from bestarm.study.intake.values import Result, check_metric, check_names
 from bestarm.study.record.amending import changed_words, extended, raised, with_arms, without_arm

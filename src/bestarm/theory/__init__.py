@@ -11,7 +11,7 @@ import numpy as np
 from bestarm.problem import Plan, Problem
 from bestarm.theory.allocation import oracle
 from bestarm.theory.bounds import divergence_bound, lower_bound, upper_bound
-from bestarm.theory.complexity import Way, complexity
+from bestarm.theory.complexity import ArmSet, complexity
 from bestarm.theory.information import Floats, beyond_theory, truth
 
 __all__ = ["ArmTheory", "Theory", "analyze"]
@@ -25,7 +25,7 @@ class ArmTheory:
     feasible: bool
     theta: float
     phi: float
-    set: Way
+    set: ArmSet
     H: float
 
 

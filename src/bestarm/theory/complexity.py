@@ -8,7 +8,7 @@ import numpy as np
 
 from bestarm.theory.information import Floats, Truth
 
-Way = Literal["best", "I", "W"]
+ArmSet = Literal["best", "I", "W"]
 
 
 class Complexity(NamedTuple):
@@ -19,7 +19,7 @@ class Complexity(NamedTuple):
 
     theta: Floats
     phi: Floats
-    sets: tuple[Way, ...]
+    sets: tuple[ArmSet, ...]
     arms: Floats
 
     @property
@@ -27,7 +27,7 @@ class Complexity(NamedTuple):
         """H, the sum of the arms' complexities."""
         return float(self.arms.sum())
 
-    def members(self, way: Way) -> list[int]:
+    def members(self, way: ArmSet) -> list[int]:
         return [arm for arm, its_way in enumerate(self.sets) if its_way == way]
 
 
@@ -41,7 +41,7 @@ def _inverse(information: Floats) -> Floats:
 def complexity(truth: Truth) -> Complexity:
     """The complexity terms of a problem; a gap of zero makes them infinite."""
     theta, phi = _feasibility(truth), _performance(truth)
-    sets = tuple(_way(truth, arm, theta, phi) for arm in range(len(theta)))
+    sets = tuple(_set_of(truth, arm, theta, phi) for arm in range(len(theta)))
     by_way = {"best": theta + phi, "I": theta, "W": phi}
     return Complexity(theta, phi, sets, np.array([by_way[way][arm] for arm, way in enumerate(sets)]))
 
@@ -73,7 +73,7 @@ def _performance(truth: Truth) -> Floats:
     return phi
 
 
-def _way(truth: Truth, arm: int, theta: Floats, phi: Floats) -> Way:
+def _set_of(truth: Truth, arm: int, theta: Floats, phi: Floats) -> ArmSet:
     if arm == truth.best:
         return "best"
     if truth.feasible[arm]:

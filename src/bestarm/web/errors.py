@@ -162,7 +162,7 @@ _WORDS = {
     "int_parsing": "must be a whole number",
     "bool_type": "must be true or false",
     "string_type": "must be text",
-    "string_unicode": "must not contain halves of characters",
+    "string_unicode": "must not contain unpaired surrogates",
     "dict_type": "must be an object",
     "model_attributes_type": "must be an object",
     "model_type": "must be an object",

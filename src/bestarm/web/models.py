@@ -253,7 +253,7 @@ class Told(BaseModel):
 
 
 class Added(BaseModel):
-    """The test ids that the results have got."""
+    """The test ids assigned to the results."""
 
     ids: list[int]
 

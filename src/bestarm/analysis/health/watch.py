@@ -117,7 +117,7 @@ _ENOUGH_FOR_RANGE = 100
 _LOST = "The guarantee rests on this and does not hold"
 _CHARACTER = (
     "Values change in character. If their mean stays the same, the guarantee holds, since the study states nothing "
-    "else of them; if it does not, it does not."
+    "else about them. If their mean changes too, the guarantee does not hold."
 )
 _IN_ORDER: Mapping[HealthKind, tuple[str, str]] = {
     "drift": (

@@ -28,7 +28,7 @@ from bestarm.policies.setting import shares
 from bestarm.problem import Constraint, Problem
 
 
-class Quantile(NamedTuple):
+class QuantileEstimate(NamedTuple):
     """The quantile of the results, and the interval of the true one; infinite where there is no limit."""
 
     value: float
@@ -36,7 +36,7 @@ class Quantile(NamedTuple):
     high: float
 
 
-_UNKNOWN = Quantile(math.nan, -math.inf, math.inf)
+_UNKNOWN = QuantileEstimate(math.nan, -math.inf, math.inf)
 
 
 class RawValues:
@@ -47,7 +47,7 @@ class RawValues:
         ratios = [k for k, part in enumerate(problem.constraints, start=1) if part.per is not None]
         self._metrics = [metric for metric, _ in shares(problem)] + ratios
         self._values: defaultdict[tuple[int, int], array[float]] = defaultdict(lambda: array("d"))
-        self.found: dict[tuple[int, int], tuple[int, Quantile]] = {}
+        self.found: dict[tuple[int, int], tuple[int, QuantileEstimate]] = {}
         """The last quantile of each stream, and the number of results it was computed from."""
 
     def extend(self, arms: Ints, metrics: Ints, values: Floats) -> None:
@@ -121,7 +121,7 @@ def _counts(policy: Policy, arm: int, metric: int, limit: float) -> tuple[int, i
     return _by_evidence(n, limit, *levels, is_large)
 
 
-def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, raw: RawValues) -> Quantile:
+def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, raw: RawValues) -> QuantileEstimate:
     """The quantile that `part` limits, of a stream of the study that `policy` decides. Before any result, it is NaN."""
     n = int(policy.streams.counts[arm, metric])
     known = raw.found.get((arm, metric))
@@ -131,7 +131,7 @@ def quantile_of(policy: Policy, part: Constraint, arm: int, metric: int, raw: Ra
     return known[1]
 
 
-def _quantile(policy: Policy, part: Constraint, arm: int, metric: int, values: Floats) -> Quantile:
+def _quantile(policy: Policy, part: Constraint, arm: int, metric: int, values: Floats) -> QuantileEstimate:
     sign = 1.0 if part.at_least is None else -1.0
     n = len(values)
     least, most = _counts(policy, arm, metric, part.limit)
@@ -145,8 +145,8 @@ def _quantile(policy: Policy, part: Constraint, arm: int, metric: int, values: F
     value = float(ordered[n - 1 - allowed])
     if n == policy.places:
         # All items are done.
-        return Quantile(sign * value, sign * value, sign * value)
+        return QuantileEstimate(sign * value, sign * value, sign * value)
     # More than the limit must lie beyond what is too low, and less beyond what is too high, so both ends are outside.
     low = float(ordered[n - least]) if least <= n else -math.inf
     high = float(ordered[n - 1 - most]) if most >= 0 else math.inf
-    return Quantile(value, low, high) if sign > 0 else Quantile(-value, -high, -low)
+    return QuantileEstimate(value, low, high) if sign > 0 else QuantileEstimate(-value, -high, -low)

@@ -83,7 +83,7 @@ class Status:
     basis: str = dataclasses.field(default="", compare=False, repr=False)
     """Changes when the study changes in kind: its past or its plan, its state, or which arms can be the answer."""
     void_because: tuple[str, ...] = dataclasses.field(init=False)
-    """What the results contradict of that on which the guarantee rests. If there is any, the guarantee is void."""
+    """The assumptions of the guarantee that the results contradict. If there are any, the guarantee is void."""
     guarantee: Guarantee = dataclasses.field(init=False)
     """As in `Answer`; void in any state, if the results contradict what the guarantee rests on."""
 

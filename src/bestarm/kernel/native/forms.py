@@ -56,7 +56,7 @@ class Native:
         self._is_unchanged = is_unchanged
         """Whether the kernel is still made from what its name says."""
         self._interpret = interpret
-        """Runs the kernel as it is, where its source is not to be had anymore."""
+        """Runs the kernel as it is, if its source is no longer available."""
         self._forms: dict[tuple[Type, ...], _Form | Untranslatable | AnotherSource] = {}
         self._begun: set[tuple[Type, ...]] = set()
         self._seen: dict[int, _Seen] = {}
@@ -137,7 +137,7 @@ class Native:
             except Untranslatable as error:
                 return error.of_kernel(self._root)
             kept = returned.encode() + b"\n" + machine_code(program.text)
-            # A name may have got another meaning since the kernel was named after what it is.
+            # A name may have been rebound since the kernel was fingerprinted.
             if is_known and self._is_unchanged():
                 keep(self._root, name, kept)
         description, _, code = kept.partition(b"\n")

@@ -89,10 +89,10 @@ def seed_choices(memory: Memory) -> None:
 @kernel
 def is_certified(memory: Memory, arm: int) -> bool:
     """Whether the arm is certified feasible."""
-    is_open = memory.rejected[arm] != 0
+    lacks_certificate = memory.rejected[arm] != 0
     for metric in range(1, memory.certified.shape[1]):
-        is_open = is_open or memory.certified[arm, metric] == 0
-    return not is_open
+        lacks_certificate = lacks_certificate or memory.certified[arm, metric] == 0
+    return not lacks_certificate
 
 
 @kernel

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bestarm.storage.base import Entries, Event, EventKind, History, Told
 from bestarm.storage.columns import NO_ITEM
-from bestarm.storage.errors import making_sense
+from bestarm.storage.errors import reporting_damage
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.schema import decode_all_more, decode_more, events, outcomes, tests
 
@@ -40,7 +40,7 @@ def read_entries(database: Database, key: int, after: int, *, gaps: bool) -> Ite
         if gaps and not last:
             last = database.scalar(_LAST, key=key) or 0
         if rows:
-            with making_sense(database.url):
+            with reporting_damage(database.url):
                 chunk = _columns(rows)
             if not gaps and chunk.ids[-1] != after + len(chunk.ids):
                 chunk = chunk.before(int(np.argmin(chunk.ids == after + 1 + np.arange(len(chunk.ids)))))
@@ -59,7 +59,7 @@ def read_arrivals(database: Database, key: int, after: int) -> Iterator[Entries]
         last = database.scalar(_LAST_OF_PAGE, key=key, after=after, size=CHUNK)
         if last is None:
             return
-        with making_sense(database.url):
+        with reporting_damage(database.url):
             chunk = _columns(database.fetch(_ARRIVALS, key=key, after=after, to=last))
         yield chunk
         after = last
@@ -123,7 +123,7 @@ def read_history(database: Database, key: int, *, by_arrival: bool) -> Iterator[
 
 def _histories(database: Database, rows: Sequence[Any]) -> Iterator[History]:
     for _, rows_of_test in itertools.groupby(rows, operator.itemgetter(0)):
-        with making_sense(database.url):
+        with reporting_damage(database.url):
             history = _history([*rows_of_test])
         yield history
 

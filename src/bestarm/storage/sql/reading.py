@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bestarm.storage.base import Archived, Entries, Event, History, Issued, Outcome, Pending, Storage, StudyRecord
-from bestarm.storage.errors import making_sense
+from bestarm.storage.errors import reporting_damage
 from bestarm.storage.sql.changes import ChangeWatch
 from bestarm.storage.sql.database import Database
 from bestarm.storage.sql.queries import read_arrivals, read_entries, read_history, read_log
@@ -139,7 +139,7 @@ class SQLReader(Storage):
             for *issued, value, reason, holder, more in self._database.fetch(
                 _FOUND, key=key, ids=tests[start : start + 500]
             ):
-                with making_sense(self.url):
+                with reporting_damage(self.url):
                     outcome = None if holder is None else Outcome(value, reason, holder, decode_more(more))
                 found[issued[0]] = Issued(*issued), outcome
         return found
@@ -152,7 +152,7 @@ class SQLReader(Storage):
 
     def pending(self, key: int, *, after: int = 0, limit: int | None = None) -> list[Pending]:
         query = _PENDING if limit is None else _PENDING.limit(limit)
-        with making_sense(self.url):
+        with reporting_damage(self.url):
             return [*map(Pending._make, self._database.fetch(query, key=key, after=after))]
 
     def count_pending(self, key: int, holder: str | None = None) -> int:
@@ -173,7 +173,7 @@ class SQLReader(Storage):
         return int(self._database.scalar(_TOLD, key=key, after=after))
 
     def log(self, key: int, last: int | None = None) -> list[Event]:
-        with making_sense(self.url):
+        with reporting_damage(self.url):
             return read_log(self._database, key, last)
 
     def history(self, key: int) -> Iterator[History]:

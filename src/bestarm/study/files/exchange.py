@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, TextIO
 
 from bestarm.storage.base import Told
-from bestarm.storage.errors import SourceTaken, making_sense
+from bestarm.storage.errors import SourceTaken, reporting_damage
 from bestarm.study.files.sheets import read_told
 from bestarm.study.intake.csv_file import COLUMNS, DUE, ITEM, CsvFile
 from bestarm.study.intake.tables import read_csv
@@ -126,7 +126,7 @@ def _sensible(write: Callable[[Study, TextIO], int]) -> Callable[[Study, TextIO]
 
     @functools.wraps(write)
     def careful(study: Study, out: TextIO) -> int:
-        with making_sense(study.storage.url):
+        with reporting_damage(study.storage.url):
             return write(study, out)
 
     return careful

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bestarm.storage.errors import making_sense
+from bestarm.storage.errors import reporting_damage
 from bestarm.study.record.follower import Follower
 from bestarm.validation import InvalidInput
 
@@ -26,7 +26,7 @@ def frame_of(study: Follower, *, wide: bool) -> pd.DataFrame:
     if wide and (same := [metric for metric in plan.measured if metric in ("test", "arm", *item, "holder", "told")]):
         raise InvalidInput("wide", wide, f"the metric {same[0]!r} is called like another column; leave out wide")
     columns: dict[str, list[Any]] = {name: [] for name in ("test", "arm", "metric", "value", *item, "holder", "told")}
-    with making_sense(storage.url), storage.snapshot():
+    with reporting_damage(storage.url), storage.snapshot():
         for part in storage.arrivals(record.key, 0) if record.by_arrival else storage.entries(record.key, 0, gaps=True):
             # Tests that were given up have no value.
             rows = np.flatnonzero(~np.isnan(part.values))

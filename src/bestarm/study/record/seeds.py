@@ -28,7 +28,7 @@ class Seeds(NamedTuple):
 
 
 def fresh_seed() -> int:
-    """A seed that differs from call to call. Every reader of JSON has 53 bits of a number."""
+    """A new random seed of 53 bits, which every JSON parser reads exactly."""
     return secrets.randbits(53)
 
 

@@ -73,7 +73,7 @@ class Declared:
         """Checked against the plan: every value must be one that its metric can take."""
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             name = words.retries.partition("=")[0].partition(" ")[0]
-            raise InvalidInput(name, retries, "must be a whole number from 0 on", shown=quoted(retries))
+            raise InvalidInput(name, retries, "must be a whole number, 0 or more", shown=quoted(retries))
         failed = _by_metric(plan, failed_as, words.failed)
         return cls(failed, _by_metric(plan, timeout_as, words.timed_out), retries, words)
 

@@ -301,7 +301,7 @@ def _failed(
     study: LiveStudy, test: Test, kind: Aside, reason: str, declared: Declared, *, attempts: int
 ) -> MeasurementFailed:
     often = f" {attempts} times, the last time" if attempts > 1 else ""
-    how = {"failed": "failed", "timed out": "timed out", "refused": "gave a value that cannot be", "lost": "was lost"}
+    how = {"failed": "failed", "timed out": "timed out", "refused": "gave an impossible value", "lost": "was lost"}
     return MeasurementFailed(
         f"test {test.id} ({test.words}) {how[kind]}{often}: {reason}. It is set aside, and no later result counts "
         f"before it. {declared.advice(study.plan, test, kind)}."
