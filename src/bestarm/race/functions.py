@@ -15,7 +15,7 @@ from bestarm.race.contestants import Contestant
 from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
-from bestarm.race.result import Found, RaceResult
+from bestarm.race.result import Found
 from bestarm.race.runs import Run, Runner
 from bestarm.race.summary import limit_lines, verdict
 from bestarm.validation import InvalidInput
@@ -167,12 +167,8 @@ def gate(
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
     result = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
-    return _summed_up(result)
-
-
-def _summed_up(result: RaceResult) -> Gate:
-    runs = result.run_log.of(_NEW)
-    mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
+    times = [run.time for run in result.run_log.of(_NEW)]
+    mean = sum(times) / len(times) if times else float("nan")
     sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])
     status = result.status
     return Gate(

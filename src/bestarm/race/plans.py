@@ -65,7 +65,6 @@ class Question:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics recorded for each run."""
         return tuple(dict.fromkeys([self.objective, *(limit.metric for limit in self.limits)]))
 
     @property

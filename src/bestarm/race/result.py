@@ -146,7 +146,6 @@ class RaceResult:
         return tuple(dict.fromkeys(names))
 
     def pauses(self, name: str) -> Pauses:
-        """The pauses of one command."""
         return pauses_of(self.run_log.of(name), self.cutoffs.get(name, {}))
 
     def _certified_limit(self, name: str) -> float | None:

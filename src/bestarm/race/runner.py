@@ -172,7 +172,7 @@ def _spawn(spawn: Any, program: str, words: list[str], streams: list[int], line:
 
 
 def _used_by(process: int) -> float:
-    """Seconds of the processor that a process has used."""
+    """Seconds of processor time."""
     try:
         return time.clock_gettime(~process << 3 | 2)  # as clock_getcpuclockid(3) has it
     except OSError:
@@ -180,7 +180,6 @@ def _used_by(process: int) -> float:
 
 
 def _is_program(name: str) -> bool:
-    """Whether there is such a program."""
     folders = [""] if "/" in name else os.get_exec_path()
     paths = [os.path.join(folder, name) for folder in folders]
     return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)

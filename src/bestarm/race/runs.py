@@ -62,7 +62,6 @@ class Runner:
         self.close()
 
     def run(self, words: list[str], timeout: float | None) -> Run:
-        """Run a program once."""
         return Run(**self._reply({"words": words, "timeout": timeout}))
 
     def floor(self) -> float:

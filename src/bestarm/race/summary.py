@@ -98,7 +98,6 @@ def _seems(result: RaceResult) -> str:
 
 
 def _counted(result: RaceResult) -> str:
-    """Which means a verdict is about, if large values are cut off."""
     cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in result.ceilings.items()]
     return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
@@ -203,7 +202,7 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
                     counted = f" (less than {size_words(floor)} counts as that)"
             # A value below the floor has no multiples.
             if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
-                scale, words = baseline.metrics[place].mean, _times
+                scale, words = baseline.metrics[place].mean, "{:.4g}x".format
             mean, low, high = (
                 words(number / scale) if math.isfinite(number) and scale else "?"
                 for number in (stands.mean, stands.low, stands.high)
@@ -231,10 +230,6 @@ def verdict_words(result: RaceResult) -> dict[str, str]:
         return {name: "leads" if name == result.status.leader else "open" for name in words} if is_void else words
     found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[result.found]
     return {one.name: "baseline" if one.name == result.question.baseline else found for one in result.contestants}
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.4g}x"
 
 
 def note_lines(result: RaceResult) -> Iterator[str]:
