@@ -55,7 +55,7 @@ class Gate:
     """The seed of the random order of measurements. State it to repeat that order."""
 
 
-class Called(Runner):
+class FunctionRunner(Runner):
     """Calls functions instead of running commands. A run is the mean of a batch of calls.
 
     All functions are called equally often, in turns, so that whatever else the machine does disturbs them alike. So one
@@ -166,7 +166,7 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    result = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
+    result = Race(contestants, question, conditions, runner=FunctionRunner(functions, seed)).run()
     times = [run.time for run in result.run_log.of(_NEW)]
     mean = sum(times) / len(times) if times else float("nan")
     sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])

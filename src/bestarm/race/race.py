@@ -14,7 +14,7 @@ from bestarm.answer import DECIDED
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.limits import size_words
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
-from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
+from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, question_as_stored, timeout_for
 from bestarm.race.result import RaceResult
 from bestarm.race.run_log import RunLog, changed, digests_of, file_beside
 from bestarm.race.runs import Run, Runner
@@ -122,7 +122,7 @@ class Race:
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
                 before._heeds_remarks = False
-                self._question = as_kept(self._question, before.plan)
+                self._question = question_as_stored(self._question, before.plan)
             self._measure_memory_floor()
             is_decided = before is not None and self._timeout is not None and before.status().state in DECIDED
             largest = {} if is_decided else self._first_runs()
@@ -177,7 +177,7 @@ class Race:
         )
 
     def remark(self, words: str) -> None:
-        """Have the study say what the race concludes of its answer, for those who read it without the race."""
+        """Add to the study what the race concludes about its answer, for readers of the study alone."""
         if self._study is not None and (words or self._storage.last_remark(self._study.record.key)):
             self._storage.remark(self._study.record.key, words, self._study.holder)
 
@@ -208,8 +208,8 @@ class Race:
         return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
 
     def _first_runs(self) -> dict[str, float]:
-        """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
-        largest of each metric."""
+        """Make runs that do not count. They warm caches, and show how long a timeout must be and what a pause is.
+        Returns the largest value of each metric."""
         watched = self._question.watched
         # The cutoff must not rest on a run with cold caches: the quicker of two first runs counts.
         needed = 2 if watched and not self._cutoffs else int(self._timeout is None or self._question.assumed == "range")
