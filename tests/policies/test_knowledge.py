@@ -20,7 +20,7 @@ from bestarm.evidence.pairs import pair_evidence
 from bestarm.noises.streams import stream_of
 from bestarm.policies import confidence, policy_for
 from bestarm.policies.certify import Certify
-from bestarm.policies.limits import pair_levels
+from bestarm.policies.comparisons import pair_levels
 from bestarm.policies.setting import new_setting
 
 GAUSSIAN = ba.Gaussian(1.0)

@@ -2,8 +2,8 @@
 
 All arms meet the items in one random order, so their results depend on each other, and no evidence about two arms may
 be multiplied. Instead, arms are compared by their differences on common items: one stream of its own for each arm,
-against the present leader. When the leader changes, that stream is made anew from the values, which are all kept. Where
-the answer is several arms, each other arm has several such streams, so that they are rarely made anew.
+against the present leader. When the leader changes, that stream is computed again from the values, which are all kept.
+If the answer has several arms, each other arm has several such streams, so that they are rarely computed again.
 """
 
 from __future__ import annotations
@@ -11,30 +11,20 @@ from __future__ import annotations
 import numpy as np
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import (
-    ABSENT,
-    ON_ITEMS,
-    RELATIVE,
-    Floats,
-    Ints,
-    ItemStreams,
-    Setting,
-    Streams,
-    new_streams,
-)
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, Floats, Ints, ItemStreams, Setting, Streams, new_streams
 from bestarm.noises.dispatch import most_kept, record
 from bestarm.noises.streams import Stream, stream_of
 
 UNLIMITED = 2**62
 FIRST_ROOM = 64
 SLOTS = 4
-"""Streams of differences are kept for about so many times as many leaders as the answer has arms."""
+"""The number of leaders for which differences are kept, for each arm of the answer."""
 DIFFERENCE = 1
 """The metric of a stream of differences, which counts as a constraint: its threshold is minus the tolerance."""
 
 
 def streams_for(setting: Setting, arms: int, metrics: int, room: int = FIRST_ROOM) -> Streams:
-    """Streams without results; where arms are compared item by item, with room for so many items."""
+    """Streams without results; where arms are compared item by item, with room for `room` items."""
     own = new_streams(arms, metrics, most_kept(setting))
     if setting.pairing != ON_ITEMS:
         return own
@@ -61,7 +51,7 @@ def with_room(streams: Streams, places: int) -> Streams:
 
 
 def with_own_differences(setting: Setting, streams: Streams) -> Streams:
-    """The same results, with differences that are made anew, so that those at hand stay as they are."""
+    """The same results with new differences, so that the present ones stay as they are."""
     differences, against = _no_differences(setting, len(streams.counts))
     return streams._replace(items=streams.items._replace(differences=differences, against=against))
 

@@ -20,14 +20,8 @@ GAP = 1e-3
 
 
 @kernel
-def common_range(high: Stream, low: Stream, margin: float) -> tuple[float, float]:
-    """Only a c inside both ranges can lie between the means."""
-    return scaled_range(high, low, margin, 1.0)
-
-
-@kernel
 def scaled_range(high: Stream, low: Stream, margin: float, factor: float) -> tuple[float, float]:
-    """The same for the first mean and `factor` times the second."""
+    """Only a c inside both ranges can lie between the first mean plus `margin` and `factor` times the second."""
     return max(high.low + margin, factor * low.low), min(high.high + margin, factor * low.high)
 
 
@@ -86,7 +80,7 @@ def _at(high: Stream, low: Stream, margin: float, factor: float, c: float) -> tu
 @kernel
 def evidence_between(high: Stream, low: Stream, margin: float) -> float:
     """An upper bound of `pair_evidence`, close to it: the product at one c is never below the smallest product."""
-    first, last = common_range(high, low, margin)
+    first, last = scaled_range(high, low, margin, 1.0)
     c = min(max(_between(high, low, margin, 1.0), first), last)
     found: float = product(high, low, c - margin, c)[0]
     return found

@@ -16,12 +16,11 @@ from bestarm.kernel.state import ON_ITEMS, Flags, Floats, Ints, Setting, gather,
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import half_width, record
 from bestarm.noises.registry import numbered
+from bestarm.policies.comparisons import differences_by_intervals, regret_by_intervals
 from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_for, present_answer
 from bestarm.policies.decisions import EmptyProposal, Stop, wrapping
-from bestarm.policies.findings import Bools, Findings, by_intervals, settled
-from bestarm.policies.limits import differences_by_intervals, regret_by_intervals
-from bestarm.policies.open_certificates import OpenCertificate
-from bestarm.policies.open_certificates import by_intervals as by_intervals_open
+from bestarm.policies.findings import Bools, Findings, findings_by_intervals, settled
+from bestarm.policies.open_certificates import OpenCertificate, open_by_intervals
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import Asked, answers_sets
@@ -274,7 +273,7 @@ class Policy(abc.ABC):
 
     def findings(self) -> Findings:
         """What is certain about every arm. By default, what the policy's confidence intervals say."""
-        return by_intervals(self.setting, self.streams.counts, *self.bounds())
+        return findings_by_intervals(self.setting, self.streams.counts, *self.bounds())
 
     def regret(self, leader: int, found: Findings) -> float:
         """How far, at most, the performance of `leader`, which is certified feasible, is below that of the best
@@ -294,7 +293,7 @@ class Policy(abc.ABC):
     def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
         """What is lacking for an answer, where `leader` (None: that no arm is feasible) is the likeliest one. By
         default, what the intervals in `found` leave open."""
-        return [] if self.untested else by_intervals_open(self.setting, self.streams, found, leader)
+        return [] if self.untested else open_by_intervals(self.setting, self.streams, found, leader)
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         """What was `found`, once the policy has stopped: in agreement with its answer."""
@@ -357,8 +356,8 @@ class Policy(abc.ABC):
         return upper if math.isfinite(upper) else math.inf
 
     def contrasts(self, metric: int) -> Floats:
-        """By arm, of a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
-        form; NaN where nothing is known. The ends of its intervals are of this, too."""
+        """By arm, for a constraint relative to the baseline: how far the measured mean lies over the limit, in normal
+        form; NaN where nothing is known. Intervals of this constraint show the same quantity."""
         raise NotImplementedError
 
     @functools.cached_property

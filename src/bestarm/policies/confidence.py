@@ -32,7 +32,7 @@ class PresentAnswer(NamedTuple):
     confidence: float
 
 
-def for_size(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
+def compiled_if_large(root: Callable[..., Any], setting: Setting, streams: Streams) -> Callable[..., Any]:
     """The kernel as it is for few streams, compiled for many, and for some compiled as soon as it can be."""
     # Like compiled code, it is silent about overflow and NaN.
     plain = np.errstate(over="ignore", invalid="ignore")(root)
@@ -138,8 +138,8 @@ def weigh(
     # What certificates must reach beyond log(1 / alpha) follows from the shares of delta.
     log_delta = math.log(setting.delta)
     least = math.inf
-    for place in range(members.shape[0]):
-        member = members[place]
+    for index in range(members.shape[0]):
+        member = members[index]
         for metric in range(1, metrics):
             if certified[member, metric] == 0:
                 evidence = constraint_evidence(setting, streams, member, metric, BELOW)
@@ -151,9 +151,9 @@ def weigh(
             if not suffices(case, least):
                 beaten = math.inf if is_full else -math.inf
                 if is_full:
-                    for place in range(members.shape[0]):
-                        handicap = pair_level(setting, members[place], arm) + log_delta
-                        rival = rival_case(setting, streams, members[place], arm, infeasible)
+                    for index in range(members.shape[0]):
+                        handicap = pair_level(setting, members[index], arm) + log_delta
+                        rival = rival_case(setting, streams, members[index], arm, infeasible)
                         beaten = lesser(beaten, rival - handicap)
                 least = lesser(least, case if case >= beaten else beaten)
     return least
@@ -172,12 +172,7 @@ def evidence_for(
     is_closed = np.zeros(len(streams.counts), np.int8) if is_closed is None else is_closed.astype(np.int8)
     is_closed[[*members]] = 1
     given = (np.array(members, np.int64), is_full and len(members) > 0, certified, is_closed)
-    return float(for_size(weigh, setting, streams)(setting, streams, *given))
-
-
-def likely_leader(setting: Setting, streams: Streams) -> int:
-    """`present_leader`, compiled if there are many arms."""
-    return int(for_size(present_leader, setting, streams)(setting, streams))
+    return float(compiled_if_large(weigh, setting, streams)(setting, streams, *given))
 
 
 def confidence_of(log_evidence: float) -> float:
@@ -191,14 +186,14 @@ def present_answer(setting: Setting, streams: Streams) -> PresentAnswer:
     One minus that alpha is the confidence: for every alpha fixed beforehand, the probability that a wrong answer is
     ever shown with a confidence of 1 - alpha or more is at most alpha.
     """
-    leader = likely_leader(setting, streams)
+    leader = int(compiled_if_large(present_leader, setting, streams)(setting, streams))
     members = [] if leader == NO_ARM else [leader]
     return PresentAnswer(members[0] if members else None, confidence_of(evidence_for(setting, streams, members)))
 
 
 @kernel
 def lower_level(setting: Setting, arm: int, metric: int) -> float:
-    """What the evidence must reach that a mean lies above something: of a constraint, to reject the arm."""
+    """The level for the lower end of an interval. For a constraint, it is the level that rejects the arm."""
     level: float = setting.rejecting[arm] - setting.log_weight[metric] if metric > 0 else setting.level[arm]
     return level
 

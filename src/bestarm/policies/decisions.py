@@ -31,6 +31,6 @@ class EmptyProposal(RuntimeError):
         return type(self), (self.policy,)
 
 
-# Random words wrap around, and NaN has no effect. Compiled code is silent about both, so be silent here, too.
+# Random words wrap around, and NaN has no effect. Compiled code is silent about both, so interpreted code is, too.
 def wrapping() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")

@@ -20,8 +20,8 @@ class Findings(NamedTuple):
     An arm that is `feasible` misses no threshold by its slack or more. If any arm is truly feasible, a right answer is
     among the `candidates`: the best feasible arm, or one that is as good within tolerance and slack. Both statements
     hold at once. If intervals decide, that is because all intervals hold at once; if certificates decide,
-    `docs/certify.md` has the proof. There, of all the `infeasible` arms together it holds only that the best feasible
-    arm is not among them.
+    `docs/certify.md` has the proof. There, the claim about all `infeasible` arms together is only that the best
+    feasible arm is not among them.
     """
 
     low: Floats
@@ -73,10 +73,6 @@ class Earlier(NamedTuple):
     """By arm: whether it was given up because a feasible arm is at least as good."""
 
 
-def nothing_earlier(arms: int, metrics: int) -> Earlier:
-    return Earlier(np.zeros((arms, metrics), np.bool_), np.zeros(arms, np.bool_), np.zeros(arms, np.bool_))
-
-
 def exclude_beaten(findings: Findings, beaten: Ints, leader: int) -> None:
     """Take out the arms that are beaten by an arm that is certified feasible and is not out itself."""
     feasible, is_beaten = findings.feasible, beaten != NO_ARM
@@ -102,14 +98,17 @@ def judged(setting: Setting, counts: Ints, findings: Findings) -> Findings:
     return findings._replace(holds=holds, violated=above & ~holds & (is_out | beyond))
 
 
-def by_intervals(setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None) -> Findings:
+def findings_by_intervals(
+    setting: Setting, counts: Ints, low: Floats, high: Floats, earlier: Earlier | None = None
+) -> Findings:
     """What follows, now and `earlier`, from intervals that hold all at once, at all times, with probability 1 - delta.
 
     An interval with an end that is NaN says nothing, and the first test of a stream decides nothing. Policies that
     decide by intervals ignore slack, so only an arm that meets every threshold can exclude another.
     """
     arms, metrics = counts.shape
-    earlier = nothing_earlier(arms, metrics) if earlier is None else earlier
+    if earlier is None:
+        earlier = Earlier(np.zeros((arms, metrics), np.bool_), *np.zeros((2, arms), np.bool_))
     decided = (counts > 1) & (np.arange(metrics) > 0)
     below = earlier.holds | (decided & (high < setting.threshold) & (high > -math.inf))
     holds = below | (decided & (high < setting.threshold + setting.slack) & (high > -math.inf))

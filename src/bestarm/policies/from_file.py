@@ -56,21 +56,18 @@ def load_policy(policy: str) -> type[Policy]:
         said = str(error).strip().partition("\n")[0]
         reason = f"{path} cannot be loaded: {type(error).__name__}{': ' if said else ''}{said}{_line_of(error, path)}"
         raise InvalidInput("policy", policy, reason) from None
-    own = [name for name, found in vars(module).items() if _is_policy(found) and found.__module__ == module.__name__]
+    classes = {name: found for name, found in vars(module).items() if isinstance(found, type)}
+    own = [name for name, one in classes.items() if issubclass(one, Policy) and one.__module__ == module.__name__]
     if not mark:
         if len(own) != 1:
             has = f"has the policies {', '.join(own)}" if own else "has no policy"
             raise InvalidInput("policy", policy, f"{path} {has}; name one as {path}:CLASS", own)
         [kind] = own
-    found = getattr(module, kind, None)
-    if not isinstance(found, type):
+    found = classes.get(kind)
+    if found is None:
         there = f"; it has {', '.join(own)}" if own else ""
         raise InvalidInput("policy", policy, f"{path} has no class {kind}{there}", own)
     return _checked(policy, found)
-
-
-def _is_policy(found: object) -> bool:
-    return isinstance(found, type) and issubclass(found, Policy)
 
 
 def _checked(policy: str, found: type[Any]) -> type[Policy]:

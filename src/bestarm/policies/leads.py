@@ -77,7 +77,7 @@ def lead_by_search(ahead: Stream, behind: Stream, level: float, enough: float) -
         if missed - shown <= _PRECISION * ahead.width:
             return shown
         if turn == 0 and missed == lead and shown > -math.inf:
-            # If it does not suffice next to the end of the range, it does nowhere.
+            # If it does not suffice next to the end of the range, it suffices nowhere.
             lead = shown + 0.5 * _PRECISION * ahead.width
         elif root_shown < math.inf:
             lead = missed - (missed - shown) * (aim - root_missed) / (root_shown - root_missed)

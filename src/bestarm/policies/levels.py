@@ -38,12 +38,11 @@ def weights_of(problem: Problem) -> Floats:
 
 def levels_of(problem: Problem, delta: float) -> Levels:
     """The levels for what the problem asks."""
-    return separate_levels(problem, delta) if problem.goal == "top" else shared_levels(problem, delta)
-
-
-def shared_levels(problem: Problem, delta: float) -> Levels:
-    """Levels for one answer: the best arm, any feasible arm, or a list with the best arm on it."""
     weights = weights_of(problem)
+    if problem.goal == "top":
+        # The rejection of any of several arms would be wrong: each arm has its share for everything.
+        level = -np.log(delta * weights)
+        return Levels(level, level)
     # At worst i* is the arm with the least weight: all others can be answered wrongly.
     others = 1.0 - weights.min()
     if not problem.constraints:
@@ -53,12 +52,6 @@ def shared_levels(problem: Problem, delta: float) -> Levels:
     rejecting = max(REJECTING, weights.min())
     rest = min((1.0 - rejecting) / others, 1.0) if others > 0.0 else 1.0
     return Levels(-np.log(delta * rest * weights), np.full(len(weights), -np.log(delta * rejecting)))
-
-
-def separate_levels(problem: Problem, delta: float) -> Levels:
-    """Levels where the rejection of any of several arms would be wrong: each arm has its share for everything."""
-    level = -np.log(delta * weights_of(problem))
-    return Levels(level, level)
 
 
 def shares_with_reserve(plan: Problem) -> Floats:

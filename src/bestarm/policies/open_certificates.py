@@ -14,12 +14,12 @@ from bestarm.kernel.state import ON_ITEMS, SEPARATE, Flags, Floats, Ints, Settin
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.streams import BELOW
-from bestarm.policies.confidence import for_size, pair_level, rival_case, violation
+from bestarm.policies.confidence import compiled_if_large, pair_level, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import overhead
 
 MOST_SHOWN = 200
-"""So many certificates are told apart, those that may take longest; a study of many arms has too many to show."""
+"""The number of certificates shown: those that may take longest. A study of many arms has too many to show."""
 
 _NO_METRIC = -1
 
@@ -55,24 +55,6 @@ def tests_in_all(level: float, gap: float, variance: float) -> float:
 
 
 @kernel
-def tests_below(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """About how many more tests it takes to certify a constraint."""
-    slack = setting.slack[metric] / scatter(setting, streams, arm, metric, setting.threshold[metric])
-    needed = tests_in_all(setting.level[arm], slack - excess_of(setting, streams, arm, metric), 1.0)
-    more: float = max(needed - streams.counts[arm, metric], 1.0)
-    return more
-
-
-@kernel
-def tests_above(setting: Setting, streams: Streams, arm: int, metric: int) -> float:
-    """About how many more tests it takes to reject an arm by one of its constraints."""
-    level = setting.rejecting[arm] - setting.log_weight[metric]
-    needed = tests_in_all(level, excess_of(setting, streams, arm, metric), 1.0)
-    more: float = max(needed - streams.counts[arm, metric], 1.0)
-    return more
-
-
-@kernel
 def _tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
     other = scatter(setting, streams, arm, 0, streams.means[arm, 0])
@@ -104,25 +86,26 @@ tests_worse = choice("setting.pairing", {SEPARATE: _tests_worse, ON_ITEMS: _test
 def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst: Ints, tests: Floats) -> None:
     """For each of `arms`: about how many more tests it takes to show that it is not the answer, in the shortest way,
     and the constraint that it likeliest violates."""
-    for place in range(arms.shape[0]):
-        arm = arms[place]
+    for index in range(arms.shape[0]):
+        arm = arms[index]
         shortest = math.inf
         largest = -math.inf
         for metric in range(1, streams.counts.shape[1]):
             excess = excess_of(setting, streams, arm, metric)
             if excess > largest:
-                worst[place] = metric
+                worst[index] = metric
                 largest = excess
-            shortest = min(shortest, tests_above(setting, streams, arm, metric))
+            needed = tests_in_all(setting.rejecting[arm] - setting.log_weight[metric], excess, 1.0)
+            shortest = min(shortest, max(needed - streams.counts[arm, metric], 1.0))
         if leader != NO_ARM:
             shortest = min(shortest, tests_worse(setting, streams, leader, arm))
-        tests[place] = shortest
+        tests[index] = shortest
 
 
 @kernel
 def share_of(evidence: float, level: float, lost: float) -> float:
-    """How much there is of what is needed, where both count from the bottom: what is `lost` to overhead is there, too.
-    NaN and infinity are no evidence."""
+    """The evidence as a share of its level. What is `lost` to overhead counts in both. NaN and infinity are no
+    evidence."""
     if not -lost < evidence < math.inf:
         return 0.0
     return min((evidence + lost) / (level + lost), 1.0)
@@ -146,12 +129,14 @@ def left_to_go(tests: float, share: float, made: float) -> float:
 def weigh_holding(setting: Setting, streams: Streams, arm: int, metrics: Ints, shares: Floats, tests: Floats) -> None:
     """For each of `metrics`: the share of the evidence that the constraint holds, and about how many more tests it
     takes to certify it."""
-    for place in range(metrics.shape[0]):
-        metric = metrics[place]
+    for index in range(metrics.shape[0]):
+        metric = metrics[index]
         n = streams.counts[arm, metric]
         found = constraint_evidence(setting, streams, arm, metric, BELOW)
-        shares[place] = share_of(found, setting.level[arm], overhead(n))
-        tests[place] = left_to_go(tests_below(setting, streams, arm, metric), shares[place], n)
+        shares[index] = share_of(found, setting.level[arm], overhead(n))
+        slack = setting.slack[metric] / scatter(setting, streams, arm, metric, setting.threshold[metric])
+        needed = tests_in_all(setting.level[arm], slack - excess_of(setting, streams, arm, metric), 1.0)
+        tests[index] = left_to_go(max(needed - n, 1.0), shares[index], n)
 
 
 @kernel
@@ -159,8 +144,8 @@ def weigh_against(
     setting: Setting, streams: Streams, leader: int, arms: Ints, worst: Ints, shares: Floats, tests: Floats
 ) -> None:
     """For each of `arms`: the share of the evidence that it is not the answer, and a correction of `tests`."""
-    for place in range(arms.shape[0]):
-        arm, metric = arms[place], worst[place]
+    for index in range(arms.shape[0]):
+        arm, metric = arms[index], worst[index]
         infeasible = violation(setting, streams, arm)
         share = 0.0
         made = 0.0
@@ -174,11 +159,11 @@ def weigh_against(
             if beaten_share > share:
                 share = beaten_share
                 made = streams.counts[arm, 0] + streams.counts[leader, 0]
-        shares[place] = share
-        tests[place] = left_to_go(tests[place], share, made)
+        shares[index] = share
+        tests[index] = left_to_go(tests[index], share, made)
 
 
-def by_evidence(
+def open_by_evidence(
     setting: Setting, streams: Streams, certified: Flags, rejected: Flags, beaten: Ints, leader: int
 ) -> list[OpenCertificate]:
     """The certificates that `certify` has open, with its evidence. Every stream must be tested."""
@@ -190,21 +175,21 @@ def by_evidence(
         is_open[leader] = False
         metrics = np.flatnonzero(certified[leader, 1:] == 0) + 1
         shares, tests = np.zeros((2, len(metrics)))
-        for_size(weigh_holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
+        compiled_if_large(weigh_holding, setting, streams)(setting, streams, leader, metrics, shares, tests)
         rows = zip(metrics.tolist(), shares.tolist(), tests.tolist(), strict=True)
         found = [OpenCertificate("holds", leader, metric, None, share, more) for metric, share, more in rows]
     arms = np.flatnonzero(is_open)
     worst, tests = np.full(len(arms), _NO_METRIC), np.zeros(len(arms))
-    for_size(estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
+    compiled_if_large(estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
     shown = _longest(tests, MOST_SHOWN)
     arms, worst, tests = arms[shown], worst[shown], tests[shown]
     shares = np.zeros(len(arms))
-    for_size(weigh_against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
+    compiled_if_large(weigh_against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
     return [*found, *_against(against, arms, worst, shares, tests)]
 
 
 def _longest(tests: Floats, most: int) -> Ints:
-    """The places of the largest numbers, in order of places."""
+    """The indices of the largest numbers, in order."""
     if len(tests) <= most:
         return np.arange(len(tests))
     return np.sort(np.argpartition(-tests, most)[:most])
@@ -220,7 +205,7 @@ def _against(leader: int | None, arms: Ints, worst: Ints, shares: Floats, tests:
     ]
 
 
-def by_intervals(setting: Setting, streams: Streams, found: Findings, leader: int | None) -> list[OpenCertificate]:
+def open_by_intervals(setting: Setting, streams: Streams, found: Findings, leader: int | None) -> list[OpenCertificate]:
     """What must be settled by intervals before there is an answer: a gap must exceed half an interval."""
     counts, means = streams.counts, streams.means
     with np.errstate(all="ignore"):

@@ -9,17 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import (
-    NONE,
-    Batch,
-    Ints,
-    Setting,
-    Streams,
-    conclude,
-    every_metric,
-    every_stream,
-    signed,
-)
+from bestarm.kernel.state import NONE, Batch, Ints, Setting, Streams, conclude, every_metric, every_stream, signed
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import half_width
 from bestarm.policies.kernels import Kernels
@@ -54,15 +44,15 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
 
     bar = -math.inf
     champion = NO_ARM
-    for place in range(alive[0]):
-        arm = signed(survivors[place])
+    for index in range(alive[0]):
+        arm = signed(survivors[index])
         lower = streams.means[arm, 0] - half_width(setting, streams, arm, 0)
         if safety.verdict[arm] == FEASIBLE and bar < lower < math.inf:
             bar = lower
             champion = arm
     kept = 0
-    for place in range(alive[0]):
-        arm = signed(survivors[place])
+    for index in range(alive[0]):
+        arm = signed(survivors[index])
         upper = streams.means[arm, 0] + half_width(setting, streams, arm, 0)
         # Written this way, NaN beats no arm, and rounding lets no arm beat itself.
         is_beaten = -math.inf < upper <= bar and arm != champion
@@ -77,8 +67,8 @@ def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) ->
     if kept == 1 and safety.verdict[first] == FEASIBLE:
         return conclude(first)
     size = 0
-    for place in range(kept):
-        size = every_metric(streams, batch, size, signed(survivors[place]))
+    for index in range(kept):
+        size = every_metric(streams, batch, size, signed(survivors[index]))
     return size
 
 

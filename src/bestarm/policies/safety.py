@@ -12,7 +12,7 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Flags, Ints, Setting, Streams, rounding_error
 from bestarm.kernel.tables import slot
 from bestarm.noises.dispatch import radius
-from bestarm.policies.findings import Findings, by_intervals, nothing_earlier
+from bestarm.policies.findings import Earlier, Findings, findings_by_intervals
 from bestarm.policies.kernels import KernelPolicy
 
 OPEN = 0
@@ -59,12 +59,6 @@ def unpacked(safety: Safety, arm: int, metric: int) -> tuple[float, float]:
 @kernel
 def pack(safety: Safety, arm: int, metric: int, excess: float, inverse_root: float) -> None:
     safety.packed[arm, metric - 1] = complex(excess, inverse_root)
-
-
-def has_left(safety: Safety) -> npt.NDArray[np.bool_]:
-    """[arm, constraint]: whether the constraint has left H_i."""
-    left: npt.NDArray[np.bool_] = safety.packed.real == -math.inf
-    return left
 
 
 @kernel
@@ -114,16 +108,15 @@ def judge_constraint(setting: Setting, streams: Streams, safety: Safety, arm: in
 
 
 class SafetyPolicy(KernelPolicy):
-    """A policy whose memory has a `safety`. It never takes back a verdict on an arm, or that it has eliminated one."""
+    """A policy with a `safety` in its memory. It never takes back a verdict on an arm, or an elimination."""
 
     def findings(self) -> Findings:
         """What the present intervals say, and what earlier ones have said: all of them hold at once."""
         safety: Safety = self.memory.safety
-        earlier = nothing_earlier(self.arms, self.metrics)
-        earlier.holds[:, 1:] = has_left(safety)
-        earlier.infeasible[:] = safety.verdict == INFEASIBLE
-        earlier.beaten[:] = self.eliminated()
-        return by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
+        holds = np.zeros((self.arms, self.metrics), np.bool_)
+        holds[:, 1:] = safety.packed.real == -math.inf  # it has left H_i
+        earlier = Earlier(holds, safety.verdict == INFEASIBLE, self.eliminated())
+        return findings_by_intervals(self.setting, self.streams.counts, *self.bounds(), earlier)
 
     def eliminated(self) -> npt.NDArray[np.bool_]:
         """The arms that the policy has given up because a feasible one is at least as good."""

@@ -40,7 +40,7 @@ def references(problem: Problem, first: float = 0.0) -> Floats:
     landmarks = [part.limit if isinstance(part, Constraint) else first for part in problem.parts]
     rows = zip(problem.noises, signs, landmarks, strict=True)
     found = np.array([noise.reference(sign, landmark) for noise, sign, landmark in rows])
-    # So many times a value that is relative to something would be relative to something else.
+    # A multiple of a value relative to a reference would be relative to another reference.
     found[[*problem.relative]] = 0.0
     return found
 
@@ -51,17 +51,17 @@ def true_references(problem: Problem) -> Floats:
 
 
 def shares(problem: Problem) -> list[tuple[int, Any]]:
-    """The constraints of whose results counts only whether they lie beyond the threshold, with their numbers."""
-    return [(place, part) for place, part in enumerate(problem.parts) if part.noise.is_share]
+    """The constraints, with their numbers, for which only the share of results beyond the threshold counts."""
+    return [(index, part) for index, part in enumerate(problem.parts) if part.noise.is_share]
 
 
 def to_normal(problem: Problem, setting: Setting, metric: Any, value: Any) -> Any:
     """A user's value of a metric in normal form. Takes arrays too."""
     with np.errstate(over="ignore", invalid="ignore"):
         normal = problem.normal_form().sign[metric] * value - setting.reference[metric]
-    for place, part in shares(problem):
+    for index, part in shares(problem):
         counted = part.noise.counted(value, part.threshold, part.at_least is None)
-        normal = np.where(np.equal(metric, place), counted, normal)[()]
+        normal = np.where(np.equal(metric, index), counted, normal)[()]
     return normal
 
 
@@ -99,8 +99,8 @@ def _following(problem: Problem) -> Ints:
 
 
 def noises_of(problem: Problem, ties: int = BELOW) -> list[NoiseModel]:
-    """By part: the noise whose evidence decides. Of a set of items, each measured once, it is another one; once the set
-    is done, a mean that equals c lies on the side `ties` of it."""
+    """By part: the noise that decides. A set of items, each measured once, has a noise of its own: once all items are
+    measured, a mean that equals c lies on the side `ties` of it."""
     if problem.items is None or problem.repeats:
         return [*problem.noises]
     return [noise.of_set(count_of(problem.items), ties=ties) for noise in problem.noises]
@@ -130,7 +130,7 @@ def new_setting(
     constraint_weights[1:] /= constraint_weights[1:].sum()
     leads = np.array(problem.leads)
     first, joint = leads == np.arange(len(leads)), leads[1:] == 0
-    # On items, streams of different tests depend on each other, too.
+    # On items, streams of different tests also depend on each other.
     ways = JOINT_WEIGHTS if joint.all() or problem.items is not None else WEIGHTS
     with np.errstate(divide="ignore"):
         log_worse, log_both = np.log(ways).tolist()

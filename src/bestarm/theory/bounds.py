@@ -140,12 +140,12 @@ class _Terms:
         if self.n == 1:
             return total
         horizon = self.n * (math.floor(max(settle) + 2.0) if max(settle) < math.inf else math.inf)
-        lead = _lead(excess[0], excess[1])
-        if lead > 1 / 32:  # a greater lead, whose logarithm is negative, is beyond the paper's range
-            total += lead * 16.0 * math.log(32.0 * lead)
-        total += lead * (32.0 * self.n - 22.0)
+        closest = _power_between(excess[0], excess[1])
+        if closest > 1 / 32:  # otherwise the logarithm is negative, and the gap is beyond the paper's range
+            total += closest * 16.0 * math.log(32.0 * closest)
+        total += closest * (32.0 * self.n - 22.0)
         for k in range(1, self.n):
-            total += 8.0 * math.log(horizon) * _lead(excess[0], excess[k])
+            total += 8.0 * math.log(horizon) * _power_between(excess[0], excess[k])
             total += self.share * (settle[k] + 8.0 * gamma[k])
         return total
 
@@ -165,6 +165,6 @@ def _power(gap: float) -> float:
     return 1.0 / square if square > 0.0 else math.inf
 
 
-def _lead(first: float, second: float) -> float:
+def _power_between(first: float, second: float) -> float:
     """The gap between two constraints to the power of -2; if only rounding tells them apart there is none."""
     return math.inf if math.isclose(first, second, rel_tol=1e-9) else _power(first - second)

@@ -11,9 +11,9 @@ from bestarm.analysis.standing.arms import findings_of, named
 from bestarm.analysis.standing.terms import statistic, subject
 from bestarm.answer import Difference
 from bestarm.policies.base import Policy
+from bestarm.policies.comparisons import measured_leads, narrow
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings
-from bestarm.policies.limits import measured_leads, narrow
 from bestarm.policies.open_certificates import MOST_SHOWN
 from bestarm.problem import Problem
 

@@ -18,7 +18,7 @@ import numpy as np
 from bestarm.evidence.contrasts import contrast_mean, is_known
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import UNLIMITED, with_own_differences
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Floats, Setting, Streams
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Floats, Setting
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
 from bestarm.policies.certify import any_feasible, best_arm, short_list, top
@@ -26,14 +26,13 @@ from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
 from bestarm.policies.certify.setting import certify_setting
-from bestarm.policies.confidence import Intervals, PresentAnswer, for_size, lower_level, new_intervals
+from bestarm.policies.comparisons import Reasons, differences_from, margin_of, narrow, pair_levels, regret_of, survey
+from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_large, lower_level, new_intervals
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Bools, Findings, exclude_beaten, judged
 from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.levels import levels_in_words
-from bestarm.policies.limits import differences_from, margin_of, narrow, pair_levels, regret_of
 from bestarm.policies.open_certificates import OpenCertificate
-from bestarm.policies.reasons import Reasons, survey
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
 
@@ -177,7 +176,7 @@ class Certify(KernelPolicy):
         memory, streams, leader, retired = self.memory, self.streams, self.leader, self.is_retired
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
-        for_size(survey, self.setting, streams)(self.setting, streams, *arguments)
+        compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
         rejected, holds = memory.rejected != 0, memory.certified != 0
         findings = Findings(
             *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
@@ -204,7 +203,7 @@ class Certify(KernelPolicy):
     def regret(self, leader: int, found: Findings) -> float:
         """From the evidence that each other arm is infeasible or not better by more."""
         memory = self.memory
-        limit = for_size(regret_of, self.setting, self.streams)
+        limit = compiled_if_large(regret_of, self.setting, self.streams)
         return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
 
     @classmethod
@@ -218,31 +217,18 @@ class Certify(KernelPolicy):
         """From the evidence about each pair of arms, at levels of its own; between the leader and the arms that it has
         beaten by performance alone, from what decides as well."""
         low, high = np.zeros(self.arms), np.zeros(self.arms)
-        streams = self._streams_about(arm)
-        fill = for_size(differences_from, self.setting, streams)
-        fill(self.setting, streams, arm, *self._levels_of_differences(arm), low, high)
-        memory, leader = self.memory, self.leader
+        memory, leader, streams = self.memory, self.leader, self.streams
+        if self._is_on_items and arm != leader:
+            # The streams keep only differences from the leader.
+            streams = with_own_differences(self.setting, streams)
+        fill = compiled_if_large(differences_from, self.setting, streams)
+        fill(self.setting, streams, arm, *pair_levels(self.setting, arm), low, high)
         # Nothing more is said of a leader that is not certified feasible.
         if leader != NO_ARM and (memory.beaten == leader).any() and memory.certified[leader, 1:].all():
-            find, behind = for_size(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
+            find, behind = compiled_if_large(margin_of, self.setting, self.streams), np.zeros(self.arms, np.int8)
             margin = find(self.setting, self.streams, memory.rejected, memory.beaten, leader, behind)
             narrow(low, high, arm, [leader], behind != 0, margin)
         return low, high
-
-    def _levels_of_differences(self, arm: int) -> tuple[Floats, Floats]:
-        """By the other arm: what the evidence must reach that `arm` is better by so much, and the other way round."""
-        if self.setting.sharing != RESERVED:
-            return pair_levels(self.setting, arm)
-        # 1 / (delta w_i w_j) for the ordered pair (i, j), where w are the shares of the arms.
-        rarity = self.setting.reserve.rarity
-        level: Floats = rarity + rarity[arm] - math.log(self.setting.delta)
-        return level, level
-
-    def _streams_about(self, arm: int) -> Streams:
-        """The streams from which the differences between `arm` and the others follow."""
-        # On items, the differences at hand are those to the leader.
-        is_at_hand = not self._is_on_items or arm == self.leader
-        return self.streams if is_at_hand else with_own_differences(self.setting, self.streams)
 
     def open_certificates(self, leader: int | None, found: Findings) -> list[OpenCertificate]:
         if self.untested:
@@ -263,8 +249,5 @@ class Certify(KernelPolicy):
         return float(interval_end(stream_of(self.setting, self.streams, arm, metric), BELOW, level))
 
     def contrasts(self, metric: int) -> Floats:
-        known = [is_known(self.setting, self.streams, arm, metric) for arm in range(self.arms)]
-        means = [
-            contrast_mean(self.setting, self.streams, arm, metric) if known[arm] else np.nan for arm in range(self.arms)
-        ]
-        return np.array(means)
+        rows = [(self.setting, self.streams, arm, metric) for arm in range(self.arms)]
+        return np.array([contrast_mean(*row) if is_known(*row) else math.nan for row in rows])

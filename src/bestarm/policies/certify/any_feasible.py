@@ -23,7 +23,7 @@ from bestarm.policies.certify.best_arm import open_against
 from bestarm.policies.certify.choosing import rejection
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints
 from bestarm.policies.certify.memory import Memory, is_certified, seed_choices
-from bestarm.policies.confidence import PresentAnswer, for_size, lesser, violation
+from bestarm.policies.confidence import PresentAnswer, compiled_if_large, lesser, violation
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.open_certificates import OpenCertificate
@@ -39,7 +39,7 @@ _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
 class Prospect(NamedTuple):
-    """What it would cost to show something of an arm if it is true, how likely that is, and what to test first."""
+    """The cost of proving a claim about an arm if it is true, its probability, and the metric to test first."""
 
     cost: float
     chance: float
@@ -113,8 +113,8 @@ def reject_arms(setting: Setting, streams: Streams, memory: Memory) -> int:
 def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
     """The arm with the best mean among those certified feasible, or `NO_ARM`."""
     found = NO_ARM
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
         if is_certified(memory, arm) and (found == NO_ARM or streams.means[arm, 0] > streams.means[found, 0]):
             found = arm
     return found
@@ -133,22 +133,22 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     # The arm that is the cheapest to certify, by a draw, on the constraint that is least likely to hold …
     cheapest = math.inf
     all_fail = 1.0
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
         prospect = certifying(setting, streams, memory, arm)
         all_fail *= 1.0 - prospect.chance
         if prospect.cost < cheapest * prospect.chance:
             cheapest = prospect.cost / prospect.chance
             add_test(batch, 0, arm, prospect.metric)
     rejecting_all = 0.0
-    for place in range(open_count):
-        rejecting_all += rejection_of(setting, streams, memory, signed(memory.open_arms[place])).cost
+    for index in range(open_count):
+        rejecting_all += rejection_of(setting, streams, memory, signed(memory.open_arms[index])).cost
     if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
         return 1
     # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
-        add_test(batch, place, arm, rejection_of(setting, streams, memory, arm).metric)
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
+        add_test(batch, index, arm, rejection_of(setting, streams, memory, arm).metric)
     return open_count
 
 
@@ -178,9 +178,9 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
 def likeliest_feasible(setting: Setting, streams: Streams, memory: Memory) -> PresentAnswer:
     """The arm that is closest to being certified, and how sure we are that it is feasible."""
     cases = np.zeros(len(memory.rejected))
-    weigh = for_size(weigh_arms, setting, streams)
+    weigh = compiled_if_large(weigh_arms, setting, streams)
     none = float(weigh(setting, streams, memory.rejected, memory.certified, cases))
-    # The first of several that nothing is known of has the best mean.
+    # Among arms with equal cases, the best mean comes first.
     order = np.argsort(-streams.means[:, 0], kind="stable")
     leader = int(order[cases[order].argmax()])
     looks_feasible = memory.rejected[leader] == 0 and memory.suspects[leader] == 0

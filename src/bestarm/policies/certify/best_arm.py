@@ -5,19 +5,13 @@ from __future__ import annotations
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
-from bestarm.policies.certify.choosing import (
-    LEADER,
-    closes,
-    drawn_performance,
-    stream_to_test,
-    tests_of_leader,
-)
+from bestarm.policies.certify.choosing import LEADER, closes, drawn_performance, stream_to_test, tests_of_leader
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of
 from bestarm.policies.certify.memory import Memory, seed_choices
 from bestarm.policies.confidence import PresentAnswer, evidence_for
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings, settled
-from bestarm.policies.open_certificates import OpenCertificate, by_evidence
+from bestarm.policies.open_certificates import OpenCertificate, open_by_evidence
 
 
 @kernel
@@ -33,8 +27,8 @@ def close_certificates(setting: Setting, streams: Streams, memory: Memory, leade
                 open_arms[open_count[0]] = arm
                 open_count[0] += 1
     kept = 0
-    for place in range(open_count[0]):
-        arm = signed(open_arms[place])
+    for index in range(open_count[0]):
+        arm = signed(open_arms[index])
         if not closes(setting, streams, memory, leader, arm):
             open_arms[kept] = arm
             kept += 1
@@ -48,8 +42,8 @@ def tests_of_open_arms(
     """One test for each open arm: of its own, or of the leader's performance."""
     size = 0
     leader_tested = False
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
         metric = stream_to_test(setting, streams, memory, leader, drawn_leader, arm)
         if metric != LEADER:
             size = add_test(batch, size, arm, metric)
@@ -93,7 +87,7 @@ def open_against(
 ) -> list[OpenCertificate]:
     """What is lacking for the answer that `leader` is the best arm, or that no arm is feasible."""
     closed = (memory.certified, memory.rejected, memory.beaten)
-    return by_evidence(setting, streams, *closed, NO_ARM if leader is None else leader)
+    return open_by_evidence(setting, streams, *closed, NO_ARM if leader is None else leader)
 
 
 def settled_best(setting: Setting, streams: Streams, memory: Memory, found: Findings, stop: Stop) -> Findings:

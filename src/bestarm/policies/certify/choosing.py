@@ -6,13 +6,7 @@ import math
 
 from bestarm.evidence.claims import excess_of, looks_fine, suffices
 from bestarm.evidence.items import DIFFERENCE, difference_of, row_of
-from bestarm.evidence.reaching import (
-    HOLDS,
-    Infeasibility,
-    holding_reaches,
-    infeasibility_up_to,
-    rival_reaches,
-)
+from bestarm.evidence.reaching import HOLDS, Infeasibility, holding_reaches, infeasibility_up_to, rival_reaches
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import (
@@ -45,7 +39,7 @@ STALE = 16
 """A certified constraint is tested again when the arm's performance has been tested this many times as often."""
 
 LEADER = -1
-_AHEAD = math.sqrt(0.5)
+_ROOT_HALF = math.sqrt(0.5)
 
 # -------------------------------------------------------------------------------------------------- taking in results
 
@@ -65,26 +59,22 @@ def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: 
 
 
 @kernel
-def _update_arm(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-    memory.told[0] += 1
-    judge(setting, streams, memory, arm, metric)
-
-
-@kernel
-def _update_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+def _judge_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """A result of the baseline says something about every arm that is compared with it."""
-    memory.told[0] += 1
-    first = arm
-    last = arm + 1
-    if setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline:
-        first = 0
-        last = streams.counts.shape[0]
+    is_limit = setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline
+    first, last = (0, streams.counts.shape[0]) if is_limit else (arm, arm + 1)
     for concerned in range(first, last):
         judge(setting, streams, memory, concerned, metric)
 
 
-update = choice("setting.limits", {FIXED: _update_arm, RELATIVE: _update_compared}, unknown="")
-"""Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
+_judge_all = choice("setting.limits", {FIXED: judge, RELATIVE: _judge_compared}, unknown="")
+
+
+@kernel
+def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
+    memory.told[0] += 1
+    _judge_all(setting, streams, memory, arm, metric)
 
 
 # ------------------------------------------------------------------------------------------------ closing certificates
@@ -136,7 +126,7 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 
 @kernel
 def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
-    """Whether a certified constraint was settled so long ago that it is worth another look.
+    """Whether a certified constraint is worth another test.
 
     About one study in a thousand certifies a violated constraint by early luck, as delta allows. If that arm is almost
     as good as the best, telling the two apart could take a thousand times as long as all the rest.
@@ -179,7 +169,7 @@ def _drawn_lead_on_items(
     noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
     root = setting.inverse_root[slot(max(lead.n, 1))]
     drawn: float = mean + noise * normal(memory.generator, memory.ziggurat) * root + setting.tolerance
-    return drawn / (noise * _AHEAD)
+    return drawn / (noise * _ROOT_HALF)
 
 
 drawn_lead = choice("setting.pairing", {SEPARATE: _drawn_lead, ON_ITEMS: _drawn_lead_on_items})
@@ -193,7 +183,7 @@ def share_of_gain(setting: Setting, streams: Streams, leader: int, arm: int) -> 
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     if setting.pairing == ON_ITEMS:
         # One more item on which both are measured takes one test of the arm measured less often, or one of each.
-        return 0.5 if n == n_leader else _AHEAD if n < n_leader else 1.0 - _AHEAD
+        return 0.5 if n == n_leader else _ROOT_HALF if n < n_leader else 1.0 - _ROOT_HALF
     share: float = n_leader / (n + n_leader)
     return share
 
@@ -228,7 +218,7 @@ def stream_to_test(
     if lead > 0.0:
         share = share_of_gain(setting, streams, leader, arm)
         if chosen > 0 and setting.lead[chosen] == setting.lead[0]:
-            # One test of the arm tells of both.
+            # One test of the arm measures both.
             both = promise + (lead * share) ** 2 * setting.inverse_cost[0]
             return 0 if both >= (lead * (1.0 - share)) ** 2 * setting.inverse_cost[0] else LEADER
         gain = lead * lead * setting.inverse_cost[0] * max(share, 1.0 - share) ** 2
@@ -283,7 +273,7 @@ def _every_stream_first(setting: Setting, streams: Streams, memory: Memory, batc
 
 @kernel
 def leave_out_retired(setting: Setting, memory: Memory) -> None:
-    """Retired arms are no candidates, and nothing has to be shown of them."""
+    """Retired arms are no candidates, and need no certificate."""
     for arm in range(memory.rejected.shape[0]):
         if setting.reserve.is_retired[arm] != 0 and memory.rejected[arm] == 0:
             reject(memory, arm)
@@ -323,5 +313,5 @@ def _baseline_as_often(setting: Setting, streams: Streams, batch: Batch, size: i
 
 
 with_baseline = choice("setting.limits", {RELATIVE: _baseline_as_often}, unknown="size")
-"""Add tests of the baseline to a batch, so that it is tested as often as any arm that is compared with it. What is
-no batch, but a conclusion, stays as it is."""
+"""Add tests of the baseline to a batch, so that it is tested as often as any arm that is compared with it. A
+conclusion stays as it is."""

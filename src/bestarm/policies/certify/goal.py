@@ -19,7 +19,7 @@ from bestarm.policies.confidence import PresentAnswer, confidence_of
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings, judged
 from bestarm.policies.kernels import Kernels
-from bestarm.policies.open_certificates import OpenCertificate, by_evidence
+from bestarm.policies.open_certificates import OpenCertificate, open_by_evidence
 
 
 class Goal(NamedTuple):
@@ -35,8 +35,7 @@ class Goal(NamedTuple):
 
 
 def kernels_of(
-    tests: Callable[[Setting, Streams, Memory, Batch], int],
-    memory_of: Callable[[int, int], Memory] = new_memory,
+    tests: Callable[[Setting, Streams, Memory, Batch], int], memory_of: Callable[[int, int], Memory] = new_memory
 ) -> Kernels:
     """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result."""
 
@@ -58,7 +57,7 @@ def answer_of(setting: Setting, leader: int, evidence: float) -> PresentAnswer:
 def open_constraints(setting: Setting, streams: Streams, memory: Memory, arm: int) -> list[OpenCertificate]:
     """The constraints of one arm that are not certified."""
     no_other_arm = np.ones(len(memory.rejected), np.int8)
-    return by_evidence(setting, streams, memory.certified, no_other_arm, memory.beaten, arm)
+    return open_by_evidence(setting, streams, memory.certified, no_other_arm, memory.beaten, arm)
 
 
 def settled_set(setting: Setting, streams: Streams, memory: Memory, found: Findings, stop: Stop) -> Findings:

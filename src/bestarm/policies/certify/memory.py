@@ -17,11 +17,11 @@ class Chosen(NamedTuple):
     """What is kept in addition where the answer is a set of arms. All entries are by arm."""
 
     listed: Flags
-    """1 where it is in the answer at hand."""
+    """1 if the arm is in the present answer."""
     settled: Flags
-    """1 where nothing more is to be shown of it against that answer."""
-    numbers: Floats
-    """Scratch: a performance that was drawn (top), or what it costs to exclude the arm (short list)."""
+    """1 if no certificate about the arm is open for that answer."""
+    scratch: Floats
+    """A performance that was drawn (top), or what it costs to exclude the arm (short list)."""
 
 
 class Memory(NamedTuple):
@@ -40,7 +40,7 @@ class Memory(NamedTuple):
     beaten: Ints
     """By arm: the leader by which it is certified beaten, or -1."""
     open_arms: npt.NDArray[np.uint32]
-    """The arms whose certificates against the leader are open, in the first places, in order."""
+    """The arms with open certificates against the leader come first, in order."""
     open_count: Ints
     """[0]: how many there are; [1]: the leader they are open against, -2 before the first."""
     told: Ints

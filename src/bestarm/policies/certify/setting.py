@@ -62,7 +62,6 @@ def _items(problem: Problem, delta: float, bound: str) -> Items:
 
 
 def _on_items_of(problem: Problem, between: NoiseModel, odds: float) -> NoiseModel:
-    """The noise of differences on the items of the problem."""
     return between.on_one_item(odds) if problem.repeats and problem.items == 1 else between
 
 

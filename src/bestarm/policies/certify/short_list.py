@@ -1,7 +1,7 @@
 """A short list: `certify` until at most `top` arms can still be the best feasible one.
 
 Certificates are those for the best arm. The arms that would take longest to exclude, one fewer than the list may have
-besides the leader, are left alone. Which they are is drawn anew in each round, so that one that only looks good after a
+besides the leader, are left alone. They are drawn again in each round, so that an arm that only looks good after a
 few tests is tested again.
 """
 
@@ -11,21 +11,9 @@ from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import NONE, Batch, Setting, Streams, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.best_arm import likeliest, open_against, tests_of_open_arms
-from bestarm.policies.certify.choosing import (
-    closes,
-    drawn_excess,
-    drawn_lead,
-    drawn_performance,
-    tests_of_leader,
-)
+from bestarm.policies.certify.choosing import closes, drawn_excess, drawn_lead, drawn_performance, tests_of_leader
 from bestarm.policies.certify.goal import Goal, kernels_of, settled_set
-from bestarm.policies.certify.memory import (
-    Memory,
-    best_listed,
-    is_certified,
-    new_memory_of_sets,
-    seed_choices,
-)
+from bestarm.policies.certify.memory import Memory, best_listed, is_certified, new_memory_of_sets, seed_choices
 from bestarm.policies.findings import Findings
 from bestarm.policies.open_certificates import OpenCertificate
 
@@ -72,8 +60,8 @@ def close_candidates(setting: Setting, streams: Streams, memory: Memory, leader:
 
 @kernel
 def not_to_exclude(memory: Memory, leader: int) -> int:
-    """How many candidates there are of which nothing is to be shown: the leader, and those that it has beaten, which
-    are out as soon as it is certified feasible."""
+    """The number of candidates that need no certificate: the leader, and the arms that it has beaten, which are out as
+    soon as it is certified feasible."""
     if leader == NO_ARM:
         return 0
     count = 0
@@ -102,7 +90,7 @@ def tests_to_exclude(
         tests = 2.0 * setting.level[leader] / (lead * lead) - n * n_leader / (n + n_leader)
         least = min(least, max(tests, 1.0) / setting.inverse_cost[0])
     elif least == HOPELESS:
-        # Of several arms that look as good as the leader, the best is the last to be excluded.
+        # If several arms look as good as the leader, the best of them is excluded last.
         least = HOPELESS * (1.0 - lead)
     return least
 
@@ -112,12 +100,12 @@ def leave_out(memory: Memory, open_count: int, spared: int) -> int:
     """Take the `spared` arms that cost most to exclude off the list of open arms; returns how many are left."""
     for _ in range(min(spared, open_count)):
         hardest = 0
-        for place in range(1, open_count):
-            if memory.chosen.numbers[memory.open_arms[place]] > memory.chosen.numbers[memory.open_arms[hardest]]:
-                hardest = place
+        for index in range(1, open_count):
+            if memory.chosen.scratch[memory.open_arms[index]] > memory.chosen.scratch[memory.open_arms[hardest]]:
+                hardest = index
         open_count -= 1
-        for place in range(hardest, open_count):
-            memory.open_arms[place] = memory.open_arms[place + 1]
+        for index in range(hardest, open_count):
+            memory.open_arms[index] = memory.open_arms[index + 1]
     return open_count
 
 
@@ -127,7 +115,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     left = list_candidates(memory, leader)
     open_count = close_candidates(setting, streams, memory, leader)
     left = list_candidates(memory, leader)
-    # An arm that takes others out may be beaten by the leader. Then these are candidates again, until they are, too.
+    # An arm that excludes others may be beaten by the leader. Then those are candidates again, until they are beaten.
     while left > open_count + not_to_exclude(memory, leader):
         open_count = close_candidates(setting, streams, memory, leader)
         left = list_candidates(memory, leader)
@@ -138,9 +126,9 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
 
     seed_choices(memory)
     drawn_leader = drawn_performance(setting, streams, memory, leader) if leader != NO_ARM else 0.0
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
-        memory.chosen.numbers[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
+        memory.chosen.scratch[arm] = tests_to_exclude(setting, streams, memory, leader, drawn_leader, arm)
     spared = setting.top if leader == NO_ARM else setting.top - 1
     open_count = leave_out(memory, open_count, spared)
 

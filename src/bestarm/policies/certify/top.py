@@ -26,10 +26,10 @@ from bestarm.policies.certify.choosing import (
 )
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints, settled_set
 from bestarm.policies.certify.memory import Memory, new_memory_of_sets, seed_choices
-from bestarm.policies.confidence import PresentAnswer, evidence_for, for_size, is_outperformed, pair_level
+from bestarm.policies.confidence import PresentAnswer, compiled_if_large, evidence_for, is_outperformed, pair_level
 from bestarm.policies.decisions import Stop
 from bestarm.policies.findings import Findings
-from bestarm.policies.open_certificates import OpenCertificate, by_evidence
+from bestarm.policies.open_certificates import OpenCertificate, open_by_evidence
 
 
 @kernel
@@ -110,7 +110,7 @@ def closest_member(setting: Setting, streams: Streams, memory: Memory, arm: int)
     for member in range(memory.chosen.listed.shape[0]):
         if memory.chosen.listed[member] != 0 and not all_known(setting, streams, member, arm):
             others = streams.counts[member, 0]
-            lead = memory.chosen.numbers[member] + setting.tolerance - streams.means[arm, 0]
+            lead = memory.chosen.scratch[member] + setting.tolerance - streams.means[arm, 0]
             clear = lead * math.sqrt(n * others / (n + others))
             if closest == NO_ARM or clear < least:
                 closest = member
@@ -130,14 +130,14 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     arms = memory.chosen.listed.shape[0]
     for arm in range(arms):
         if memory.chosen.listed[arm] != 0:
-            memory.chosen.numbers[arm] = drawn_performance(setting, streams, memory, arm)
+            memory.chosen.scratch[arm] = drawn_performance(setting, streams, memory, arm)
 
     # One test for each open arm: of its own, or of the member that it is closest to …
     size = 0
-    for place in range(open_count):
-        arm = signed(memory.open_arms[place])
+    for index in range(open_count):
+        arm = signed(memory.open_arms[index])
         member = closest_member(setting, streams, memory, arm) if is_full else NO_ARM
-        drawn = memory.chosen.numbers[member] if is_full else 0.0
+        drawn = memory.chosen.scratch[member] if is_full else 0.0
         metric = stream_to_test(setting, streams, memory, member, drawn, arm)
         if metric != LEADER:
             size = add_test(batch, size, arm, metric)
@@ -189,7 +189,7 @@ def open_of_top(
     last = min(members, key=lambda arm: float(streams.means[arm, 0])) if is_full else NO_ARM
     closed = memory.rejected | chosen.listed | (chosen.settled if is_full else 0)
     everything = np.ones_like(memory.certified)
-    others = by_evidence(setting, streams, everything, closed, memory.beaten, last)
+    others = open_by_evidence(setting, streams, everything, closed, memory.beaten, last)
     return [one for member in members for one in open_constraints(setting, streams, memory, member)] + others
 
 
@@ -198,7 +198,7 @@ def settled_top(setting: Setting, streams: Streams, memory: Memory, found: Findi
     known = settled_set(setting, streams, memory, found, stop)
     last = min(stop.arms, key=lambda arm: float(streams.means[arm, 0]))
     marks = np.zeros(len(streams.counts), np.int8)
-    for_size(mark_outperformed, setting, streams)(setting, streams, memory, marks)
+    compiled_if_large(mark_outperformed, setting, streams)(setting, streams, memory, marks)
     is_beaten = known.excluded & ~known.infeasible
     known.beaten_by[is_beaten] = last
     # When these certificates were closed, the evidence was no less and the lead was no less.

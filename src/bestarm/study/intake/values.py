@@ -73,8 +73,9 @@ def check_result(plan: Plan, lead: int, result: object) -> Values:
     if len(metrics) == 1 and not isinstance(result, Mapping):
         return (_checked(plan, lead, metrics[0], result),)
     if not isinstance(result, Mapping):
-        reason = f"must be {in_words(metrics)}, by name"
-        raise _refused(plan, lead, result, f"{reason}, as in {example(metrics)}")
+        reason = f"must be {in_words(metrics)}, by name, as in {example(metrics)}"
+        sentence = f"result of a test of {plan.test_names[lead]!r} = {quoted(result)}: {reason}"
+        raise RefusedValue("value", result, reason, metrics, sentence=sentence)
     check_names(metrics, result)
     return check_ratios(plan, lead, tuple(_checked(plan, lead, metric, result[metric]) for metric in metrics))
 
@@ -114,11 +115,6 @@ def _checked(plan: Plan, lead: int, metric: str, value: object) -> float:
     if len(plan.bundles) == len(plan.parts) and not plan.denominators:
         return check_value(plan.parts[lead], value)
     return check_metric(plan, metric, value)
-
-
-def _refused(plan: Plan, lead: int, result: object, reason: str) -> RefusedValue:
-    sentence = f"result of a test of {plan.test_names[lead]!r} = {quoted(result)}: {reason}"
-    return RefusedValue("value", result, reason, plan.yields[lead], sentence=sentence)
 
 
 def in_words(metrics: Sequence[str]) -> str:

@@ -209,9 +209,10 @@ def drive(
                 running[submit(test, failures.get(test.id, 0))] = test
             if not running and not tests and stopped is None and _patiently(lambda: study.done):
                 break
-            # Nothing to do here means that others are at work. Look again soon.
-            finished = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done if running else _pause()
-            for future in finished:
+            if not running:
+                # Nothing to do here means that others are at work. Look again soon.
+                time.sleep(_POLL)
+            for future in wait(running, timeout=_POLL, return_when=FIRST_COMPLETED).done:
                 test = running.pop(future)
                 del held[test.id]
                 try:
@@ -252,11 +253,6 @@ def settle_failures(study: LiveStudy, declared: Declared) -> None:
 def _plain(result: Mapping[str, float]) -> Result:
     """A result of one metric as its number."""
     return result if len(result) > 1 else next(iter(result.values()))
-
-
-def _pause() -> set[Future[Any]]:
-    time.sleep(_POLL)
-    return set()
 
 
 def _tell(

@@ -1,4 +1,4 @@
-"""What the evidence limits at any moment: how far the leader can be below the best, and how far arms can be apart.
+"""How arms compare by the evidence: why arms are out, how far the leader can be below the best, how far arms differ.
 
 `docs/certify.md` proves that these limits hold at all times at once.
 """
@@ -7,17 +7,63 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from bestarm.evidence.claims import constraint_evidence
 from bestarm.evidence.combine import add_logs, independent_evidence
 from bestarm.kernel.compile import kernel
-from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.state import ABSENT, RESERVED, Flags, Floats, Ints, Setting, Streams
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.dispatch import scatter
 from bestarm.noises.streams import ABOVE, BELOW
-from bestarm.policies.confidence import is_outperformed, pair_level, violation
+from bestarm.policies.confidence import Intervals, is_outperformed, pair_level, refresh_intervals, rival_case, violation
 from bestarm.policies.findings import Bools, Findings
 from bestarm.policies.leads import end_of_lead, largest_lead
+
+
+class Reasons(NamedTuple):
+    """What the evidence says about each arm that is out, by arm."""
+
+    worst: Ints
+    """The constraint that a rejected arm most clearly violates."""
+    evidence: Floats
+    """Log-evidence that it is infeasible; for an arm that is beaten without a `lead`, infeasible or worse."""
+    lead: Floats
+    """By how much, at least, a beaten arm is worse than the leader; NaN if performance alone does not show it."""
+
+
+@kernel
+def survey(
+    setting: Setting,
+    streams: Streams,
+    rejected: Flags,
+    beaten: Ints,
+    leader: int,
+    intervals: Intervals,
+    reasons: Reasons,
+) -> None:
+    """Bring the intervals up to date, and fill in the reasons why arms are out."""
+    refresh_intervals(setting, streams, intervals)
+    for arm in range(streams.counts.shape[0]):
+        if rejected[arm]:
+            largest = -math.inf
+            for metric in range(1, streams.counts.shape[1]):
+                evidence = constraint_evidence(setting, streams, arm, metric, ABOVE)
+                if evidence > largest:
+                    largest = evidence
+                    reasons.worst[arm] = metric
+            reasons.evidence[arm] = violation(setting, streams, arm)
+        elif leader != NO_ARM and beaten[arm] == leader:
+            level = pair_level(setting, leader, arm)
+            if is_outperformed(setting, streams, leader, arm):
+                lead = largest_lead(setting, streams, leader, arm, level, math.inf)
+                reasons.lead[arm] = max(lead, -setting.tolerance)
+            else:
+                reasons.lead[arm] = math.nan
+                infeasible = violation(setting, streams, arm)
+                reasons.evidence[arm] = rival_case(setting, streams, leader, arm, infeasible)
 
 
 @kernel
@@ -68,9 +114,9 @@ def regret_of(setting: Setting, streams: Streams, rejected: Flags, beaten: Ints,
                 largest = hope
     # The arm that sets the limit comes first, as a rule. For the others it then suffices that they are no better.
     limit = 0.0
-    for place in range(-1, arms):
-        arm = first if place < 0 else place
-        is_again = place >= 0 and arm == first
+    for index in range(-1, arms):
+        arm = first if index < 0 else index
+        is_again = index >= 0 and arm == first
         is_beaten = beaten[arm] == leader
         matters = limit < (setting.tolerance if is_beaten else math.inf)
         if arm != leader and not is_again and rejected[arm] == 0 and matters:
@@ -146,7 +192,11 @@ def measured_leads(streams: Streams, arm: int) -> Floats:
 
 def pair_levels(setting: Setting, arm: int) -> tuple[Floats, Floats]:
     """The levels that make the differences of all ordered pairs hold at once: delta v_i v_j / (1 - v_i) for (i, j),
-    where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j."""
+    where v are the weights of the arms. Those of (arm, j) and of (j, arm), by j. With a reserve, delta v_i v_j."""
+    if setting.sharing == RESERVED:
+        rarity = setting.reserve.rarity
+        level: Floats = rarity + rarity[arm] - math.log(setting.delta)
+        return level, level
     # Whatever share of delta is theirs, levels differ by the weights.
     weight = np.exp(setting.level.min() - setting.level)
     log_weight = np.log(weight / weight.sum())
