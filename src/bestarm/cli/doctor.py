@@ -104,7 +104,6 @@ def _needed(requirements: list[Requirement], *, extra: str) -> list[Requirement]
 
 
 def _package(requirement: Requirement, *, if_missing: Health = "absent") -> Finding:
-    """Whether a distribution is there, recent enough, and can be loaded."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 
@@ -148,7 +147,6 @@ def _extras(requirements: list[Requirement], names: list[str]) -> Iterator[Findi
 
 
 def _plugins() -> Iterator[Finding]:
-    """What other installed packages add."""
     from bestarm.cli.app.discovery import command_plugins
     from bestarm.noises.registry import noise_plugins
     from bestarm.plugins import GROUPS, plugins
@@ -179,7 +177,6 @@ def _dashboard() -> Finding:
 
 
 def _card() -> Finding:
-    """Whether simulations can run on a CUDA card."""
     from bestarm.simulation.device import why_no_card
 
     reason = why_no_card()
@@ -209,8 +206,9 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
+    from bestarm.storage.address import shown_address
     from bestarm.storage.errors import NoStudiesYet, StorageError
-    from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
+    from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage
     from bestarm.study.record.checks import why_unreadable
 
     url = default_url() if db is None else db
@@ -226,7 +224,7 @@ def _database(db: str | None) -> Finding:
         with contextlib.closing(open_storage(url)) as storage:
             records = storage.studies()
     except NoStudiesYet:
-        return Finding("database", "ok", f"{shown_url(url)} can be reached and holds no studies yet")
+        return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), "see the message; --db or BESTARM_DB name another")
     holds = f"{storage.url} holds {counted(len(records), 'study', 'studies')}"
