@@ -242,38 +242,9 @@ def all_names(names: Sequence[str]) -> str:
     >>> all_names(["a", "b", "c"]), all_names("abcdefghijk")
     ('a, b and c', 'a, b, c, d, e, f, g and 4 more')
     """
-    return listed(names) if len(names) <= MOST_NAMES else names_in_words(names)
-
-
-def excluded_words(arms: int, left: int) -> str:
-    """How many arms are excluded.
-
-    >>> excluded_words(8, 7)
-    '1 of 8 arms is excluded'
-    """
-    return f"{arms - left:,} of {arms:,} arms {'is' if arms - left == 1 else 'are'} excluded"
-
-
-def names_in_words(names: Sequence[str]) -> str:
-    """Names, not too many of them.
-
-    >>> names_in_words("abcdefghijk")
-    'a, b, c, d, e, f, g and 4 more'
-    """
     if len(names) <= MOST_NAMES:
-        return ", ".join(names) or "none"
+        return listed(names)
     return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1:,} more"
-
-
-def one_of_words(names: Sequence[str]) -> str:
-    """Which of these it is, or only how many they are. The common part of numbered names is shown once.
-
-    >>> one_of_words(["prompt 5", "prompt 6", "prompt 7"]), one_of_words(["a", "b"]), one_of_words("abcdefghi")
-    ('prompt 5, 6 or 7', 'a or b', 'one of 9 arms')
-    """
-    if len(names) > MOST_NAMES:
-        return f"one of {len(names):,} arms"
-    return listed(names, "or")
 
 
 def rounded_up(number: float) -> str:

@@ -84,9 +84,9 @@ def plugins(group: str, check: Check | None = None) -> dict[str, Plugin]:
     return found
 
 
-def load_plugin(group: str, name: str, check: Check | None = None) -> Any:
+def load_plugin(group: str, name: str) -> Any:
     """The plug-in of that name, loaded; None if there is none. Raises `InvalidInput` if it is broken."""
-    plugin = plugins(group, check).get(name)
+    plugin = plugins(group).get(name)
     return None if plugin is None else plugin.load()
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import reprlib
 import unicodedata
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
 LONGEST_QUOTE = 80
@@ -110,26 +110,19 @@ def side_by_side(*values: float, least: int = 4) -> list[str]:
     return [f"{value:.{digits}g}" for value in values]
 
 
-def in_columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> str:
-    """Rows of texts as lines whose columns are aligned, those numbered in `right` at their right end.
+def in_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of texts as lines whose columns are aligned.
 
-    >>> print(in_columns([("tests: mean", "1,200"), ("cost", "日本 7")], right={1}))
-    tests: mean   1,200
-    cost         日本 7
+    >>> print(in_columns([("日本", "1,200"), ("cost", "7")]))
+    日本  1,200
+    cost  7
     """
     from rich.cells import cell_len
 
     safe = [[shown(text) for text in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*safe, strict=True)]
-    lines = []
-    for row in safe:
-        gaps = [" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)]
-        lines.append(
-            "  ".join(
-                gap + text if k in right else text + gap for k, (text, gap) in enumerate(zip(row, gaps, strict=True))
-            )
-        )
-    return "\n".join(line.rstrip() for line in lines)
+    lines = [[text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True)] for row in safe]
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def html_table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> str:

@@ -236,6 +236,6 @@ def test_an_axis_before_the_first_result() -> None:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_chart_without_a_library_draws_every_study(name: str) -> None:
-    chart = interval_chart(example(name).state, "title")
+    chart = interval_chart(example(name).state)
     assert "nan" not in chart
     assert "inf" not in chart.replace("infeasible", "")

@@ -55,7 +55,7 @@ def test_a_running_study() -> None:
     assert foreseen["likely"] == "98 of 100 simulated continuations end with b, 2 with a"
     line = compact_line(status)
     assert line.startswith(f"{status.tests} tests, ")
-    assert "; left: a, b; open: a against b: about" in line
+    assert "; left: a and b; open: a against b: about" in line
     assert "to go" in line
     assert "9 in 10" in compact_line(status, outlook({"b": 1.0}))
 

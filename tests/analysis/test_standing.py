@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.lengths import cases, examples
+from tests.streams import summed_stream
 from tests.tools.patience import PATIENCE
 
 import bestarm as ba
@@ -36,7 +37,6 @@ from bestarm.policies.findings import Findings
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.leads import lead_at
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noise_streams import summed_stream
 
 SMALL = ba.Bounded(-0.003, -0.002)
 NOISES: list[Any] = [ba.Gaussian(2.0), ba.Bernoulli(), ba.Bounded(-3.0, 5.0)]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.lengths import cases, first
+from tests.streams import summed_stream
 
 import bestarm as ba
 from bestarm.evidence.combine import add_logs, infeasible_evidence, rival_evidence
@@ -25,7 +26,6 @@ from bestarm.noises.bets import BETS, LIKENESS, ROOT_WEIGHT, STAKE, log_weights
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, stream_of
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noise_streams import summed_stream
 
 NOISES: list[ba.Noise] = [ba.Gaussian(0.3), ba.Bernoulli(), ba.Bounded(-1.0, 3.0)]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
+from tests.streams import summed_stream
 
 import bestarm as ba
 from bestarm.evidence.claims import constraint_evidence
@@ -27,7 +28,7 @@ from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.registry import numbered
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noise_streams import stream_of_values, summed_stream
+from bestarm.testing.noise_streams import stream_of_values
 
 
 def random_stream(rng: np.random.Generator, noise: type[NoiseModel]) -> Stream:

@@ -339,7 +339,7 @@ def test_the_guarantee_says_what_is_certain() -> None:
         "feasible one is not certain. If what the guarantee rests on is true, the procedure errs in at most 5 % of "
         "studies like this one: with that reservation, if any arm is feasible, the best one, or one that is as good "
         "within 0.5 and within the slack, "
-        "is among arm 0, arm 2 (1 of 3 arms is excluded); and arm 0 meets every constraint (within the stated slack)."
+        "is among arm 0 and 2 (1 of 3 arms is excluded); and arm 0 meets every constraint (within the stated slack)."
     )
     assert certain(plan, dataclasses.replace(spent, candidates=plan.arm_names, feasible=())) == ""
     near = dataclasses.replace(spent, regret_at_most=0.2345)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.lengths import cases, first
+from tests.streams import summed_stream
 
 import bestarm as ba
 from bestarm.analysis.standing.arms import standings
@@ -24,7 +25,6 @@ from bestarm.policies.confidence import present_answer
 from bestarm.policies.decisions import Stop
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting
-from bestarm.testing.noise_streams import summed_stream
 
 NONSENSE = (math.nan, math.inf, -math.inf)
 

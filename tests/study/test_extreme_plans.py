@@ -164,7 +164,7 @@ def test_a_record_with_values_that_are_refused_by_now_can_be_shown(
     study = ba.Study.open("old", storage=url)
     assert json.loads(json.dumps(study.status().to_dict(), allow_nan=False))["tests"] == 4
     assert "</svg>" in study._repr_html_()
-    assert "nan" not in interval_chart(study.status().arms, "intervals")
+    assert "nan" not in interval_chart(study.status().arms)
     study.ask(3)
     study.forecast(runs=5)
     for plot in (ba.plot.intervals, ba.plot.progress, ba.plot.costs):

@@ -81,8 +81,9 @@ def reproduce(
     folder = Path(folder)
     results: dict[str, CampaignResult] = {}
     for name in names:
-        papers = [p for p in POLICIES if name != "drug" or slow_drug_policies or p != _SLOW_ON_DRUG]
-        sets: dict[str, Sequence[str | type[Policy]]] = {_campaign_folder(name, papers): papers}
+        is_slow = name == "drug" and slow_drug_policies
+        papers = [p for p in POLICIES if name != "drug" or is_slow or p != _SLOW_ON_DRUG]
+        sets: dict[str, Sequence[str | type[Policy]]] = {f"{name}-all-policies" if is_slow else name: papers}
         if EXPERIMENTS[name].takes_more:
             # Each in a folder of its own, so that what the paper has need not be computed again.
             sets |= {f"{name}-{re.sub(r'[^a-z0-9]+', '-', called.lower())}": [kind] for called, kind in further.items()}
@@ -98,7 +99,10 @@ def reproduce(
             )
             for place, chosen in sets.items()
         ]
-        results[name] = _together(found)
+        results[name] = CampaignResult(
+            dataclasses.replace(found[0].campaign, cells=tuple(cell for one in found for cell in one.campaign.cells)),
+            tuple(simulation for one in found for simulation in one.simulations),
+        )
         part = page_part(EXPERIMENTS[name], results[name], folder)
         with replacing(_part_file(folder, name)) as file:
             file.write(to_json(part))
@@ -117,14 +121,6 @@ def _further(policies: Sequence[str | type[Policy]]) -> dict[str, str | type[Pol
             raise InvalidInput("policy", name, f"is there already: {has}")
         found[name] = policy
     return found
-
-
-def _together(results: Sequence[CampaignResult]) -> CampaignResult:
-    """The results of several campaigns as if they were one."""
-    first = results[0].campaign
-    cells = tuple(cell for result in results for cell in result.campaign.cells)
-    simulations = tuple(simulation for result in results for simulation in result.simulations)
-    return CampaignResult(dataclasses.replace(first, cells=cells), simulations)
 
 
 def _part_file(folder: Path, name: str) -> Path:
@@ -149,7 +145,3 @@ def _write_page(folder: Path) -> None:
     for page, text in (("paper.md", to_markdown(blocks)), ("paper.html", to_html(blocks, TITLE))):
         with replacing(folder / page) as file:
             file.write(text)
-
-
-def _campaign_folder(name: str, policies: Sequence[str]) -> str:
-    return f"{name}-all-policies" if name == "drug" and _SLOW_ON_DRUG in policies else name

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 
 from bestarm.noises import Noise
 from bestarm.noises.shapes import Spread
-from bestarm.problem.goals import Asked, GoalField, Top, asked_by
+from bestarm.problem.goals import Asked, GoalField, Top
 from bestarm.problem.items import ItemList, count_of
 from bestarm.problem.measurements import Measurement, groups_of, name_of
 from bestarm.problem.parts import Constraint, Objective
@@ -76,7 +76,7 @@ class Question:
     @property
     def asks(self) -> Asked:
         """What the study is to find: the best arm, a short list that holds it, the `top` best, or any feasible one."""
-        return asked_by(self.goal, self.top)
+        return "short list" if self.goal == "best" and self.top > 1 else self.goal
 
     # Kept once made: a study looks them up for every test, and to make them takes time in proportion to the arms.
     @functools.cached_property

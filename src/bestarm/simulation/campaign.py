@@ -178,10 +178,6 @@ def _named(policy: str | type[Policy]) -> tuple[str, type[Policy] | None]:
     return kind.name, None if all_policies().get(kind.name) is kind else kind
 
 
-class _AnotherCampaign(InvalidInput):
-    """The folder belongs to another campaign."""
-
-
 def _prepared(folder: Path, description: dict[str, Any]) -> Path:
     """The folder, created if need be, with its description. A folder with another campaign is refused."""
     path = folder / "campaign.json"
@@ -191,20 +187,19 @@ def _prepared(folder: Path, description: dict[str, Any]) -> Path:
             there = read_json(path.read_bytes())
             if not isinstance(there, dict):
                 raise InvalidInput("it holds no table of fields")
-            for key in (*description, *there):
-                if there.get(key) != description.get(key):
-                    raise _AnotherCampaign(
-                        f"{folder} holds another campaign (its {key} differ): name another folder, or remove this one"
-                    )
         else:
+            there = description
             with replacing(path) as file:
                 json.dump(description, file, indent=1)
-    except _AnotherCampaign:
-        raise
     except InvalidInput as error:
         raise InvalidInput(f"{path} is damaged: {error}") from None
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from None
+    for key in (*description, *there):
+        if there.get(key) != description.get(key):
+            raise InvalidInput(
+                f"{folder} holds another campaign (its {key} differ): name another folder, or remove this one"
+            )
     return folder
 
 

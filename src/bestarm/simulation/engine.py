@@ -171,13 +171,11 @@ class Job:
         for _, lead in tests:
             yield list(itertools.islice(results, sizes[lead]))
 
-    def _new_outcomes(self, runs: int) -> Outcomes:
+    def _room_for(self, runs: int) -> Answered:
+        """Room for the outcomes of runs and, where answers are sets, for their arms."""
         counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
-        return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts)
-
-    def _new_sets(self, runs: int) -> Flags | None:
-        """Room for the arms that each run answers; None if every answer is one arm."""
-        return np.zeros((runs, self.shape[0]), np.int8) if answers_sets(self.problem.asks) else None
+        sets = np.zeros((runs, self.shape[0]), np.int8) if answers_sets(self.problem.asks) else None
+        return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts), sets
 
     @functools.cached_property
     def worlds(self) -> ItemWorlds | None:
@@ -204,7 +202,7 @@ class Job:
 
     def _compiled(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
         loop = compiled(simulate_runs, **self._form)
-        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
+        outcomes, sets = self._room_for(runs)
         workspace = self._new_workspace()
         stop = _GO if stop is None else stop
         limits = self.max_tests, self.max_cost, stop
@@ -244,7 +242,7 @@ class Job:
         return measured_on_items
 
     def _interpret(self, first_run: int, runs: int, stop: Ints | None, trace: Trace | None = None) -> Answered:
-        outcomes, sets = self._new_outcomes(runs), self._new_sets(runs)
+        outcomes, sets = self._room_for(runs)
         for k in range(runs):
             policy = self.new_policy(first_run + k)
             measured = self._measuring(policy, first_run + k)

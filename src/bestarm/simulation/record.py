@@ -68,12 +68,6 @@ def _parse(line: bytes) -> dict[str, Any]:
     return chunk
 
 
-def _whole(number: object) -> int:
-    if type(number) is not int or not 0 <= number < MOST_RUNS:
-        raise ValueError("first")
-    return number
-
-
 class Record:
     """The file of chunks. Opening it reads its contents and cuts off an incomplete last line."""
 
@@ -88,8 +82,8 @@ class Record:
         if not self._path.exists():
             return
         content = self._path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:whole].splitlines(), start=1):
+        complete = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:complete].splitlines(), start=1):
             try:
                 chunk = _parse(line)
                 self._enter(chunk)
@@ -98,15 +92,17 @@ class Record:
                     f"{self._path}, line {number}, is damaged; delete that line and its runs will be computed again "
                     "(all other lines are kept)"
                 ) from None
-        if whole < len(content):
+        if complete < len(content):
             with self._path.open("r+b") as file:
-                file.truncate(whole)
+                file.truncate(complete)
 
     def _enter(self, chunk: dict[str, Any]) -> None:
         results = self.results.get(chunk["cell"])
         if results is None:
             raise ValueError("cell")
-        first, runs = _whole(chunk["first"]), len(results.answers)
+        first, runs = chunk["first"], len(results.answers)
+        if type(first) is not int or not 0 <= first < MOST_RUNS:
+            raise ValueError("first")
         columns = [chunk[name] for name in ("answers", "tests", "cost")]
         if len({len(column) for column in columns}) != 1 or not all(isinstance(column, list) for column in columns):
             raise ValueError("columns")

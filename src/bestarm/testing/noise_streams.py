@@ -9,7 +9,7 @@ import numpy as np
 
 from bestarm.kernel.compile import compiled
 from bestarm.kernel.random import NOISE, seed_generator
-from bestarm.kernel.state import Floats, Streams, new_streams
+from bestarm.kernel.state import Floats, new_streams
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.dispatch import most_kept, record
 from bestarm.noises.streams import Stream, stream_of
@@ -42,15 +42,6 @@ def stream_of_values(noise: NoiseModel, values: Floats, sign: float = 1.0) -> St
     for value in values.tolist():
         record(setting, streams, 0, 0, sign * value)
     return stream_of(setting, streams, 0, 0)
-
-
-def summed_stream(noise: NoiseModel, n: int, total: float) -> Stream:
-    """A stream of n equal results that add up to `total`, for noises whose streams keep only sums."""
-    setting = new_setting(problem_with(noise), 0.05, "paper")
-    counts, sums = np.array([[n]]), np.array([[total]])
-    streams = new_streams(1, 1, most_kept(setting))
-    record(setting, streams, 0, 0, total / n)
-    return stream_of(setting, Streams(counts, sums / counts, sums, n * streams.kept), 0, 0)
 
 
 def points_around(s: Stream, count: int = 41) -> Floats:

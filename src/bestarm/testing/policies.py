@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -71,30 +71,18 @@ def check_has_a_name(policy: PolicyType) -> None:
     assert policy.__doc__, "a policy says in its docstring what it does and when its guarantee holds"
 
 
-def check_prefers_the_best_feasible_arm(policy: PolicyType) -> None:
-    problem = _gaussian_problem([3.0, 2.0, 1.0], [[1.5, -1.5], [-1.5, -1.5], [-1.5, -1.5]])
-    _answers(policy, problem, "arm 1")
-
-
-def check_drops_arms_that_are_worse_or_infeasible(policy: PolicyType) -> None:
-    problem = _gaussian_problem([0.0, 2.0, 1.0, 3.0], [[-1.5], [-1.5], [1.5], [1.5]])
-    _answers(policy, problem, "arm 1")
-
-
-def check_finds_that_no_arm_is_feasible(policy: PolicyType) -> None:
-    problem = _gaussian_problem([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]])
-    _answers(policy, problem, "none")
-
-
-def check_works_without_constraints(policy: PolicyType) -> None:
-    problem = _gaussian_problem([0.0, 2.0, 1.0], [[], [], []])
-    _answers(policy, problem, "arm 1")
-
-
-def check_works_with_one_arm(policy: PolicyType) -> None:
-    _answers(policy, _gaussian_problem([0.0], [[-1.5, -1.5]]), "arm 0")
-    _answers(policy, _gaussian_problem([0.0], [[-1.5, 1.5]]), "none")
-    _answers(policy, _gaussian_problem([0.0], [[]]), "arm 0")
+def check_gives_the_right_answer(policy: PolicyType) -> None:
+    """The best of the feasible arms, with several constraints, one or none; "none" if no arm is feasible."""
+    for performance, constraints, expected in (
+        ([3.0, 2.0, 1.0], [[1.5, -1.5], [-1.5, -1.5], [-1.5, -1.5]], "arm 1"),
+        ([0.0, 2.0, 1.0, 3.0], [[-1.5], [-1.5], [1.5], [1.5]], "arm 1"),
+        ([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]], "none"),
+        ([0.0, 2.0, 1.0], [[], [], []], "arm 1"),
+        ([0.0], [[-1.5, -1.5]], "arm 0"),
+        ([0.0], [[-1.5, 1.5]], "none"),
+        ([0.0], [[]], "arm 0"),
+    ):
+        _answers(policy, _gaussian_problem(performance, constraints), expected)
 
 
 def check_works_with_every_noise_direction_and_scale(policy: PolicyType) -> None:
@@ -152,26 +140,32 @@ def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
     assert result.answer_counts == {}
 
 
+def _before_each_decision(policy: PolicyType, problem: Problem) -> Iterator[Policy]:
+    """A study that measures what its policy proposes, up to its answer."""
+    means, rng = problem.true_means(), np.random.default_rng(3)
+    study = policy(new_setting(problem, _DELTA, "mixture"), *means.shape, seed=1)
+    for _ in range(10_000):
+        yield study
+        proposal = study.decide()
+        if isinstance(proposal, Stop):
+            return
+        for arm, metric in proposal:
+            study.tell(arm, metric, rng.normal(means[arm, metric], 1.0))
+    raise AssertionError("no answer within 10,000 batches")
+
+
 def check_proposing_twice_gives_the_same(policy: PolicyType) -> None:
     """Asked twice, a policy proposes the same tests, all the way to the answer, and leaves the results alone."""
-    problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
-    rng = np.random.default_rng(3)
-    study = policy(new_setting(problem, _DELTA, "mixture"), 2, 2, seed=1)
-    means = problem.true_means()
-    for _ in range(10_000):
+    for study in _before_each_decision(policy, _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])):
         before = pickle.dumps(study.streams)
         proposal = study.propose()
         assert study.propose() == proposal
         assert pickle.dumps(study.streams) == before, "proposing changes the results"
         if isinstance(proposal, Stop):
             assert proposal.arm == 0
-            return
-        assert proposal, "a proposal is one test at least; to end, return Stop"
-        for arm, metric in proposal:
-            assert 0 <= arm < 2
-            assert 0 <= metric < 2
-            study.tell(arm, metric, rng.normal(means[arm, metric], 1.0))
-    raise AssertionError("no answer within 10,000 batches")
+        else:
+            assert proposal, "a proposal is one test at least; to end, return Stop"
+            assert all(arm in (0, 1) and metric in (0, 1) for arm, metric in proposal)
 
 
 def check_runs_depend_on_seed_and_number_alone(policy: PolicyType) -> None:
@@ -190,35 +184,27 @@ def check_interpreted_and_compiled_agree(policy: PolicyType) -> None:
     assert_engines_agree(Job(problem, policy, 0.1, "paper", 5, 3_000), run=2)
 
 
-def _replays(policy: PolicyType, problem: Problem, expected: Stop | None, *, max_tests: int, lost: int = 0) -> None:
-    job = Job(problem, policy, _DELTA, "mixture", 7, max_tests)
-    recorded = record_study(job, lost=lost)
-    if expected is None:
-        assert not isinstance(recorded.decision, Stop), f"stopped with {recorded.decision} within {max_tests} tests"
-    else:
-        assert recorded.decision == expected
-    assert_replays(job, recorded)
-
-
-def check_a_record_that_ends_with_an_arm_is_replayed(policy: PolicyType) -> None:
-    """The first arm, and the last of many."""
-    _replays(policy, _gaussian_problem([2.0, 1.0], [[-1.5, -1.5], [-1.5, -1.5]]), Stop(0), max_tests=20_000)
+def check_records_are_replayed(policy: PolicyType) -> None:
+    """They end with the first arm, with the last of many, without a feasible arm; or they have not ended: of two equal
+    arms, neither is the answer, and the next batch is the decision. Some tests may have no result."""
     last = _gaussian_problem([*[0.0] * 11, 3.0], [[-1.5]] * 12)
-    _replays(policy, last, Stop(11), max_tests=20_000)
-    _replays(policy, last, Stop(11), max_tests=20_000, lost=9)
-
-
-def check_a_record_that_ends_without_a_feasible_arm_is_replayed(policy: PolicyType) -> None:
-    _replays(policy, _gaussian_problem([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]]), Stop(None), max_tests=20_000)
     infeasible = _gaussian_problem([2.0 * k for k in range(12)], [[2.0]] * 12)
-    _replays(policy, infeasible, Stop(None), max_tests=20_000)
-    _replays(policy, infeasible, Stop(None), max_tests=20_000, lost=9)
-
-
-def check_a_record_that_has_not_ended_is_replayed(policy: PolicyType) -> None:
-    """Two equal arms: the budget ends the study, and the next batch is the decision."""
-    _replays(policy, _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]]), None, max_tests=300)
-    _replays(policy, _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]]), None, max_tests=300, lost=9)
+    equal = _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]])
+    for problem, expected, max_tests, lost in (
+        (_gaussian_problem([2.0, 1.0], [[-1.5, -1.5], [-1.5, -1.5]]), Stop(0), 20_000, 0),
+        (last, Stop(11), 20_000, 0),
+        (last, Stop(11), 20_000, 9),
+        (_gaussian_problem([2.0, 1.0], [[1.5, -1.5], [-1.5, 1.5]]), Stop(None), 20_000, 0),
+        (infeasible, Stop(None), 20_000, 0),
+        (infeasible, Stop(None), 20_000, 9),
+        (equal, None, 300, 0),
+        (equal, None, 300, 9),
+    ):
+        job = Job(problem, policy, _DELTA, "mixture", 7, max_tests)
+        recorded = record_study(job, lost=lost)
+        decided = recorded.decision if isinstance(recorded.decision, Stop) else None
+        assert decided == expected, f"decided {decided} within {max_tests} tests, expected {expected}"
+        assert_replays(job, recorded)
 
 
 def check_is_sure_of_its_answer(policy: PolicyType) -> None:
@@ -242,18 +228,11 @@ def check_is_sure_of_its_answer(policy: PolicyType) -> None:
 def check_what_it_says_of_itself_is_consistent(policy: PolicyType) -> None:
     """Intervals, verdicts and reasons agree with each other all the way to the answer."""
     problem = _gaussian_problem([2.0, 1.0, 3.0], [[-1.5, -1.5], [-1.5, -1.5], [1.5, -1.5]])
-    means, rng = problem.true_means(), np.random.default_rng(3)
-    study = policy(new_setting(problem, _DELTA, "mixture"), *means.shape, seed=1)
-    for turn in range(10_000):
-        proposal = study.decide()
+    for turn, study in enumerate(_before_each_decision(policy, problem)):
         # Looking is slow, and findings change more and more slowly.
-        if turn & (turn - 1) == 0 or isinstance(proposal, Stop):
+        if turn & (turn - 1) == 0:
             assert_findings_agree(study, problem)
-        if isinstance(proposal, Stop):
-            return
-        for arm, metric in proposal:
-            study.tell(arm, metric, rng.normal(means[arm, metric], 1.0))
-    raise AssertionError("no answer within 10,000 batches")
+    assert_findings_agree(study, problem)
 
 
 def assert_findings_agree(study: Policy, problem: Problem) -> None:

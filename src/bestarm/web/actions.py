@@ -51,11 +51,11 @@ def add_actions(router: APIRouter, served: ServedStudies, live: LiveUpdates, lim
         address = request.client.host if request.client else "nowhere"
         repeated, caller = idempotency_key(request), caller_of(request.scope)
 
-        def in_name(study: SharedStudy) -> Any:
+        def for_holder(study: SharedStudy) -> Any:
             with study.on_behalf_of(holder or f"{caller.name or 'somebody'}@{address}", repeated):
                 return act(study)
 
-        result = await how(key, in_name)
+        result = await how(key, for_holder)
         live.nudge(key)
         return result
 

@@ -16,7 +16,7 @@ from bestarm.storage.opening import open_storage
 from bestarm.storage.tokens import Token
 from bestarm.validation import InvalidInput
 from bestarm.web.access import Access
-from bestarm.web.accounts import AccessLog, Accounts
+from bestarm.web.access_log import AccessLog, RequestObserver
 from bestarm.web.description import describe
 from bestarm.web.errors import Refusal, handle_errors, refused
 from bestarm.web.events import LiveUpdates
@@ -86,7 +86,7 @@ def create_app(
     app.include_router(metrics_router(metrics, served, live))
     _add_pages(app)
     app.add_middleware(Guard, access=access, allowed_hosts=allowed_hosts, limits=limits)
-    app.add_middleware(Accounts, readers=[metrics] if log is None else [metrics, log])
+    app.add_middleware(RequestObserver, listeners=[metrics] if log is None else [metrics, log])
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
     return app
 

@@ -70,7 +70,7 @@ def add_downloads(router: APIRouter, served: ServedStudies) -> None:
 
 
 def _attached(study: SharedStudy, ending: str) -> dict[str, str]:
-    """To be saved, under a name that is harmless on any system, whatever the study is called."""
+    """Headers that have a browser save a file, under a name that is harmless on any system."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", study.name).strip("-")[:60]
     return {"Content-Disposition": f'attachment; filename="{plain or "study"}.{ending}"'}
 

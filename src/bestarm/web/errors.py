@@ -26,7 +26,7 @@ from bestarm.web.inputs import FORM, LARGEST_INTEGER
 LONGEST_REASON = 10_000
 LONGEST_VALUE = 200
 MOST_CHOICES = 100
-"""The fields of a complaint that are sent to the client."""
+"""How much of an error is sent to the client: characters of its texts, and choices."""
 
 _INTERNAL = "The service failed at this request; its log says more."
 
@@ -70,7 +70,7 @@ _KINDS = {
 
 
 def json_bytes(data: Any) -> bytes:
-    """JSON that any parser takes. Infinite numbers are null; halves of characters, which may come in, are replaced."""
+    """JSON that any parser takes: infinite numbers become null, and lone surrogates question marks."""
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError:
@@ -149,7 +149,7 @@ def refused(error: InvalidInput | StorageError, storage_url: str, prefix: str = 
 
 
 _STATUSES: dict[type[InvalidInput], int] = {NotFound: 404, AlreadyTold: 409, FarValue: 409, NameTaken: 409}
-"""The status of mistakes that have their own."""
+"""The errors that have a status of their own; the others are 422."""
 
 
 _WORDS = {

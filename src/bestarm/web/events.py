@@ -131,7 +131,7 @@ class Watch:
 
 
 class LiveUpdates:
-    """All that is being watched in this process."""
+    """Everything that clients of this process watch."""
 
     def __init__(self, served: ServedStudies, most_streams: int) -> None:
         self._served = served
@@ -173,7 +173,7 @@ class LiveUpdates:
                 watch.nudge()
 
     def open_stream(self, key: int | ListPage, may_listen: Callable[[], Awaitable[bool]]) -> Response:
-        """The events of a study, or of all of them, until they may not be listened to any more."""
+        """The events of a study, or of all of them, until `may_listen` says no."""
         if self.streams >= self._most_streams:
             raise Refusal(503, "too many event streams are open; try again later", None, Retry_After="10")
         self.streams += 1
@@ -212,7 +212,7 @@ class LiveUpdates:
 
 
 class _Stream(StreamingResponse):
-    """Counted from when it is promised to when it ends, whether or not its client is still there at the beginning."""
+    """Counts as open from the moment it is promised, even if its client leaves before it begins."""
 
     def __init__(self, live: LiveUpdates, events: AsyncIterator[bytes]) -> None:
         super().__init__(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

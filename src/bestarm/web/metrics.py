@@ -19,7 +19,7 @@ from prometheus_client import (
 from starlette.responses import Response
 
 from bestarm.analysis.status.status import StudyState
-from bestarm.web.accounts import Account
+from bestarm.web.access_log import LoggedRequest
 from bestarm.web.common import ALWAYS, StrictRoute, errors
 from bestarm.web.events import LiveUpdates
 from bestarm.web.studies import ServedStudies
@@ -51,11 +51,11 @@ class Metrics:
         self._streams = gauge("bestarm_event_streams", "Event streams that are open.")
         ProcessCollector(registry=self.registry)
 
-    def __call__(self, account: Account) -> None:
+    def __call__(self, logged: LoggedRequest) -> None:
         """Count a request."""
-        self._requests.labels(account.route, str(account.status)).inc()
-        if not account.route.endswith("/events"):
-            self._seconds.labels(account.route).observe(account.seconds)
+        self._requests.labels(logged.route, str(logged.status)).inc()
+        if not logged.route.endswith("/events"):
+            self._seconds.labels(logged.route).observe(logged.seconds)
 
     def told(self, results: int) -> None:
         """Count results."""

@@ -1,8 +1,8 @@
-"""Connections that cannot be kept for nothing.
+"""Limits on how long a connection may keep the server waiting.
 
 Uvicorn waits forever for a request that does not come, or not whole, and for a client that does not read: 300 silent
 connections use up 256 descriptors and lock out all others. Here each wait has a limit. When there is no room for a new
-connection, the one that has been waiting longest is ended, so that those who send requests are served.
+connection, the one that has been waiting longest is closed, so that clients who send requests are served.
 
 This stands around uvicorn's protocol. It sees what asyncio tells a protocol, and the application says when it has a
 request (`answering`); uvicorn's own attributes are not used.
@@ -93,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         self.is_excess = False
         """Whether it came when there was no room for it."""
         self._requests = 0
-        """How many are being answered: two if one begins while the last of its predecessor is cleared away."""
+        """How many are being answered: two if one begins before the one before it is cleaned up."""
         self._stalled = False
         self._timers: dict[Wait, asyncio.TimerHandle] = {}
 

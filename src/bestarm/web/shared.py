@@ -79,7 +79,7 @@ class Snapshot(NamedTuple):
     body: bytes
     zipped: bytes
     seconds: float
-    """What it took to compute."""
+    """How long it took to compute."""
 
 
 class _KnownOutlook(NamedTuple):
@@ -250,7 +250,7 @@ class SharedStudy(Study):
         return Snapshot(version, row, body, zipped, time.perf_counter() - start)
 
     def recent_log(self, last: int) -> list[Event]:
-        """The log. For a very long study it may be a few seconds old."""
+        """The newest events. For a very long study they may be a few seconds old."""
         known = self._logs.get(last)
         if known is not None and time.monotonic() - known[0] < known[1]:
             return known[2]

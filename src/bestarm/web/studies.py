@@ -208,7 +208,7 @@ class ServedStudies:
         return kept
 
     async def create(self, plan: Plan, seed: int | None, items_seed: int | None, key: str | None = None) -> SharedStudy:
-        """A new study, one for each `key`."""
+        """Make a new study, once for each `key`."""
 
         def make() -> SharedStudy:
             check_can_be_decided(plan)
@@ -258,7 +258,7 @@ class ServedStudies:
         return [(record, version(record)) for record in records]
 
     def compute(self, record: StudyRecord) -> None:
-        """Have a study's line computed, in the background."""
+        """Compute a study's line in the background."""
         key = record.key
         if key in self._computing:
             return

@@ -115,7 +115,7 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [label if seen[label] == 1 else f"{k}: {label}" for k, label in enumerate(shown, start=1)]
 
 
-def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
+def interval_chart(rows: Sequence[ArmStanding]) -> str:
     """The chart of a study's standings, as an SVG element."""
     panels = len(rows[0].metrics)
     names = short_names([row.name for row in rows])
@@ -124,7 +124,8 @@ def interval_chart(rows: Sequence[ArmStanding], title: str) -> str:
     height = _TOP + _ROW * len(rows) + 62
     size = f'viewBox="0 0 {width} {height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(title)}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" '
+        'aria-label="Intervals of every arm on every metric, against the thresholds">',
         "<style>text{font:13px system-ui,sans-serif;fill:#222}.title{font-weight:600}.tick{font-size:11px;fill:#555}"
         ".grid{stroke:#ddd}.threshold{stroke:#222;stroke-width:1.5;stroke-dasharray:5 3}</style>",
         f'<rect width="{width}" height="{height}" fill="#fff"/>',

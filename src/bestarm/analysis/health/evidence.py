@@ -1,55 +1,16 @@
-"""Evidence against an assumption: in one stream, and in all arms together. The proofs are here.
+"""Evidence against an assumption of the guarantee: in one stream, and in all arms together.
 
-F is everything known before a result: all earlier results of all arms, and whatever was done because of them. A *test
-supermartingale* starts at 1 and never rises on average, given what is known. By Ville's inequality it ever reaches
-1/alpha with probability at most alpha. A check makes several bets. Each is a process that is at most a test
-supermartingale as long as one assumption of the guarantee holds; so is the mean over bets.
+A check makes several bets. What each has won is at most a *test supermartingale* as long as the assumption holds: it
+starts at 1 and never rises on average, given all that is known before a result. So is the mean over bets. By Ville's
+inequality it ever reaches 1/alpha with probability at most alpha. `docs/health.md` has the proofs. In short, with g the
+weight of a result x, known before it, t a stake, and m the unknown mean, at which the least value counts:
 
-**A constant mean, given F.** This is what the guarantee rests on. A check chooses a weight g for each result before it
-is seen (`bets.py`): larger for later results, or after a result that was large, or if earlier results of the same
-group were large. It bets that results with a larger weight are larger. Let m be the true mean of a stream.
-
-- *Sub-Gaussian results* (`Gaussian`; values in a range, whose scale is half its width). Let x be a result in units of
-  its scale. For any number a known before it, E exp(a (x - m) - a²/2) <= 1, however much less than stated it scatters.
-  Take a = c + t g, and the mean over c, normal with variance A. This is a test supermartingale in F, and the logarithm
-  of its least value over all m is
-
-      t Σ (g - ḡ) x - t² (Σ (g - ḡ)² + ḡ²/A)/2 - log(1 + n A)/2,   ḡ the mean of the n weights.
-
-  At the true m the process is no less. So this is evidence, and needs no m.
-- *Symmetric results*. Let u = (x - m)/s, with a scale s known before x, and psi any odd function. Given F and |u|, the
-  sign of u is a fair coin. So E exp(a psi(u) - a² psi(u)²/2) <= 1, since cosh(y) <= exp(y²/2), whatever the scatter is
-  and however it changes. psi is a step function of |u|. So the product over all results is a step function of m, and
-  its least value over all m is found by going through the steps in order (`symmetric.py`). Far from the results the
-  bets of a check say nothing about m. So a share of the stake is bet on m alone, in both directions. With a psi that is
-  negative near m and positive far from it, the same process is evidence of skewness.
-
-**Scatter.** Let X be sub-Gaussian with scale sigma around m given F, and g a standard normal number independent of it.
-Then E exp(b (X - m)² / (2 sigma²)) = E exp(sqrt(b) g (X - m) / sigma) <= E exp(b g² / 2) = (1 - b)^(-1/2), 0 <= b < 1.
-So Π (1 - b)^(1/2) exp(b (X_i - m)² / (2 sigma²)) is a test supermartingale in F. The squares around the observed mean
-are the smallest over all m.
-
-**All arms together, without items** (`jointly`). The processes above are test supermartingales in F, at the true means.
-A result changes the factor of its own arm alone. So for every share w, Π_arms (1 - w + w M_arm) is a test
-supermartingale in F, whatever is tested when, and so is the mean over several w. It rises with each M_arm, so that each
-may be replaced by its least value over all m. It is looked at after a number of results that is fixed beforehand.
-
-**With items** (`in_any`). Arms meet the same items, so they depend on each other, and nothing may be multiplied. Where
-arms are compared by differences on the same item, these are what is checked (`Differences`); else it is the values.
-Of a set, they come in a random order that is fixed beforehand, and which of them have been seen does not change them.
-So in one arm, results are exchangeable, and the normal scores z of their ranks (`rank_score`) are independent standard
-normal numbers: exp(t Σ g z - t² Σ g²/2) is a test supermartingale in the history of the arm's own results, for weights
-that follow from that history. Symmetric differences of items that are drawn again and again are bet on as above, by
-weights of the arm's own history; their scales may follow from squares of other arms, since all differences together are
-as likely as their opposites. The evidence of one arm out of K reaches K/alpha with probability at most alpha/K. So it
-does in any arm with probability at most alpha, however arms depend on each other. Skewness of a set is said as doubtful
-only: what is left of it is not symmetric, given what was seen.
-
-**Values in a range, without items**, need not be exchangeable: their shape may change while their mean does not. What
-ranks show of them, in any one arm, is said as what it is, and breaks nothing.
-
-**Results too far off** are left out of all bets. If sigma is as stated there is none, but with a probability that is a
-share of the false alarms (`log_outlier_limit`).
+- *Sub-Gaussian results*, in units of their scale: exp(a (x - m) - a²/2) with a = c + t g, and c normal with variance A.
+  The least logarithm over all m is t Σ (g - ḡ) x - t² (Σ (g - ḡ)² + ḡ²/A)/2 - log(1 + n A)/2, ḡ the mean of the g.
+- *Symmetric results*: exp(a psi(u) - a² psi(u)²/2), where u = (x - m)/s for a scale s known before x, and psi is odd.
+- *Exchangeable results*: exp(t Σ g z - t² Σ g²/2), with z the normal scores of ranks.
+- *Scatter*: Π (1 - b)^(1/2) exp(b (x - m)² / (2 sigma²)). The squares around the observed mean are the smallest.
+- *Outliers* are left out of all bets. If sigma is as stated, there is none with probability 1 - alpha.
 """
 
 from __future__ import annotations
@@ -64,7 +25,10 @@ from bestarm.kernel.state import Floats
 
 
 def jointly(of_arms: Floats) -> Floats:
-    """The log-evidence of all arms together, of processes that may be multiplied. The last axis is the arms."""
+    """The log-evidence of all arms together, if a result changes that of its own arm alone. The last axis is the arms.
+
+    For every share w, Π_arms (1 - w + w M_arm) is a test supermartingale, and so is the mean over several w.
+    """
     arms = of_arms.shape[-1]
     # Evidence beyond all numbers is cut off: it suffices anyway.
     gain = np.expm1(np.minimum(of_arms, 600.0))
@@ -74,7 +38,8 @@ def jointly(of_arms: Floats) -> Floats:
 
 
 def in_any(of_arms: Floats) -> Floats:
-    """The log-evidence in any of the arms, however they depend on each other. The last axis is the arms."""
+    """The log-evidence in any of the arms, however they depend on each other, as on common items. The last axis is the
+    arms. That of one arm out of K reaches K/alpha with probability at most alpha/K."""
     found: Floats = of_arms.max(axis=-1) - math.log(of_arms.shape[-1])
     return found
 

@@ -25,7 +25,6 @@ from bestarm.answer import (
     guarantee_of,
     known_words,
     leads_words,
-    names_in_words,
     percent,
     void_style,
     void_words,
@@ -260,7 +259,7 @@ def age_words(outlook: Outlook, status: Status) -> str:
 def _left(status: Status) -> str:
     if len(status.candidates) == len(status.arms):
         return f"all {len(status.arms):,} arms left"
-    return f"left: {names_in_words(status.candidates)}"
+    return f"left: {all_names(status.candidates)}"
 
 
 def _estimate(status: Status) -> str:
@@ -296,7 +295,7 @@ def status_lines(status: Status, outlook: Outlook | None = None) -> Lines:
 def status_html(status: Status, *, asks: str = "", outlook: Outlook | None = None) -> str:
     """For a notebook: the lines, and every arm's intervals."""
     rows = status.arms[:_MOST]
-    chart = interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+    chart = interval_chart(rows)
     more = f"<p>The first {_MOST} of {len(status.arms)} arms.</p>" if len(status.arms) > _MOST else ""
     style = void_style(status.guarantee)
     head = f"<p{style}><strong>{escape(status.study)}</strong>: {escape(asks or status.headline)}</p>"

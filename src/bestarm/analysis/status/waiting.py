@@ -52,19 +52,9 @@ class Awaited:
     ) -> Awaited:
         """The pending test `row` of a study kept at `url`, which yields `metrics` if they are several."""
         count = command("tell", study, row.id, url, *_blanks(metrics, url)) if row.aside is not None else None
-        return cls(
-            test=row.id,
-            arm=arm,
-            metric=metric,
-            holder=row.holder,
-            since=row.since,
-            due=row.due,
-            state=_state(row),
-            reason=row.reason,
-            command=command("release", study, row.id, url),
-            count_command=count,
-            item=item,
-        )
+        free = command("release", study, row.id, url)
+        known = row.holder, row.since, row.due, _state(row), row.reason
+        return cls(row.id, arm, metric, *known, command=free, count_command=count, item=item)
 
     @property
     def needs_attention(self) -> bool:

@@ -12,18 +12,14 @@ from bestarm.answer import (
     MOST_NAMES,
     Answer,
     all_names,
-    excluded_words,
     feasible_words,
     good_words,
-    names_in_words,
-    one_of_words,
     promised,
     rounded_up,
 )
 from bestarm.noises.base import NoiseModel
 from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Constraint, Objective, Plan, Problem
-from bestarm.problem.goals import set_words
 from bestarm.problem.items import count_of
 from bestarm.texts import listed
 from bestarm.validation import exact
@@ -118,23 +114,52 @@ def certain(plan: Plan, now: Answer | Status) -> str:
     how far the leader can be from the best."""
     facts = []
     if now.candidates and len(now.candidates) < plan.arms_asked_about:
+        out, every = plan.arms_asked_about - len(now.candidates), plan.arms_asked_about
         facts.append(
-            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {names_in_words(now.candidates)} "
-            f"({excluded_words(plan.arms_asked_about, len(now.candidates))})"
+            f"if any arm is feasible, the best one{_or_as_good(plan)} is among {all_names(now.candidates)} "
+            f"({out:,} of {every:,} arms {'is' if out == 1 else 'are'} excluded)"
         )
     if now.feasible and plan.constraints:
         meets = "meets" if len(now.feasible) == 1 else "meet"
-        facts.append(f"{names_in_words(now.feasible)} {meets} every constraint{_nearly(plan)}")
+        facts.append(f"{all_names(now.feasible)} {meets} every constraint{_nearly(plan)}")
     if now.regret_at_most is not None:
         leader = now.arm if isinstance(now, Answer) else now.leader
         facts.append(f"{leader} is {_regret(plan, now.regret_at_most)}")
     return f" {_allowed(plan)}: with that reservation, {'; and '.join(facts)}." if facts else ""
 
 
+def claim_words(plan: Problem, arms: Sequence[str], *, is_sure: bool) -> str:
+    """What is certified of a set of arms: what stands after their names. `is_sure`: some arm is certified feasible.
+
+    >>> import bestarm as ba
+    >>> gain = ba.maximize("gain", noise=ba.Gaussian(1.0), tolerance=0.5)
+    >>> short, top = (ba.Problem([*"abcd"], gain, goal=goal, top=3) for goal in ("best", "top"))
+    >>> claim_words(short, ["a", "b"], is_sure=False)
+    'the best feasible arm, or one as good within 0.5, if any is feasible, is one of these'
+    >>> claim_words(top, ["a", "b", "c"], is_sure=True), claim_words(top, ["a"], is_sure=True)
+    ('the 3 best feasible arms, within 0.5', 'the only feasible arm')
+    """
+    margins = _margins(plan)
+    if plan.asks == "any feasible":
+        return feasible_words(plan.slacks)
+    if plan.asks == "short list":
+        near = f", or one as good {' and '.join(margins)}," if margins else ""
+        perhaps = "" if is_sure else f"{'' if near else ','} if any is feasible,"
+        return f"the best feasible arm{near}{perhaps} is one of these"
+    what = "best feasible arm" if plan.top == 1 else f"{plan.top} best feasible arm"
+    if len(arms) < plan.top:
+        what, margins = "only feasible arm", ["within the slack"] if plan.slacks else []
+    return f"the {what}{'' if len(arms) == 1 else 's'}{', ' if margins else ''}{' and '.join(margins)}"
+
+
+def _margins(plan: Problem) -> list[str]:
+    tolerance = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
+    return [*tolerance, "within the slack"] if plan.slacks else tolerance
+
+
 def _or_as_good(plan: Plan) -> str:
-    as_good = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
-    as_good += ["within the slack"] if plan.slacks else []
-    return f", or one that is as good {' and '.join(as_good)}," if as_good else ""
+    margins = _margins(plan)
+    return f", or one that is as good {' and '.join(margins)}," if margins else ""
 
 
 def _regret(plan: Plan, limit: float) -> str:
@@ -171,8 +196,8 @@ def known(
         return "Nothing is certain: the guarantee is void"
     sure = f"With {promised(plan.delta)} confidence"
     if state == "certified" and plan.asks in ("top", "any feasible"):
-        claim = set_words(plan.asks, candidates, plan.top, plan.objective.tolerance, bool(plan.slacks), True)
-        return f"{sure} {all_names(candidates)} {'is' if len(candidates) == 1 else 'are'} {claim}"
+        are = "is" if len(candidates) == 1 else "are"
+        return f"{sure} {all_names(candidates)} {are} {claim_words(plan, candidates, is_sure=True)}"
     if state == "certified" and plan.asks == "best":
         return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
     if state == "no_feasible_arm":
@@ -182,7 +207,9 @@ def known(
         # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
         is_any = not plan.constraints or (feasible and not plan.slacks)
         given = "" if is_any else ", if any arm is feasible,"
-        facts.append(f"{given} the best{_or_as_good(plan)} is {one_of_words(candidates)}")
+        few = len(candidates) <= MOST_NAMES
+        which = listed(candidates, "or") if few else f"one of {len(candidates):,} arms"
+        facts.append(f"{given} the best{_or_as_good(plan)} is {which}")
     elif not candidates:
         facts.append(" no arm is feasible")
     if leader in feasible and (plan.constraints or regret is not None):
@@ -238,7 +265,7 @@ def _differences(plan: Plan) -> Iterator[str]:
 def assumptions(plan: Plan) -> list[str]:
     """What has to hold for the guarantee to hold."""
     stays = "distribution" if any(part.noise.is_share for part in plan.constraints) else "mean"
-    together = [names_in_words(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
+    together = [all_names(metrics) for metrics in plan.yields.values() if len(metrics) > 1]
     found = ["Every measurement is fresh: what one shows does not depend on the others."]
     if plan.items is not None:
         found = ["What a test shows depends on its arm and its item, and not on the tests before it."]

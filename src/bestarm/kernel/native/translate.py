@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm.kernel.native.advice import unknown_syntax
 from bestarm.kernel.native.expressions import CompileTimeObject, Expressions
-from bestarm.kernel.native.source import bound_once, meaning_of, tree_of
+from bestarm.kernel.native.source import meaning_of, tree_of
 from bestarm.kernel.native.types import FLOAT, INT, NOTHING, Array, Number, Record, Type, Untranslatable, common
 from bestarm.kernel.native.writing import Block, Value, Writer, constant
 
@@ -171,7 +171,6 @@ class _Body:
         self._types = variables
         self._write = Writer()
         self._tree = tree_of(kernel)
-        self._once = bound_once(self._tree)
         self._values: dict[str, Value] = {}
         self._places: dict[str, tuple[str, ...]] = {}
         self._loops: list[tuple[Block, Block]] = []
@@ -219,9 +218,6 @@ class _Body:
         return self._program.call(self._write, kernel, values)
 
     def _assign_name(self, name: str, value: Value) -> None:
-        if name in self._once:
-            self._values[name] = value
-            return
         before = self._types.get(name)
         kind = value.type if before is None else common(before, value.type)
         self._types[name] = kind

@@ -120,7 +120,7 @@ def _charts(plan: Plan, status: Status, progress: Progress) -> str:
     rows, about = charted(plan, status.arms, status.leader)
     return (
         "<h2>Where every arm stands</h2>\n"
-        + interval_chart(rows, "Intervals of every arm on every metric, against the thresholds")
+        + interval_chart(rows)
         + (_p(f"{about}; all are below.", "small") if about else "")
         + _p(about_intervals(plan), "small")
         + _growth(progress)

@@ -15,12 +15,11 @@ from bestarm.analysis.standing.knowledge import (
 )
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import Status, StudyState, basis_of
-from bestarm.analysis.status.words import known
+from bestarm.analysis.status.words import claim_words, known
 from bestarm.answer import Answer
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
 from bestarm.problem import Plan
-from bestarm.problem.goals import set_words
 
 _SHARED = ("confidence", "tolerance", "slack", "candidates", "feasible", "regret_at_most", "known", "claim")
 """Fields that mean the same in an answer and in a status."""
@@ -69,7 +68,7 @@ def status_of(
     claim = ""
     if plan.asks != "best" and answered:
         is_sure = not plan.constraints or bool(found.feasible.any())
-        claim = set_words(plan.asks, answered, plan.top, plan.objective.tolerance, bool(plan.slacks), is_sure)
+        claim = claim_words(plan, answered, is_sure=is_sure)
     questions = () if stop is not None else open_questions_of(plan, policy, found, number)
     tests, cost = policy.spent
     fields: dict[str, Any] = {"study": plan.name, "tests": tests, "cost": cost, "pending": 0, "waiting": 0} | recorded

@@ -1,4 +1,4 @@
-"""Accounts of requests: who asked for what, and what became of it. For the access log and the metrics."""
+"""Who asked for what, and what became of it: for the access log and the metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_PATH = 300
 _log = logging.getLogger("bestarm.web")
 
 
-class Account(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One request for data, without headers, query string and body, which may hold secrets."""
 
     time: float
@@ -36,18 +36,18 @@ class Account(NamedTuple):
     method: str
     path: str
     route: str
-    """As the description has it, or "other"."""
+    """As in the OpenAPI description, or "other"."""
     status: int
     seconds: float
     """Until the end of the answer or of the stream."""
 
 
-class Accounts:
-    """ASGI middleware around everything: tells `readers` of every request for data."""
+class RequestObserver:
+    """ASGI middleware around everything: calls `listeners` with every request for data."""
 
-    def __init__(self, app: ASGIApp, *, readers: Sequence[Callable[[Account], None]]) -> None:
+    def __init__(self, app: ASGIApp, *, listeners: Sequence[Callable[[LoggedRequest], None]]) -> None:
         self._app = app
-        self._readers = readers
+        self._listeners = listeners
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not is_data(scope["path"]):
@@ -68,13 +68,13 @@ class Accounts:
             who, role = (None, None) if caller is None else (caller.name, caller.role)
             address, method, path = (scope.get("client") or ("",))[0], scope["method"], scope["path"]
             seconds = time.perf_counter() - start
-            account = Account(now, who, role, address, method, path, route_name(method, path), status, seconds)
-            for read in self._readers:
-                read(account)
+            logged = LoggedRequest(now, who, role, address, method, path, route_name(method, path), status, seconds)
+            for listen in self._listeners:
+                listen(logged)
 
 
 class AccessLog:
-    """Writes accounts to a file, or to standard error if that is "-": a line of JSON each.
+    """Writes requests to a file, or to standard error if that is "-", each as a line of JSON.
 
     If the file is moved away, a new one is begun: other programs may rotate it.
     """
@@ -86,11 +86,11 @@ class AccessLog:
             raise InvalidInput("access-log", path, f"cannot be written: {error.strerror}") from None
         self._handler.handleError = _report_fault  # type: ignore[method-assign]
 
-    def __call__(self, account: Account) -> None:
-        line = account._asdict() | {
-            "time": datetime.fromtimestamp(account.time, UTC).isoformat(timespec="milliseconds"),
-            "path": account.path[:LONGEST_PATH],
-            "seconds": round(account.seconds, 6),
+    def __call__(self, logged: LoggedRequest) -> None:
+        line = logged._asdict() | {
+            "time": datetime.fromtimestamp(logged.time, UTC).isoformat(timespec="milliseconds"),
+            "path": logged.path[:LONGEST_PATH],
+            "seconds": round(logged.seconds, 6),
         }
         del line["route"]
         # Control and non-ASCII characters are escaped: no path can forge a line.

@@ -15,7 +15,7 @@ from tests.web.service import PLAN, TOKEN, client_at, new_study, tell
 
 import bestarm as ba
 from bestarm.storage.opening import open_storage
-from bestarm.web.accounts import AccessLog, Account
+from bestarm.web.access_log import AccessLog, LoggedRequest
 from bestarm.web.server import running
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -61,15 +61,15 @@ def test_every_request_for_data_is_logged_and_no_secret_is(tmp_path: Path) -> No
 
 
 def test_a_moved_log_is_started_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    account = Account(1.0, "ann", "read", "::1", "GET", "/api/studies", "GET /api/studies", 200, 0.5)
+    logged = LoggedRequest(1.0, "ann", "read", "::1", "GET", "/api/studies", "GET /api/studies", 200, 0.5)
     log = AccessLog(str(tmp_path / "a.log"))
-    log(account)
+    log(logged)
     (tmp_path / "a.log").rename(tmp_path / "b.log")
-    log(account)
+    log(logged)
     log.close()
     assert lines(tmp_path / "a.log") == lines(tmp_path / "b.log")
     said = AccessLog("-")
-    said(account)
+    said(logged)
     assert json.loads(capsys.readouterr().err)["who"] == "ann"
     with pytest.raises(ba.InvalidInput, match=r"access-log = .*: cannot be written: Is a directory"):
         AccessLog(str(tmp_path))
