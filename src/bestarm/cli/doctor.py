@@ -209,8 +209,9 @@ def _card() -> Finding:
 
 def _database(db: str | None) -> Finding:
     """Whether the database that commands use by default can be reached."""
+    from bestarm.storage.address import shown_address
     from bestarm.storage.errors import NoStudiesYet, StorageError
-    from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage, shown_url
+    from bestarm.storage.opening import default_url, is_missing_file, is_service, open_storage
     from bestarm.study.record.checks import why_unreadable
 
     url = default_url() if db is None else db
@@ -226,7 +227,7 @@ def _database(db: str | None) -> Finding:
         with contextlib.closing(open_storage(url)) as storage:
             records = storage.studies()
     except NoStudiesYet:
-        return Finding("database", "ok", f"{shown_url(url)} can be reached and holds no studies yet")
+        return Finding("database", "ok", f"{shown_address(url)} can be reached and holds no studies yet")
     except (InvalidInput, StorageError) as error:
         return Finding("database", "broken", str(error), "see the message; --db or BESTARM_DB name another")
     holds = f"{storage.url} holds {counted(len(records), 'study', 'studies')}"

@@ -24,7 +24,7 @@ class Columns(Sequence[Given]):
 
     def __init__(self, results: Iterable[Given] = ()) -> None:
         self.arms, self.metrics, self.values = array("i"), array("i"), array("d")
-        self.further, self.bounds = array("d"), array("q")
+        self.extra_values, self.bounds = array("d"), array("q")
         """The values after the first, one result after the other, and where each result's end. Or nothing."""
         self.items = array("q")
         """The items' places, -1 where there is none; empty if there are none at all."""
@@ -37,8 +37,8 @@ class Columns(Sequence[Given]):
         if item is not None and not self.items:
             self.items.extend([NO_ITEM] * len(self))
         if more or self.bounds:
-            self.further.extend(more)
-            self.bounds.append(len(self.further))
+            self.extra_values.extend(more)
+            self.bounds.append(len(self.extra_values))
         if item is not None or self.items:
             self.items.append(NO_ITEM if item is None else item)
         self.arms.append(arm)
@@ -50,7 +50,7 @@ class Columns(Sequence[Given]):
         if not self.bounds:
             return ()
         place = range(len(self))[place]
-        return tuple(self.further[self.bounds[place - 1] if place else 0 : self.bounds[place]])
+        return tuple(self.extra_values[self.bounds[place - 1] if place else 0 : self.bounds[place]])
 
     def item(self, place: int) -> int | None:
         """The place of a result's item."""

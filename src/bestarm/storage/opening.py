@@ -59,10 +59,3 @@ def is_missing_file(url: str) -> bool:
         return False
     read_address(url)
     return not os.path.exists(url)
-
-
-def shown_url(url: str) -> str:
-    """The path or URL without anything secret."""
-    from bestarm.storage.address import shown_address
-
-    return shown_address(url)

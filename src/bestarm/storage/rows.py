@@ -13,7 +13,7 @@ Telling = tuple[int, float] | tuple[int, float, *tuple[float, ...]]
 
 
 class StudyRecord(NamedTuple):
-    """What is known of a study apart from its tests."""
+    """A study's entry: everything but its tests."""
 
     key: int
     name: str

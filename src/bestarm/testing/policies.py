@@ -131,7 +131,7 @@ def check_works_with_metrics_measured_together(policy: PolicyType) -> None:
 
 
 def check_stops_at_the_limit_of_tests(policy: PolicyType) -> None:
-    """Two equal arms can never be told apart: an honest policy is still undecided when the limit comes."""
+    """With two equal arms, an honest policy is still undecided when the limit comes."""
     problem = _gaussian_problem([1.0, 1.0], [[-1.5], [-1.5]])
     result = simulate(problem, policy=policy, delta=1e-6, runs=3, max_tests=500)
     assert result.unfinished == 3
@@ -170,10 +170,10 @@ def check_proposing_twice_gives_the_same(policy: PolicyType) -> None:
 
 def check_runs_depend_on_seed_and_number_alone(policy: PolicyType) -> None:
     problem = _gaussian_problem([2.0, 1.0], [[-1.5], [-1.5]])
-    whole = simulate(problem, policy=policy, runs=6, seed=11, max_tests=20_000, workers=2)
+    together = simulate(problem, policy=policy, runs=6, seed=11, max_tests=20_000, workers=2)
     job = Job(problem, policy, 0.05, "paper", 11, 20_000)
     alone = [int(job.simulate(run, 1).outcomes.tests[0]) for run in (5, 0, 3)]
-    assert alone == [int(whole.tests[run]) for run in (5, 0, 3)]
+    assert alone == [int(together.tests[run]) for run in (5, 0, 3)]
 
 
 def check_interpreted_and_compiled_agree(policy: PolicyType) -> None:

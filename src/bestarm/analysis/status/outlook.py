@@ -15,8 +15,6 @@ OutlookState = Literal["simulated", "too early"]
 Lines = list[tuple[str, str]]
 """What a line is about, in a word or two, and what it says."""
 
-TOO_EARLY = "too early to say: there are only a few results of each metric of each arm"
-
 
 @dataclasses.dataclass(frozen=True)
 class Outlook:
@@ -59,15 +57,14 @@ class Outlook:
 
 def outlook_lines(outlook: Outlook, name: str = "forecast", more: str = "") -> Lines:
     """How many tests remain, followed by `more`, and what the answer is likely to be."""
-    if outlook.state == "too early":
-        return [(name, f"{to_go_words(outlook)}{more}")]
-    return [(name, f"{to_go_words(outlook)}{more}"), ("likely", answers_words(outlook))]
+    likely = [("likely", answers_words(outlook))] if outlook.state == "simulated" else []
+    return [(name, f"{to_go_words(outlook)}{more}"), *likely]
 
 
 def to_go_words(outlook: Outlook) -> str:
     """How many tests remain, as simulated."""
     if outlook.state == "too early":
-        return TOO_EARLY
+        return "too early to say: there are only a few results of each metric of each arm"
     if math.isinf(outlook.median_tests):
         return (
             "no end in sight: arms are almost tied, a mean is almost on its threshold, or the budget is too small; a "
@@ -80,18 +77,12 @@ def to_go_words(outlook: Outlook) -> str:
 def answers_words(outlook: Outlook) -> str:
     """What the simulated continuations end with, the most frequent answer first."""
     often = sorted(outlook.answers.items(), key=lambda item: -item[1])
-    counts = [(f"with {_named(name)}", round(share * outlook.runs)) for name, share in often[:_MOST_ANSWERS]]
-    others = round(sum(share for _, share in often[_MOST_ANSWERS:]) * outlook.runs)
+    named = [("no feasible arm" if name == "none" else name, share) for name, share in often]
+    # Two answers are named.
+    counts = [(f"with {name}", round(share * outlook.runs)) for name, share in named[:2]]
+    others = round(sum(share for _, share in named[2:]) * outlook.runs)
     missing = outlook.runs - sum(count for _, count in counts) - others
     counts += [("with other arms", others), ("without an answer", missing)]
     (first, most), *rest = [(what, count) for what, count in counts if count]
     more = "".join(f", {count:,} {what}" for what, count in rest)
     return f"{most:,} of {outlook.runs:,} simulated continuations end{'s' if most == 1 else ''} {first}{more}"
-
-
-_MOST_ANSWERS = 2
-"""How many answers are named that simulated continuations end with."""
-
-
-def _named(answer: str) -> str:
-    return "no feasible arm" if answer == "none" else answer

@@ -115,10 +115,7 @@ class Status:
                 return f"{spent}; {leads_words(self.leader)}; {known_words(self.known, self.void_because)}"
         if self.tests <= self.waiting:
             return "running: no results yet" + (f" (not counting {self.results_that_wait})" if self.tests else "")
-        if self.leader is None:
-            said = "running: no arm looks feasible so far"
-        else:
-            said = f"running: {self.leader} leads"
+        said = "running: " + ("no arm looks feasible so far" if self.leader is None else f"{self.leader} leads")
         said += f" (not counting {self.results_that_wait})" if self.waiting else ""
         return f"{said}; {void_words(self.void_because)}" if self.void_because else said
 
@@ -205,7 +202,8 @@ def compact_line(status: Status, outlook: Outlook | None = None) -> str:
     made = f"{status.tests:,} test{'' if status.tests == 1 else 's'}"
     if status.state in DECIDED:
         return made
-    parts = [made, _left(status)]
+    is_all = len(status.candidates) == len(status.arms)
+    parts = [made, f"all {len(status.arms):,} arms left" if is_all else f"left: {all_names(status.candidates)}"]
     if status.open:
         parts[0] += f", {evidence_words(status)}"
         parts.append(f"open: {open_words(status.open, most=2)}")
@@ -233,10 +231,8 @@ def evidence_words(status: Status) -> str:
 
 def confidence_words(status: Status) -> str:
     """The anytime confidence, with what it means."""
-    sure = (
-        "how sure the evidence so far makes us of the leader; it can fall, and is often 0 until shortly before the end"
-    )
-    return f"{percent(status.confidence)}: {sure}"
+    sure = "how sure the evidence so far makes us of the leader"
+    return f"{percent(status.confidence)}: {sure}; it can fall, and is often 0 until shortly before the end"
 
 
 ABOUT_FORECASTS = (
@@ -254,12 +250,6 @@ def age_words(outlook: Outlook, status: Status) -> str:
     """How many results have been counted that the forecast does not know; empty if there are none."""
     newer = status.tests - status.waiting - outlook.after if outlook.basis else 0
     return f" (forecast of {newer:,} result{'' if newer == 1 else 's'} ago)" if newer > 0 else ""
-
-
-def _left(status: Status) -> str:
-    if len(status.candidates) == len(status.arms):
-        return f"all {len(status.arms):,} arms left"
-    return f"left: {all_names(status.candidates)}"
 
 
 def _estimate(status: Status) -> str:

@@ -61,7 +61,7 @@ def digest_of(results: Columns, ends: Collection[int]) -> str:
         digest.update(column)
     digest.update(",".join(map(str, sorted(ends))).encode())
     # Without either, the digest is the same as before there were any.
-    for name, columns in (("more", (results.bounds, results.further)), ("items", (results.items,))):
+    for name, columns in (("more", (results.bounds, results.extra_values)), ("items", (results.items,))):
         if columns[0]:
             digest.update(name.encode())
             for column in columns:
@@ -73,43 +73,24 @@ def insert_rows(
     connection: sa.Connection, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Iterable[Any]]
 ) -> None:
     """Insert rows of `columns`, all of one length and read once. `same` is the same in every row."""
+    quoted = map(connection.dialect.identifier_preparer.quote, (*same, *columns))
+    into = f"{table.name} ({', '.join(quoted)})"
+    rows, shared = zip(*columns.values(), strict=True), tuple(same.values())
+    cursor: Any = connection.connection.cursor()
     try:
         if connection.dialect.name == "sqlite":
-            _insert(connection, table, same, columns)
+            row = f"({', '.join([f'?{k + 1}' for k in range(len(shared))] + ['?'] * len(columns))})"
+            while block := list(itertools.islice(rows, AT_ONCE)):
+                values = (*shared, *itertools.chain.from_iterable(block))
+                cursor.execute(f"INSERT INTO {into} VALUES {', '.join([row] * len(block))}", values)
+            cursor.close()
         else:
-            _copy(connection, table, same, columns)
+            with cursor, cursor.copy(f"COPY {into} FROM STDIN") as copy:
+                for each in rows:
+                    copy.write_row(shared + each)
     except connection.dialect.loaded_dbapi.Error as error:
         # As SQLAlchemy does for what goes through it.
         is_lost = connection.dialect.is_disconnect(error, connection.connection.driver_connection, None)
         if is_lost:
             connection.invalidate(error)
         raise sa.exc.DBAPIError(f"INSERT INTO {table.name}", None, error, connection_invalidated=is_lost) from error
-
-
-def _insert(
-    connection: sa.Connection, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Iterable[Any]]
-) -> None:
-    first, shared = f"INSERT INTO {table.name} ({_names(connection, same, columns)}) VALUES ", tuple(same.values())
-    row = f"({', '.join([f'?{k + 1}' for k in range(len(shared))] + ['?'] * len(columns))})"
-    full = first + ", ".join([row] * AT_ONCE)
-    rows = zip(*columns.values(), strict=True)
-    cursor = connection.connection.cursor()
-    while block := list(itertools.islice(rows, AT_ONCE)):
-        statement = full if len(block) == AT_ONCE else first + ", ".join([row] * len(block))
-        cursor.execute(statement, (*shared, *itertools.chain.from_iterable(block)))
-    cursor.close()
-
-
-def _copy(
-    connection: sa.Connection, table: sa.Table, same: Mapping[str, Any], columns: Mapping[str, Iterable[Any]]
-) -> None:
-    # A constant column is as long as the others.
-    rows = zip(*columns.values(), *map(itertools.repeat, same.values()), strict=False)
-    cursor: Any = connection.connection.cursor()
-    with cursor, cursor.copy(f"COPY {table.name} ({_names(connection, columns, same)}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
-
-
-def _names(connection: sa.Connection, *columns: Iterable[str]) -> str:
-    return ", ".join(map(connection.dialect.identifier_preparer.quote, itertools.chain(*columns)))

@@ -27,7 +27,7 @@ _TABLES = {
     )
 }
 _NUMBERED_HERE = {"study", "event"}
-"""Columns whose numbers every database gives anew."""
+"""Columns that every database numbers on its own."""
 
 _LATER = {"items_seed"}
 """Columns that files written by earlier versions lack. What they lack is NULL."""

@@ -138,7 +138,7 @@ class TestRequest:
     handed: list[Issued] = dataclasses.field(default_factory=list)
 
     def hand_out(self) -> list[Issued]:
-        """Hand out what there is. What the same request was handed before, and still holds, is returned again."""
+        """Hand out tests. A repeat of a request returns the tests that it was handed before and still holds."""
         with self.database.connect() as connection:
             end = self._end_if_nothing_is_free(connection)
             # Nothing needs deciding for a repeat, or for a holder who holds enough.
@@ -202,7 +202,7 @@ class TestRequest:
             study.execute(_FORGET_SETTLED, {"key": self.key, "settled": self.settled})
 
     def _hand_out(self, study: LockedStudy, planned: list[Planned], end: _End | None, *, decide: bool) -> _End:
-        """Hand out what there is, then what was `planned` if the record still ends where it did. Returns its end."""
+        """Hand out free tests, then those `planned` if the record still ends where it did. Returns its end."""
         self.handed += self._hand_again(study)
         last, number, left = self.plans.rest(study.connection, self.key, self._missing)
         if not left and self._missing:

@@ -72,7 +72,7 @@ _OUTCOMES = (
         *(sa.func.coalesce(outcomes.c.arrival, 0), outcomes.c.holder),
         *(outcomes.c.more, sa.func.coalesce(tests.c.item, NO_ITEM), tests.c.issued),
     )
-    .join(tests, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test))
+    .join(tests)
     .where(outcomes.c.study == sa.bindparam("key"))
 )
 _ENTRIES = _OUTCOMES.where(outcomes.c.test > sa.bindparam("after"), outcomes.c.test <= sa.bindparam("to")).order_by(
@@ -149,7 +149,7 @@ _HISTORY = (
         *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.ends, tests.c.given, tests.c.issued, tests.c.item),
         *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.told, outcomes.c.more),
     )
-    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+    .join(outcomes, isouter=True)
     .where(tests.c.study == sa.bindparam("key"))
 )
 _IN_ORDER = _HISTORY.where(tests.c.test > sa.bindparam("after"), tests.c.test <= sa.bindparam("to")).order_by(
@@ -167,7 +167,7 @@ def read_log(database: Database, key: int, last: int | None) -> list[Event]:
     )
     told = (
         sa.select(outcomes, tests.c.arm, tests.c.metric, tests.c.item, tests.c.given)
-        .join(tests, sa.and_(tests.c.study == outcomes.c.study, tests.c.test == outcomes.c.test))
+        .join(tests)
         .where(outcomes.c.study == key)
     )
     noted = sa.select(events).where(events.c.study == key)

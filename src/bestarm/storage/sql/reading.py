@@ -29,7 +29,7 @@ _FOUND = (
         *(tests.c.test, tests.c.arm, tests.c.metric, tests.c.item),
         *(outcomes.c.value, outcomes.c.reason, outcomes.c.holder, outcomes.c.more),
     )
-    .join(outcomes, sa.and_(outcomes.c.study == tests.c.study, outcomes.c.test == tests.c.test), isouter=True)
+    .join(outcomes, isouter=True)
     .where(tests.c.study == _KEY, tests.c.test.in_(sa.bindparam("ids", expanding=True)))
     .order_by(tests.c.test, outcomes.c.correction)
 )

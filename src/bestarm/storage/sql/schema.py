@@ -18,7 +18,7 @@ VERSION = 5
 """The version of the tables below. An older database is upgraded when it is opened."""
 
 APPLICATION_ID = 0x6241726D
-"""Marks our SQLite files, for tools such as `file`, and for us to know them again."""
+"""Marks our SQLite files, for tools such as `file`."""
 
 metadata = sa.MetaData()
 

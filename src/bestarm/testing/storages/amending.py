@@ -24,7 +24,7 @@ def _more(record: StudyRecord) -> Amendment:
     return Amendment(record.plan + "+", "more")
 
 
-def check_an_amended_plan_is_read_by_everybody(storage: Storage, study: NewStudy) -> None:
+def check_an_amended_plan_is_read_by_all(storage: Storage, study: NewStudy) -> None:
     other = study.open_again()
     before = study.record
     assert other.look(before) == before

@@ -32,10 +32,10 @@ def check_arrivals_are_in_the_order_of_telling(storage: Storage, study: NewStudy
     storage.give(study.key, [(2, 0, 6.0), (2, 1, 7.0)], BOB, "")
     storage.tell_many(study.key, [(5, 5.0), (1, 1.0)], ANN)
     storage.drop(study.key, 3, ANN, "broke")
-    whole = _arrived(study)
-    assert [test for test, _ in whole] == [4, 2, 6, 7, 5, 1, 3]
-    assert [value for _, value in whole[:-1]] == [4.0, 2.0, 6.0, 7.0, 5.0, 1.0]
-    assert _arrived(study, seen)[:-1] == whole[2:-1]
+    arrived = _arrived(study)
+    assert [test for test, _ in arrived] == [4, 2, 6, 7, 5, 1, 3]
+    assert [value for _, value in arrived[:-1]] == [4.0, 2.0, 6.0, 7.0, 5.0, 1.0]
+    assert _arrived(study, seen)[:-1] == arrived[2:-1]
     # A test that has its outcome is out of the way, wherever it is in the order.
     assert study.hand_again(9, BOB) == []
     assert storage.pending(study.key) == []

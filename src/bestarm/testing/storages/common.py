@@ -49,7 +49,7 @@ class NewStudy:
         self.key, self.name = record.key, record.name
 
     def another(self, *, by_arrival: bool = False) -> NewStudy:
-        """A second study, whose results may count in the order in which they arrive."""
+        """A second study in the same storage."""
         name = f"{self.name} {'by arrival' if by_arrival else 'again'}"
         made = self.storage.create_study(name, "{}", seed=0, by_arrival=by_arrival)
         assert made.by_arrival == by_arrival
@@ -75,7 +75,7 @@ class NewStudy:
         return self.ask_ids(count, holder, plan=no_rounds)
 
     def fall_silent(self, lease: float = SHORT) -> None:
-        """Wait until it is certain that a holder with such a lease counts as gone."""
+        """Wait until a holder with this lease certainly counts as gone."""
         time.sleep(2 * lease)
         # A request for no tests notices the silence.
         self.hand_again(0, "a stranger")

@@ -97,7 +97,7 @@ def check_items_of_arrivals(storage: Storage, study: NewStudy) -> None:
     assert _items(study, after=int(first.arrivals[1])) == [6, 1]
 
 
-def check_places_are_given_when_nobody_else_can_take_them(storage: Storage, study: NewStudy) -> None:
+def check_places_are_given_under_the_lock(storage: Storage, study: NewStudy) -> None:
     """What is recorded is what `places` returns, after all that was issued before. A repeat does not call it."""
     calls: list[int] = []
     given = [(0, 0, 1.0, (2.0,), 7), (1, 0, 3.0, (4.0,), 8)]

@@ -90,7 +90,7 @@ def check_a_plan_that_comes_too_late_is_made_again(storage: Storage, study: NewS
     assert [(row.id, row.arm, row.holder) for row in storage.pending(study.key)] == [(1, 1, BOB), (2, 0, ANN)]
 
 
-def check_a_holder_has_at_most_so_many(storage: Storage, study: NewStudy) -> None:
+def check_a_holder_gets_no_more_than_the_limit(storage: Storage, study: NewStudy) -> None:
     def plan(count: int) -> Rounds:
         return [[(0, 0)]] * count
 
@@ -127,7 +127,7 @@ def _refused(study: NewStudy, test: int, holder: str) -> str:
     return refusals[0].holder
 
 
-def check_tests_of_who_falls_silent_are_handed_on(storage: Storage, study: NewStudy) -> None:
+def check_tests_of_silent_holders_are_handed_on(storage: Storage, study: NewStudy) -> None:
     study.ask(4, holder=ANN, lease=SHORT)
     storage.tell(study.key, 2, 2.0, ANN)
     study.fall_silent()
@@ -158,7 +158,7 @@ def check_tests_of_who_falls_silent_are_handed_on(storage: Storage, study: NewSt
     assert study.values() == [1.0, 2.0, 3.0, 4.0]
 
 
-def check_silence_is_given_a_second_chance(storage: Storage, study: NewStudy) -> None:
+def check_silent_holders_get_a_second_chance(storage: Storage, study: NewStudy) -> None:
     """A holder who was asleep, or could not reach the database, keeps their tests if they are back when others ask."""
     study.ask(2, holder=ANN, lease=LONG)
     storage.renew(study.key, [1, 2], ANN, SHORT)
@@ -190,7 +190,7 @@ def check_tests_without_a_heartbeat_stay_with_their_holder(storage: Storage, stu
     assert _refused(study, 1, ANN) == BOB
 
 
-def check_what_is_set_aside_waits_for_a_word(storage: Storage, study: NewStudy) -> None:
+def check_tests_set_aside_wait_for_a_decision(storage: Storage, study: NewStudy) -> None:
     """A failed attempt is not silently made again before it is said how it counts."""
     study.ask(4, holder=ANN, lease=SHORT)
     storage.set_aside(study.key, 1, ANN, "failed", "exit status 3")
@@ -228,7 +228,7 @@ def check_a_live_lease_has_one_holder(storage: Storage, study: NewStudy) -> None
     assert storage.hand_out(study.key, 5, BOB, LONG, 0, no_rounds) == []
 
 
-def check_anybody_can_let_go_and_only_the_holder_can_hold_on(storage: Storage, study: NewStudy) -> None:
+def check_anyone_can_release_and_only_the_holder_can_renew(storage: Storage, study: NewStudy) -> None:
     study.ask(6, holder=ANN)
     before = {test.id: test.expires for test in storage.pending(study.key)}
     storage.renew(study.key, [1, 2, 10**6], ANN, 2 * LONG)

@@ -51,7 +51,7 @@ def check_tests_under_one_request_are_handed_out_once(storage: Storage, study: N
     assert study.pending_ids() == [2, 3, 4, 5, 6]
 
 
-def check_everything_somebody_holds_is_freed_once(storage: Storage, study: NewStudy) -> None:
+def check_everything_of_a_holder_is_freed_once(storage: Storage, study: NewStudy) -> None:
     study.ask(3, ANN)
     storage.tell(study.key, 2, 1.0, ANN)
     assert storage.release_held_by(study.key, ANN, BOB, request="r1") == [1, 3]
