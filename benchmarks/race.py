@@ -214,10 +214,10 @@ _LAUNCHERS = """
 import statistics, sys
 sys.path.insert(0, sys.argv[1])
 import runner
-ways = {"from a small shell": runner._can_begin_small, "from Python": lambda: False}
+ways = {"from a small shell": runner._can_start_from_shell, "from Python": lambda: False}
 runs = {way: [] for way in ways}
 for _ in range(int(sys.argv[2])):
-    for way, runner._can_begin_small in ways.items():
+    for way, runner._can_start_from_shell in ways.items():
         runs[way].append(runner.run(["true"], None))
 rows = {
     way: [

@@ -21,7 +21,7 @@ from bestarm.analysis.standing.arms import ArmStanding, standings
 from bestarm.evidence.intervals import PRECISION, interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled
-from bestarm.noises.dispatch import evidence_above, evidence_below
+from bestarm.noises.dispatch import evidence
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies import all_policies, find_policy
@@ -176,11 +176,11 @@ def test_the_ends_of_an_interval_are_where_the_evidence_suffices(s: Stream, leve
     bottom, top = s.low, s.high
     assert bottom <= low <= s.total / s.n + near
     assert top + near >= high >= s.total / s.n - near
-    assert evidence_above(s, low + near) < level
-    assert evidence_below(s, high - near) < level
+    assert evidence(s, ABOVE, low + near) < level
+    assert evidence(s, BELOW, high - near) < level
     # Outside, or the end of the range.
-    assert low == bottom or evidence_above(s, low - near) >= level
-    assert high >= top - near or evidence_below(s, high + near) >= level
+    assert low == bottom or evidence(s, ABOVE, low - near) >= level
+    assert high >= top - near or evidence(s, BELOW, high + near) >= level
 
 
 def ahead_of(s: Stream, n: int, total: float) -> Any:

@@ -12,7 +12,8 @@ from tests.lengths import cases, lengths
 import bestarm as ba
 from bestarm.evidence.pairs import scaled_pair_evidence
 from bestarm.noises.base import NoiseModel
-from bestarm.noises.dispatch import evidence_above
+from bestarm.noises.dispatch import evidence
+from bestarm.noises.streams import ABOVE
 from bestarm.policies import policy_for
 from bestarm.policies.setting import references
 from bestarm.problem import Plan
@@ -76,7 +77,7 @@ def crossings(noise: NoiseModel, draw: object, mean: float, paths: int) -> tuple
             one, other = stream_of_values(noise, own[:n]), stream_of_values(noise, base[: n // 2 + 1])
             seen[0] |= scaled_pair_evidence(one, other, 0.0, FACTOR) >= level
             seen[1] |= scaled_pair_evidence(other, one, 0.0, 1.0 / FACTOR) >= level
-            seen[2] |= evidence_above(one, FACTOR * other.total / other.n) >= level
+            seen[2] |= evidence(one, ABOVE, FACTOR * other.total / other.n) >= level
         found += seen
     return found[0], found[1], found[2]
 

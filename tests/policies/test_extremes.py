@@ -17,7 +17,7 @@ from bestarm.evidence.claims import suffices
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import compiled, kernel
-from bestarm.noises.dispatch import evidence_above
+from bestarm.noises.dispatch import evidence
 from bestarm.noises.streams import ABOVE, BELOW, Stream
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.base import Policy
@@ -239,6 +239,6 @@ def test_a_constraint_on_its_threshold_by_rounding_is_not_decided(kind: type[Pol
 def test_a_sum_that_is_off_by_rounding_is_no_evidence() -> None:
     total = float(np.nextafter(100 * 1e17, math.inf))
     noise = ba.Gaussian(1.0)
-    evidence = evidence_above(summed_stream(noise, 100, total), 1e17)
-    assert evidence == evidence_above(summed_stream(noise, 100, 0.0), 0.0)
-    assert evidence_above(summed_stream(noise, 100, 1.001 * total), 1e17) > 1e3
+    found = evidence(summed_stream(noise, 100, total), ABOVE, 1e17)
+    assert found == evidence(summed_stream(noise, 100, 0.0), ABOVE, 0.0)
+    assert evidence(summed_stream(noise, 100, 1.001 * total), ABOVE, 1e17) > 1e3

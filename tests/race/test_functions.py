@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bestarm.race import functions
-from bestarm.race.functions import Called, gate
+from bestarm.race.functions import FunctionRunner, gate
 from bestarm.validation import InvalidInput
 
 TESTS = """
@@ -133,7 +133,7 @@ class Machine:
 def test_functions_are_called_equally_often_and_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     monkeypatch.setattr(functions, "time", machine)
-    called = Called({"old": machine.function("old", 1e-4), "new": machine.function("new", 1.2e-4)})
+    called = FunctionRunner({"old": machine.function("old", 1e-4), "new": machine.function("new", 1.2e-4)})
     before = len(machine.made)
     new, old = called.run(["new"], None).time, called.run(["old"], None).time
     assert [new, old] == pytest.approx([1.2e-4, 1e-4])
@@ -151,7 +151,7 @@ def test_functions_are_called_equally_often_and_in_turns(monkeypatch: pytest.Mon
 def test_a_slow_function_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     monkeypatch.setattr(functions, "time", machine)
-    called = Called({"old": machine.function("old", 1e-7), "new": machine.function("new", 1.0)})
+    called = FunctionRunner({"old": machine.function("old", 1e-7), "new": machine.function("new", 1.0)})
     before = len(machine.made)
     assert called.run(["new"], None).time == pytest.approx(1.0)
     assert sorted(machine.made[before:]) == ["new", "old"]

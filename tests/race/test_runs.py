@@ -128,7 +128,7 @@ def test_an_end_ends_what_runs(tmp_path: Path) -> None:
 def test_without_a_small_shell_commands_are_started_from_python() -> None:
     """As on systems that do not hand over orphans."""
     script = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import runner; runner._can_begin_small = lambda: False; "
+        "import sys; sys.path.insert(0, sys.argv[1]); import runner; runner._can_start_from_shell = lambda: False; "
         "run = runner.run(['/bin/sh', '-c', 'echo hello; exit 3'], None); "
         "print(run['status'], run['output'], runner.run(['true'], None)['memory'] < runner.floor()['floor'])"
     )

@@ -104,7 +104,6 @@ def _needed(requirements: list[Requirement], *, extra: str) -> list[Requirement]
 
 
 def _package(requirement: Requirement, *, if_missing: PartState = "absent") -> Finding:
-    """Whether a distribution is there, recent enough, and can be loaded."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as version_of
 
@@ -148,7 +147,6 @@ def _extras(requirements: list[Requirement], names: list[str]) -> Iterator[Findi
 
 
 def _plugins() -> Iterator[Finding]:
-    """What other installed packages add."""
     from bestarm.cli.app.discovery import command_plugins
     from bestarm.noises.registry import noise_plugins
     from bestarm.plugins import GROUPS, plugins
@@ -182,7 +180,6 @@ def _dashboard() -> Finding:
 
 
 def _card() -> Finding:
-    """Whether simulations can run on a CUDA card."""
     from bestarm.simulation.device import why_no_card
 
     reason = why_no_card()

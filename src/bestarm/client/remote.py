@@ -107,11 +107,8 @@ class RemoteStudy:
         if key is not None and check_key(key) and n > MOST_AT_ONCE:
             raise InvalidInput("n", n, f"with a key, at most {MOST_AT_ONCE:,} at a time", shown=f"{n:,}")
         beats = days is None and lease is None
-        terms: dict[str, Any] = {"lease": LEASE} if beats else {}
-        if lease is not None:
-            terms["lease"] = lease
-        elif days is not None and days != math.inf:
-            terms["days"] = days
+        stated = {"lease": LEASE if beats else lease, "days": None if days == math.inf else days}
+        terms = {name: number for name, number in stated.items() if number is not None}
         tests: list[Test] = []
         while len(tests) < n:
             wanted = min(n - len(tests), MOST_AT_ONCE)

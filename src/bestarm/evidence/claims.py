@@ -25,7 +25,7 @@ from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import pair_evidence
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import FIXED, ON_ITEMS, RELATIVE, SEPARATE, Setting, Streams
-from bestarm.noises.dispatch import ceiling, evidence, evidence_above, scatter
+from bestarm.noises.dispatch import ceiling, evidence, scatter
 from bestarm.noises.exact import CERTAIN
 from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 
@@ -171,7 +171,7 @@ def _is_behind(setting: Setting, streams: Streams, leader: int, arm: int) -> flo
 @kernel
 def _is_behind_on_items(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     difference = difference_of(setting, streams, leader, arm)
-    return -math.inf if difference.n == 0 else evidence_above(difference, -setting.tolerance)
+    return -math.inf if difference.n == 0 else evidence(difference, ABOVE, -setting.tolerance)
 
 
 worse_evidence = choice("setting.pairing", {SEPARATE: _is_behind, ON_ITEMS: _is_behind_on_items})

@@ -17,7 +17,7 @@ from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence, product_ceiling
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
-from bestarm.noises.dispatch import ceiling, evidence_above
+from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.mixture import ROUNDING
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
 
@@ -137,7 +137,7 @@ def _reaches_on_items(
     difference = difference_of(setting, streams, leader, arm)
     if difference.n == 0 or not ceiling(difference, ABOVE, -setting.tolerance) >= level:
         return False
-    return suffices(evidence_above(difference, -setting.tolerance), level)
+    return suffices(evidence(difference, ABOVE, -setting.tolerance), level)
 
 
 rival_reaches = choice("setting.pairing", {SEPARATE: _rival_reaches, ON_ITEMS: _reaches_on_items}, unknown="False")

@@ -131,7 +131,11 @@ def identify_with_inspect(
                     log_samples=True,
                     **options,
                 )
-            _check_logs(logs)
+            for log in logs:
+                if log.status == "cancelled":
+                    raise KeyboardInterrupt
+                if log.status == "error":
+                    raise MeasurementFailed(f"the evaluation {log.eval.task!r} ended: {log.error.message}")
             for arm in left:
                 matching.end(arm, "the evaluation has ended without it")
     finally:
@@ -302,14 +306,6 @@ def _check_options(options: Mapping[str, Any], workers: int) -> None:
             raise InvalidInput(option, options[option], "cannot be set: the study decides what runs when")
     if options.get("display") == "conversation":
         raise InvalidInput("display", "conversation", "shows one sample at a time, and the study needs several")
-
-
-def _check_logs(logs: Sequence[Any]) -> None:
-    for log in logs:
-        if log.status == "cancelled":
-            raise KeyboardInterrupt
-        if log.status == "error":
-            raise MeasurementFailed(f"the evaluation {log.eval.task!r} ended: {log.error.message}")
 
 
 _arm_of_task: dict[str, tuple[Matching, str]] = {}

@@ -24,7 +24,7 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass
 class _Waiting:
-    """A sample that holds a place among those that run, and has not begun."""
+    """A sample that occupies a slot and has not begun."""
 
     place: int
     wake: Callable[[], object]
@@ -55,7 +55,7 @@ class Matching:
         self._running: dict[Key, Future[Any]] = {}
         self._waiting: dict[Key, _Waiting] = {}
         self._left: dict[str, set[str]] = {}
-        """By arm whose evaluation is under way: the items that it has not come to, or that wait."""
+        """For each arm that is being evaluated: the items that wait, or that the evaluation has not reached."""
         self._decided: dict[str, str] = {}
         self._over: str | None = None
         self._closed: str | None = None

@@ -14,7 +14,7 @@ from bestarm.kernel.state import Setting, Streams, count_result, rounding_error
 from bestarm.noises.kernels import NoiseKernels, no_slope, tabulated_radius
 from bestarm.noises.registry import numbered
 from bestarm.noises.shapes import OWN, draw_from
-from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
+from bestarm.noises.streams import Nature, Stream
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,18 +121,6 @@ def record(setting: Setting, streams: Streams, arm: int, metric: int, value: flo
     """Add one observation to its stream."""
     keep(setting, streams, arm, metric, value)
     count_result(streams, arm, metric, value)
-
-
-@kernel
-def evidence_above(s: Stream, c: float) -> float:
-    """Log-evidence against "the mean is at most c"."""
-    return evidence(s, ABOVE, c)
-
-
-@kernel
-def evidence_below(s: Stream, c: float) -> float:
-    """Log-evidence against "the mean is at least c"."""
-    return evidence(s, BELOW, c)
 
 
 def most_kept(setting: Setting) -> int:

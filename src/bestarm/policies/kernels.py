@@ -110,8 +110,8 @@ class KernelPolicy(Policy):
         imagined.imagine(waiting)
         if imagined.untested:
             # There is nothing to plan with yet: test each stream once more.
-            leads = np.unique(self.setting.lead).tolist()
-            again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in leads]
+            heads = np.unique(self.setting.lead).tolist()
+            again = [(arm, metric) for arm in imagined.arms_to_go_on_with() for metric in heads]
             return [again] * -(-count // len(again))
         now = imagined.propose()
         if isinstance(now, Stop):

@@ -128,8 +128,8 @@ def new_setting(
     levels = levels_of(problem, delta)
     constraint_weights = np.array([1.0, *(constraint.weight for constraint in problem.constraints)])
     constraint_weights[1:] /= constraint_weights[1:].sum()
-    leads = np.array(problem.leads)
-    first, joint = leads == np.arange(len(leads)), leads[1:] == 0
+    heads = np.array(problem.leads)
+    first, joint = heads == np.arange(len(heads)), heads[1:] == 0
     # On items, streams of different tests also depend on each other.
     ways = JOINT_WEIGHTS if joint.all() or problem.items is not None else WEIGHTS
     with np.errstate(divide="ignore"):
@@ -143,7 +143,7 @@ def new_setting(
         inverse_sigma=1.0 / form.sigma,
         cost=np.where(first, form.cost, 0.0),
         inverse_cost=1.0 / form.cost,
-        lead=leads,
+        lead=heads,
         following=_following(problem),
         is_bundled=int(not first.all()),
         kind=np.array([kind_of(type(noise)) for noise in deciding]),

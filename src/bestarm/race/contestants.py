@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from bestarm.study.work.command import exposed_places, is_option, taken_for_option, words_in
+from bestarm.study.work.command import exposed_placeholders, is_option, taken_for_option, words_in
 from bestarm.texts import quoted
 from bestarm.validation import LONGEST_NAME, InvalidInput
 
@@ -76,7 +76,8 @@ def contestants_of(commands: Sequence[str], names: Sequence[str] = (), lists: Se
 def _check_values(command: str, parameters: Mapping[str, Sequence[str]]) -> None:
     """A value must not turn into an option."""
     try:
-        exposed = exposed_places(command, re.compile(rf"{{({'|'.join(map(re.escape, parameters))})}}"), shell=True)
+        placeholders = re.compile(rf"{{({'|'.join(map(re.escape, parameters))})}}")
+        exposed = exposed_placeholders(command, placeholders, shell=True)
     except ValueError:  # not all that a shell reads can be split into words
         exposed = set(parameters)
     for name in exposed & parameters.keys():

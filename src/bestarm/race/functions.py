@@ -15,7 +15,7 @@ from bestarm.race.contestants import Contestant
 from bestarm.race.limits import Limit
 from bestarm.race.plans import CANDIDATE, Question
 from bestarm.race.race import Conditions, Race
-from bestarm.race.result import Found, RaceResult
+from bestarm.race.result import Found
 from bestarm.race.runs import Run, Runner
 from bestarm.race.summary import limit_lines, verdict
 from bestarm.validation import InvalidInput
@@ -55,7 +55,7 @@ class Gate:
     """The seed of the random order of measurements. State it to repeat that order."""
 
 
-class Called(Runner):
+class FunctionRunner(Runner):
     """Calls functions instead of running commands. A run is the mean of a batch of calls.
 
     All functions are called equally often, in turns, so that whatever else the machine does disturbs them alike. So one
@@ -166,13 +166,9 @@ def gate(
         question = Question(CANDIDATE, (limit,), delta=delta, runs=runs)
     conditions = Conditions(shell="none", timeout=timeout, minutes=seconds / 60.0, seed=seed)
     contestants = [Contestant(name, name) for name in functions]
-    result = Race(contestants, question, conditions, runner=Called(functions, seed)).run()
-    return _summed_up(result)
-
-
-def _summed_up(result: RaceResult) -> Gate:
-    runs = result.run_log.of(_NEW)
-    mean = sum(run.time for run in runs) / len(runs) if runs else float("nan")
+    result = Race(contestants, question, conditions, runner=FunctionRunner(functions, seed)).run()
+    times = [run.time for run in result.run_log.of(_NEW)]
+    mean = sum(times) / len(times) if times else float("nan")
     sentence = " ".join([verdict(result), *(f"{line}." for line in limit_lines(result))])
     status = result.status
     return Gate(

@@ -138,7 +138,7 @@ METRICS = {
     "failures": Metric(read_share, _percent),
     "pauses": Metric(read_share, _percent),
 }
-"""What one run yields, all at once."""
+"""The metrics that every run yields."""
 
 SHARES = ("failures", "pauses")
 """Metrics that are 0 or 1 in each run. They can only be limited."""
@@ -155,7 +155,7 @@ _MEAN = re.compile(r"mean\(([^()]*)\)")
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What must stay below what: a mean, or the quantile of that order; in units of the metric, or of the baseline."""
+    """A limit on a mean, or on the quantile of that order: in units of the metric, or as a multiple of the baseline."""
 
     metric: str
     value: float
@@ -164,7 +164,6 @@ class Limit:
 
     @property
     def words(self) -> str:
-        """As a table shows it."""
         subject = self.metric if self.quantile is None else f"p{100 * self.quantile:g}({self.metric})"
         if self.metric in BY_MEDIAN and not self.is_relative:
             subject = {None: f"mean {self.metric}", 0.5: f"median {self.metric}"}.get(self.quantile, subject)

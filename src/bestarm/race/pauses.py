@@ -108,7 +108,7 @@ def pooled(several: Sequence[Pauses]) -> Pauses:
     return Pauses(sum(one.runs for one in several), sum(one.count for one in several), "")
 
 
-def called(watched: Set[str]) -> str:
+def noun_for_pauses(watched: Set[str]) -> str:
     """What pauses are called, where they may be those of memory or output."""
     if not watched & _SIZES:
         return "pauses"

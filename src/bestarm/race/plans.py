@@ -65,7 +65,6 @@ class Question:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics recorded for each run."""
         return tuple(dict.fromkeys([self.objective, *(limit.metric for limit in self.limits)]))
 
     @property
@@ -175,9 +174,9 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
     )
 
 
-def as_kept(question: Question, kept: Plan) -> Question:
-    """The question of an existing study. Studies of earlier versions limit the mean of memory and
-    output, and not the median."""
+def question_as_stored(question: Question, kept: Plan) -> Question:
+    """The question that an existing study answers. Studies of earlier versions limit the mean of memory and output,
+    not the median."""
     limits = tuple(
         dataclasses.replace(limit, quantile=None) if limit.quantile == 0.5 and not part.noise.is_share else limit
         for limit, part in zip(question.limits, kept.constraints, strict=False)

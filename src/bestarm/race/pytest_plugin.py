@@ -89,12 +89,12 @@ def bestarm_gate(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 def _stored(file: Path, name: str, candidate: Callable[[], Any], request: pytest.FixtureRequest) -> float:
     """Seconds of a call as they were stored. If there are none, they are measured and stored, and the test ends."""
-    from bestarm.race.functions import Called
+    from bestarm.race.functions import FunctionRunner
 
     kept: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     if name in kept and not request.config.option.bestarm_save:
         return kept[name]
-    called = Called({name: candidate})
+    called = FunctionRunner({name: candidate})
     kept[name] = sum(called.run([name], None).time for _ in range(_STORED_BATCHES)) / _STORED_BATCHES
     file.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     pytest.skip(f"the baseline {name!r} is stored: {kept[name]:.4g} s a call; there is nothing to compare it with yet")

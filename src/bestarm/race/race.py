@@ -7,14 +7,14 @@ import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from bestarm.answer import DECIDED
 from bestarm.race.contestants import Contestant, words_of
 from bestarm.race.limits import size_words
 from bestarm.race.pauses import Cutoffs, cutoffs_of, is_pause
-from bestarm.race.plans import CANDIDATE, Question, as_kept, ceilings_in, ceilings_of, plan_of, timeout_for
+from bestarm.race.plans import CANDIDATE, Question, ceilings_in, ceilings_of, plan_of, question_as_stored, timeout_for
 from bestarm.race.result import RaceResult
 from bestarm.race.run_log import RunLog, changed, digests_of, file_beside
 from bestarm.race.runs import Run, Runner
@@ -81,7 +81,8 @@ class Race:
         if db is not None:
             commands = [*self._words.values(), *([] if self._prepare is None else [self._prepare])]
             self._files = digests_of(commands, are_scripts=conditions.shell != "none")
-        self._find(study or _name_of(self._contestants), fresh)
+        name = " vs ".join(one.name for one in contestants)
+        self._find(study or (name if len(name) <= 100 else f"{name[:99].rstrip()}…"), fresh)
         self._runner = runner or Runner()
         self._study: Study | None = None
         self._ceilings: dict[str, float] = {}
@@ -97,7 +98,8 @@ class Race:
         """The newest study of this race, or a new one if that cannot go on."""
         self.replaces = ""
         self._name, following = name, name
-        for following in _numbered(name):
+        # The studies of one race are numbered, the oldest first.
+        for following in itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2))):
             if self._storage.find_study(following) is None:
                 break
             self._name = following
@@ -120,9 +122,10 @@ class Race:
             before = None if found is None else Study.open(self._name, storage=self._storage)
             if before is not None:
                 before._heeds_remarks = False
-                self._question = as_kept(self._question, before.plan)
+                self._question = question_as_stored(self._question, before.plan)
             self._measure_memory_floor()
-            largest = {} if self._is_decided(before) else self._first_runs()
+            is_decided = before is not None and self._timeout is not None and before.status().state in DECIDED
+            largest = {} if is_decided else self._first_runs()
             assert self._timeout is not None
             self._ceilings = ceilings_of(self._question, self._timeout, largest) | (
                 {} if before is None else ceilings_in(before.plan)
@@ -174,7 +177,7 @@ class Race:
         )
 
     def remark(self, words: str) -> None:
-        """Have the study say what the race concludes of its answer, for those who read it without the race."""
+        """Add to the study what the race concludes about its answer, for readers of the study alone."""
         if self._study is not None and (words or self._storage.last_remark(self._study.record.key)):
             self._storage.remark(self._study.record.key, words, self._study.holder)
 
@@ -195,28 +198,21 @@ class Race:
                 reason = f"must be more than {size_words(before)}: memory below that cannot be seen{advice}"
                 raise InvalidInput("--at-most", f"memory={size_words(limit.value)}", reason)
 
-    def _is_decided(self, study: Study | None) -> bool:
-        """Whether no more runs are needed."""
-        if study is None or self._timeout is None:
-            return False
-        return study.status().state in DECIDED
-
     def _when(self, study: Study) -> str:
         """When the last run was made, and whether the programs may be others by now."""
         told = [event.time for event in study.log(last=100) if event.kind == "told"]
         when = datetime.fromtimestamp(told[-1] if told else study.record.created, UTC)
         files = self._run_log.about.get("files")
         known = "No file named in the commands has changed since" if files else "Whether programs changed is not known"
-        ended = "Decided" if self._is_decided(study) else "The budget was spent"
+        ended = "Decided" if study.status().state in DECIDED else "The budget was spent"
         return f"{ended} on {when:%Y-%m-%d at %H:%M} UTC; no run was made now. {known}. --fresh starts over."
 
     def _first_runs(self) -> dict[str, float]:
-        """Runs that do not count: they warm caches, and say how long a timeout must be, and what a pause is. The
-        largest of each metric."""
+        """Make runs that do not count. They warm caches, and show how long a timeout must be and what a pause is.
+        Returns the largest value of each metric."""
         watched = self._question.watched
-        needs_cutoffs = bool(watched and not self._cutoffs)
         # The cutoff must not rest on a run with cold caches: the quicker of two first runs counts.
-        needed = 2 if needs_cutoffs else int(self._timeout is None or self._question.assumed == "range")
+        needed = 2 if watched and not self._cutoffs else int(self._timeout is None or self._question.assumed == "range")
         count = needed if self._conditions.warmup is None else max(self._conditions.warmup, needed)
         largest = {"time": 0.0}
         first: dict[str, list[Run]] = {one.name: [] for one in self._contestants}
@@ -341,16 +337,3 @@ class Race:
                 continue
             self._check(test.arm, run)
             study.tell(test, self._values(test, run))
-
-
-def _numbered(name: str) -> Iterator[str]:
-    """The names of the studies of one race, the oldest first."""
-    yield name
-    for number in itertools.count(2):
-        yield f"{name} ({number})"
-
-
-def _name_of(contestants: Sequence[Contestant]) -> str:
-    """The default name of a race: its commands, cut to fit."""
-    name = " vs ".join(one.name for one in contestants)
-    return name if len(name) <= 100 else f"{name[:99].rstrip()}…"

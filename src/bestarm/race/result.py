@@ -16,7 +16,7 @@ from bestarm.analysis.status.status import Status
 from bestarm.answer import DECIDED, Difference
 from bestarm.problem import Plan
 from bestarm.race.contestants import Contestant
-from bestarm.race.pauses import Cutoffs, Pauses, called, pauses_of, pooled, rarer_than
+from bestarm.race.pauses import Cutoffs, Pauses, noun_for_pauses, pauses_of, pooled, rarer_than
 from bestarm.race.plans import Question
 from bestarm.race.run_log import RunLog
 
@@ -77,7 +77,7 @@ class RaceResult:
     def conclusion(self) -> Conclusion:
         found = self._found_by_study
         favored = self._favored(found)
-        what = called(self.question.watched)
+        what = noun_for_pauses(self.question.watched)
         bounds: list[int] = []
         seen: list[str] = []
         for name in favored:
@@ -109,7 +109,7 @@ class RaceResult:
 
     @property
     def remark(self) -> str:
-        """What those who read the study without its race must know of its answer; empty if it holds as it stands."""
+        """What readers of the study alone must know about its answer; empty if it holds as it stands."""
         conclusion, watched = self.conclusion, ", ".join(sorted(self.question.watched))
         if conclusion.withheld:
             return remark_words("broken", watched, conclusion.withheld)
@@ -146,7 +146,6 @@ class RaceResult:
         return tuple(dict.fromkeys(names))
 
     def pauses(self, name: str) -> Pauses:
-        """The pauses of one command."""
         return pauses_of(self.run_log.of(name), self.cutoffs.get(name, {}))
 
     def _certified_limit(self, name: str) -> float | None:

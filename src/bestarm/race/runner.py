@@ -50,7 +50,7 @@ def run(words: list[str], timeout: float | None) -> dict[str, Any]:
     errors, err_end = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:
-        begun = _begin(words, [nothing, out_end, err_end])
+        started = _start(words, [nothing, out_end, err_end])
     except (OSError, ValueError) as error:
         for end in (output, errors):
             os.close(end)
@@ -59,19 +59,19 @@ def run(words: list[str], timeout: float | None) -> dict[str, Any]:
         for end in (nothing, out_end, err_end):
             os.close(end)
     try:
-        seen = _watch(begun, output, errors, timeout)
+        seen = _watch(started, output, errors, timeout)
     except Abandoned:
-        begun.end()
-        os.wait4(begun.process, 0)
+        started.end()
+        os.wait4(started.process, 0)
         raise
     finally:
         os.close(output)
         os.close(errors)
     # What the copy of the shell used counts in both, in the proportion in which the system divides their sum.
     used = seen.used.ru_utime + seen.used.ru_stime
-    own = max(0.0, 1.0 - begun.used / used) if used else 1.0
+    own = max(0.0, 1.0 - started.used / used) if used else 1.0
     return {
-        "time": timeout if seen.timed_out else seen.ended - begun.at,
+        "time": timeout if seen.timed_out else seen.ended - started.at,
         "user": own * seen.used.ru_utime,
         "system": own * seen.used.ru_stime,
         "memory": seen.used.ru_maxrss * _UNIT,
@@ -95,8 +95,8 @@ def floor() -> dict[str, Any]:
     return {"floor": least}
 
 
-class Begun:
-    """A command that has begun: its process and the group of all that it starts, when it began, and the seconds that
+class Started:
+    """A command that has started: its process and the group of all that it starts, when it began, and the seconds that
     the process had used before."""
 
     def __init__(self, process: int, group: int, at: float, used: float = 0.0) -> None:
@@ -113,31 +113,31 @@ class Begun:
             os.kill(self.process, signal.SIGKILL)
 
 
-def _begin(words: list[str], streams: list[int]) -> Begun:
+def _start(words: list[str], streams: list[int]) -> Started:
     """Start a program with these streams as standard input, output and errors."""
     # Only posix_spawn can say why a program cannot be started.
-    if _can_begin_small() and _is_program(words[0]):
-        return _begin_small(words, streams)
+    if _can_start_from_shell() and _is_program(words[0]):
+        return _start_from_shell(words, streams)
     at = time.perf_counter()
     process = _spawn(os.posix_spawnp, words[0], words, streams)
-    return Begun(process, process, at)
+    return Started(process, process, at)
 
 
 @functools.cache
-def _can_begin_small() -> bool:
-    """Whether this system has what `_begin_small` needs."""
+def _can_start_from_shell() -> bool:
+    """Whether this system has what `_start_from_shell` needs."""
     try:
         import ctypes
 
         if ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             return False
-        os.waitpid(_begin_small(["true"], []).process, 0)
+        os.waitpid(_start_from_shell(["true"], []).process, 0)
     except (ImportError, AttributeError, OSError):
         return False
     return True
 
 
-def _begin_small(words: list[str], streams: list[int]) -> Begun:
+def _start_from_shell(words: list[str], streams: list[int]) -> Started:
     """The same from a copy of a shell."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -157,7 +157,7 @@ def _begin_small(words: list[str], streams: list[int]) -> Begun:
         used = _used_by(copy)
         at = time.perf_counter()
         ours.send(b"\n")
-        return Begun(copy, shell, at, used)
+        return Started(copy, shell, at, used)
 
 
 def _spawn(spawn: Any, program: str, words: list[str], streams: list[int], line: int | None = None) -> int:
@@ -172,7 +172,7 @@ def _spawn(spawn: Any, program: str, words: list[str], streams: list[int], line:
 
 
 def _used_by(process: int) -> float:
-    """Seconds of the processor that a process has used."""
+    """Seconds of processor time."""
     try:
         return time.clock_gettime(~process << 3 | 2)  # as clock_getcpuclockid(3) has it
     except OSError:
@@ -180,7 +180,6 @@ def _used_by(process: int) -> float:
 
 
 def _is_program(name: str) -> bool:
-    """Whether there is such a program."""
     folders = [""] if "/" in name else os.get_exec_path()
     paths = [os.path.join(folder, name) for folder in folders]
     return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in paths)
@@ -207,13 +206,13 @@ class Observation:
         self.used: Any = None
 
 
-def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Observation:
+def _watch(started: Started, output: int, errors: int, timeout: float | None) -> Observation:
     """Read what a process writes until it ends, or end it when it takes too long.
 
     Processes that it started may go on and keep its streams open. They are not waited for.
     """
     seen = Observation()
-    handle = os.pidfd_open(begun.process) if hasattr(os, "pidfd_open") else None
+    handle = os.pidfd_open(started.process) if hasattr(os, "pidfd_open") else None
     waiting = select.poll()
     for end in (output, errors):
         os.set_blocking(end, False)
@@ -225,12 +224,12 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Obs
         while True:
             pause = 3600.0 if handle is not None else _LOOK_EVERY
             if timeout is not None and not seen.timed_out:
-                pause = max(0.0, min(pause, begun.at + timeout - time.perf_counter()))
+                pause = max(0.0, min(pause, started.at + timeout - time.perf_counter()))
             ready = {end for end, _ in waiting.poll(1000.0 * pause)}
             seen.ended = time.perf_counter()
             has_ended = 0
             if handle is None or handle in ready:
-                has_ended, seen.status, seen.used = os.wait4(begun.process, os.WNOHANG)
+                has_ended, seen.status, seen.used = os.wait4(started.process, os.WNOHANG)
             if sys.stdin.fileno() in ready:
                 raise Abandoned
             for end in {output, errors} if has_ended else ready & {output, errors}:
@@ -238,9 +237,9 @@ def _watch(begun: Begun, output: int, errors: int, timeout: float | None) -> Obs
                     waiting.unregister(end)
             if has_ended:
                 return seen
-            if timeout is not None and not seen.timed_out and seen.ended - begun.at >= timeout:
+            if timeout is not None and not seen.timed_out and seen.ended - started.at >= timeout:
                 seen.timed_out = True
-                begun.end()
+                started.end()
     finally:
         if handle is not None:
             os.close(handle)

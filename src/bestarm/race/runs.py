@@ -44,7 +44,7 @@ class Run:
         return f"{how}: {said[-500:]}" if said else how
 
     def value(self, metric: str) -> float:
-        """What a metric of the race is in this run."""
+        """The value of a metric in this run."""
         return float(self.failed) if metric == "failures" else float(getattr(self, metric))
 
 
@@ -62,7 +62,6 @@ class Runner:
         self.close()
 
     def run(self, words: list[str], timeout: float | None) -> Run:
-        """Run a program once."""
         return Run(**self._reply({"words": words, "timeout": timeout}))
 
     def floor(self) -> float:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bestarm.analysis.standing.arms import MetricStanding
 from bestarm.answer import Difference, void_words
 from bestarm.race.limits import METRICS, SHARES, size_words, time_words
-from bestarm.race.pauses import called
+from bestarm.race.pauses import noun_for_pauses
 from bestarm.race.plans import CANDIDATE
 from bestarm.race.result import RaceResult
 from bestarm.race.runs import Run
@@ -72,15 +72,15 @@ def verdict(result: RaceResult) -> str:
     sure = f"with {100 * (1 - result.delta):g} % confidence"
     conclusion = result.conclusion
     if status.guarantee == "void":
-        return f"VOID: {_seems(result)} {after}; {void_words(status.void_because)}."
+        return f"VOID: {_void_summary(result)} {after}; {void_words(status.void_because)}."
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
-    end = f"{conclusion.exception}, {sure}, {after}.{_counted(result)}"
+    end = f"{conclusion.exception}, {sure}, {after}.{_ceiling_sentence(result)}"
     if status.state == "no_feasible_arm":
         return f"No command meets every limit{end}"
     if status.state == "certified":
         if not result.question.is_gate:
-            return f"CERTIFIED: {status.answer} {_is_best(result)}{end}"
+            return f"CERTIFIED: {status.answer} {_best_phrase(result)}{end}"
         if status.answer == result.question.baseline:
             return f"REFUTED: the candidate does not meet every limit{end}"
         return f"CERTIFIED: {status.answer} meets every limit{end}"
@@ -89,7 +89,7 @@ def verdict(result: RaceResult) -> str:
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."
 
 
-def _seems(result: RaceResult) -> str:
+def _void_summary(result: RaceResult) -> str:
     """What a race came to, where nothing is guaranteed."""
     if not result.question.is_gate:
         return f"{result.status.leader} leads" if result.status.leader else "no command seems to meet every limit"
@@ -97,23 +97,22 @@ def _seems(result: RaceResult) -> str:
     return f"the candidate {found.get(result.conclusion.found, 'may meet every limit or not')}"
 
 
-def _counted(result: RaceResult) -> str:
-    """Which means a verdict is about, if large values are cut off."""
+def _ceiling_sentence(result: RaceResult) -> str:
     cut = [f"more {metric} than {METRICS[metric].words(top)}" for metric, top in result.ceilings.items()]
     return f" Means are those in which {listed(cut)} {'counts' if len(cut) == 1 else 'count'} as that." if cut else ""
 
 
-def _called(metric: str) -> str:
+def _phrase(metric: str) -> str:
     """A metric in a sentence."""
     return f"{metric} time" if metric in ("user", "system") else metric
 
 
-def _is_best(result: RaceResult) -> str:
+def _best_phrase(result: RaceResult) -> str:
     objective, tolerance = result.question.objective, result.status.tolerance
     among = " of all that meet every limit" if result.plan.constraints else ""
     if tolerance:
-        return f"has a mean {_called(objective)} within {METRICS[objective].words(tolerance)} of the least{among}"
-    return f"has the lowest mean {_called(objective)}{among}"
+        return f"has a mean {_phrase(objective)} within {METRICS[objective].words(tolerance)} of the lowest{among}"
+    return f"has the lowest mean {_phrase(objective)}{among}"
 
 
 def difference_lines(result: RaceResult) -> Iterator[str]:
@@ -123,7 +122,7 @@ def difference_lines(result: RaceResult) -> Iterator[str]:
         return
     stands = {arm.name: arm.metrics[0] for arm in result.status.arms}
     for name, limits in result.differences.items():
-        line = _differ(leader, name, limits, objective)
+        line = _difference_sentence(leader, name, limits, objective)
         if limits.estimate is not None:
             ratio = ratio_of(limits, stands[leader], stands[name])
             is_time = METRICS[objective].words is time_words
@@ -132,9 +131,9 @@ def difference_lines(result: RaceResult) -> Iterator[str]:
         yield line
 
 
-def _differ(leader: str, name: str, limits: Difference, objective: str) -> str:
+def _difference_sentence(leader: str, name: str, limits: Difference, objective: str) -> str:
     """By how much two commands differ. Where it is not certain which is better, that is said."""
-    of = f"of {_called(objective)}"
+    of = f"of {_phrase(objective)}"
     words = METRICS[objective].words
     least, most = (words(abs(end)) if math.isfinite(end) else None for end in (limits.low, limits.high))
     if limits.low >= 0.0:
@@ -143,7 +142,7 @@ def _differ(leader: str, name: str, limits: Difference, objective: str) -> str:
         return f"{leader} is worse than {name} by {most} {'or more' if least is None else f'to {least}'} {of}"
     ends = [f"{end} {word}" for end, word in ((least, "worse"), (most, "better")) if end is not None]
     known = f": {leader} is at most {' or '.join(ends)}" if ends else ""
-    return f"it is not certain yet by how much {leader} and {name} differ in {_called(objective)}{known}"
+    return f"it is not certain yet by how much {leader} and {name} differ in {_phrase(objective)}{known}"
 
 
 class Ratio(NamedTuple):
@@ -203,7 +202,7 @@ def limit_lines(result: RaceResult) -> Iterator[str]:
                     counted = f" (less than {size_words(floor)} counts as that)"
             # A value below the floor has no multiples.
             if limit.is_relative and baseline is not None and baseline.metrics[place].mean > floor:
-                scale, words = baseline.metrics[place].mean, _times
+                scale, words = baseline.metrics[place].mean, "{:.4g}x".format
             mean, low, high = (
                 words(number / scale) if math.isfinite(number) and scale else "?"
                 for number in (stands.mean, stands.low, stands.high)
@@ -231,10 +230,6 @@ def verdict_words(result: RaceResult) -> dict[str, str]:
         return {name: "leads" if name == result.status.leader else "open" for name in words} if is_void else words
     found = {"certified": "passes", "refuted": "fails", "undecided": "open", "void": "void"}[result.found]
     return {one.name: "baseline" if one.name == result.question.baseline else found for one in result.contestants}
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.4g}x"
 
 
 def note_lines(result: RaceResult) -> Iterator[str]:
@@ -279,8 +274,8 @@ def _assumption(result: RaceResult) -> str:
 def _pause_words(result: RaceResult) -> str:
     """What a pause is, and how many there were."""
     cutoffs = {
-        name: " or ".join(f"{METRICS[metric].words(cutoff)} {_called(metric)}" for metric, cutoff in of_one.items())
+        name: " or ".join(f"{METRICS[metric].words(cutoff)} {_phrase(metric)}" for metric, cutoff in of_one.items())
         for name, of_one in result.cutoffs.items()
     }
     counts = (f"more than {cutoff} of {name}, in {result.pauses(name).words}" for name, cutoff in cutoffs.items())
-    return f"Counted as {called(result.question.watched)}: {'; '.join(counts)}."
+    return f"Counted as {noun_for_pauses(result.question.watched)}: {'; '.join(counts)}."

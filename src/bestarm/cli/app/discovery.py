@@ -33,7 +33,6 @@ def own_commands() -> dict[str, Command[...]]:
 
 
 def add_command(program: typer.Typer, name: str, command: Command[...]) -> None:
-    """Make the command one of the program's."""
     reader = DashCommand if command.takes_names else OnceCommand
     program.command(name, cls=reader, rich_help_panel=command.panel)(flattened(command.body))
 

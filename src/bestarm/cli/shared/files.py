@@ -37,7 +37,7 @@ def results_file(path: str) -> Iterator[tuple[BinaryIO, str]]:
 
 
 def recorded_words(study: AnyStudy, recorded: Recorded) -> str:
-    """What a file brought, in words."""
+    """How many results a file added, in words."""
     left_out = f"; {counted(recorded.skipped, 'test')} without a result left out" if recorded.skipped else ""
     if not recorded.results:
         known = "its one result is" if recorded.known == 1 else f"all its {recorded.known:,} results are"

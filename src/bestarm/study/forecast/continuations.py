@@ -27,8 +27,7 @@ from bestarm.simulation.engine import Job
 from bestarm.simulation.item_worlds import ItemWorlds
 from bestarm.simulation.loop import Chunk
 from bestarm.storage.errors import StorageError
-from bestarm.study.forecast.drawn_worlds import drawn_world, estimated_scatters
-from bestarm.study.forecast.item_continuations import continued_world, with_item_spreads
+from bestarm.study.forecast.drawn_worlds import continued_world, drawn_world, estimated_scatters, with_item_spreads
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput
 

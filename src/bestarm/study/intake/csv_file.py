@@ -211,10 +211,8 @@ class CsvFile:
         """Raise `InvalidInput` if a column is missing."""
         missing = [column for column in columns if column not in self.columns]
         if missing:
-            raise InvalidInput(
-                f"{self.name}: line {self._first}: the column{'s'[: len(missing) - 1]} {', '.join(missing)} "
-                f"must be there beside {', '.join(self.columns)}"
-            )
+            named = f"the column{'s'[: len(missing) - 1]} {', '.join(missing)}"
+            raise self.complain(f"{named} must be there beside {', '.join(self.columns)}")
 
     def lines(self, bad_lines: BadLines) -> Iterator[tuple[int, list[str]]]:
         """The readable lines below the header with their numbers, once. White space is kept as in the file."""

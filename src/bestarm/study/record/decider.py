@@ -154,12 +154,11 @@ class Results:
         self._sizes = sizes
         self._yields = np.array([len(plan.yields.get(part, ())) for part in range(len(plan.parts))])
 
-    def of(self, entries: Entries) -> Entries:
-        """The results of tests, part by part. A test's results follow each other, and the last one ends its round."""
-        return self.with_denominators(entries)[0]
-
     def with_denominators(self, entries: Entries) -> tuple[Entries, Floats]:
-        """The same, and for each result its value or, of a ratio, what was divided by."""
+        """The results of tests, part by part, and for each its value or, for a ratio, what was divided by.
+
+        A test's results follow each other, and the last one ends its round.
+        """
         if self._is_plain or not len(entries.ids):
             return entries, entries.values
         values = self._values(entries)
@@ -188,7 +187,7 @@ class Results:
 
     def of_tests(self, entries: Entries) -> list[tuple[int, int, float]]:
         """The results (arm, metric, value) of tests that have one."""
-        found = self.of(entries)
+        found, _ = self.with_denominators(entries)
         rows = zip(found.arms.tolist(), found.metrics.tolist(), found.values.tolist(), strict=True)
         return [(arm, metric, value) for arm, metric, value in rows if value == value]
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import selectors
 import shlex
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterable, Sequence
 
 from bestarm.parsing import read_json, read_number
 from bestarm.study.intake.values import Result, check_names, in_words
 from bestarm.study.study import Test
 from bestarm.study.work.failures import MeasurementFailed, MeasurementRefused, MeasurementTimedOut, NotStarted
-from bestarm.study.work.processes import end_process, watch_process
 from bestarm.texts import quoted
 from bestarm.validation import InvalidInput, is_boolean
 
-_PLACE = re.compile(r"\{(arm|metric|test|study)\}")
-_PLACE_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
+_PLACEHOLDER = re.compile(r"\{(arm|metric|test|study)\}")
+_PLACEHOLDER_OR_ITEM = re.compile(r"\{(arm|metric|test|study|item)\}")
 _OPERATORS = ";&|()`"
 """Where a shell begins another command."""
 _EXPANSION = re.compile(r"""\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})(?=["']*\{)""")
@@ -27,6 +29,12 @@ _KEPT = 2000
 """Characters of a failed command's messages that are kept in the log."""
 SECRET = {"BESTARM_TOKEN", "BESTARM_DB"}
 """Variables that commands do not get."""
+
+MOST_KEPT = 100_000
+"""Bytes kept of each stream: the first of standard output, the last of standard error."""
+
+_LOOK_EVERY = 0.1
+_PIECE = 1 << 16
 
 
 class Command:
@@ -41,19 +49,16 @@ class Command:
     def __init__(
         self, template: str, study: str, *, timeout: float | None = None, shell: bool = False, items: bool = False
     ) -> None:
-        self._place = _PLACE_OR_ITEM if items else _PLACE
+        self._placeholder = _PLACEHOLDER_OR_ITEM if items else _PLACEHOLDER
         if timeout is not None and not timeout > 0:
             raise InvalidInput("timeout", timeout, "must be a positive number of seconds")
         words = words_in(template)
-        if shell and (place := _quoted_place(self._place, template)):
-            raise InvalidInput(
-                "command",
-                template,
-                f"{{{place}}} stands inside quotes; write {_variable(place)} there, or take it out of the quotes",
-            )
+        if shell and (quoted_one := _quoted_placeholder(self._placeholder, template)):
+            variable = f"write {_variable(quoted_one)} there, or take it out of the quotes"
+            raise InvalidInput("command", template, f"{{{quoted_one}}} stands inside quotes; {variable}")
         self._template = template
         self._words = words
-        self._exposed = exposed_places(template, self._place, shell=shell)
+        self._exposed = exposed_placeholders(template, self._placeholder, shell=shell)
         self._study = study
         self._timeout = timeout
         self._shell = shell
@@ -65,24 +70,24 @@ class Command:
         """Raise `InvalidInput` for names that the command would take for options. Names may be added later, so each
         test is checked again."""
         names = {"arm": arms, "metric": metrics, "study": [self._study], "item": items}
-        for place in self._exposed & names.keys():
-            for name in names[place]:
+        for placeholder in self._exposed & names.keys():
+            for name in names[placeholder]:
                 if is_option(name):
-                    raise InvalidInput("command", self._template, taken_for_option(name, place))
+                    raise InvalidInput("command", self._template, taken_for_option(name, placeholder))
 
     def __call__(self, test: Test) -> Result:
         """Measure once; `MeasurementFailed` says what went wrong."""
         names = {"arm": test.arm, "metric": test.metric, "test": str(test.id), "study": self._study}
         if test.item is not None:
             names["item"] = test.item
-        for place in self._exposed & names.keys():
-            if is_option(names[place]):
-                raise NotStarted(taken_for_option(names[place], place))
+        for placeholder in self._exposed & names.keys():
+            if is_option(names[placeholder]):
+                raise NotStarted(taken_for_option(names[placeholder], placeholder))
         command: str | list[str]
         if self._shell:
-            command = self._place.sub(lambda place: _variable(place[1]), self._template)
+            command = self._placeholder.sub(lambda found: _variable(found[1]), self._template)
         else:
-            command = [self._place.sub(lambda place: names[place[1]], word) for word in self._words]
+            command = [self._placeholder.sub(lambda found: names[found[1]], word) for word in self._words]
         environment = {name: value for name, value in os.environ.items() if name not in SECRET}
         variables = names | {"metrics": "\n".join(test.metrics)}
         environment |= {f"BESTARM_{key.upper()}": name for key, name in variables.items()}
@@ -150,14 +155,14 @@ def words_in(command: str) -> list[str]:
     return words
 
 
-def exposed_places(template: str, places: re.Pattern[str], *, shell: bool) -> set[str]:
+def exposed_placeholders(template: str, placeholders: re.Pattern[str], *, shell: bool) -> set[str]:
     """The placeholders whose text a program would read as an option if it began with a dash: they begin a word, and no
     `--` stands right before them or before other placeholders that do. (An earlier `--` may be that of another program:
     `nice -- cut {arm}`. What a shell puts before a placeholder may be empty: `$X{arm}`.)
 
-    >>> sorted(exposed_places("sort -- {arm} {item}; cut {item} x{metric}", _PLACE_OR_ITEM, shell=True))
+    >>> sorted(exposed_placeholders("sort -- {arm} {item}; cut {item} x{metric}", _PLACEHOLDER_OR_ITEM, shell=True))
     ['item']
-    >>> sorted(exposed_places("nice -- cut {arm} $X{metric}", _PLACE_OR_ITEM, shell=True))
+    >>> sorted(exposed_placeholders("nice -- cut {arm} $X{metric}", _PLACEHOLDER_OR_ITEM, shell=True))
     ['arm', 'metric']
     """
     if shell:
@@ -171,9 +176,9 @@ def exposed_places(template: str, places: re.Pattern[str], *, shell: bool) -> se
             is_after_options = True
         elif shell and set(word) <= set(_OPERATORS):
             is_after_options = False  # another command begins
-        elif place := places.match(word):
+        elif placeholder := placeholders.match(word):
             if not is_after_options:
-                found.add(place[1])
+                found.add(placeholder[1])
         else:
             is_after_options = False
     return found
@@ -183,27 +188,27 @@ def is_option(text: str) -> bool:
     return text.startswith("-")
 
 
-def taken_for_option(text: str, place: str) -> str:
+def taken_for_option(text: str, placeholder: str) -> str:
     return (
-        f"{text!r} begins with a dash and would be taken for an option; put `--` before {{{place}}}, or write "
-        f"--{place}={{{place}}}"
+        f"{text!r} begins with a dash and would be taken for an option; put `--` before {{{placeholder}}}, or write "
+        f"--{placeholder}={{{placeholder}}}"
     )
 
 
-def _variable(place: str) -> str:
+def _variable(placeholder: str) -> str:
     """A name quoted so that a shell reads it as one word."""
-    return f'"$BESTARM_{place.upper()}"'
+    return f'"$BESTARM_{placeholder.upper()}"'
 
 
-def _quoted_place(places: re.Pattern[str], template: str) -> str | None:
+def _quoted_placeholder(placeholders: re.Pattern[str], template: str) -> str | None:
     """The first placeholder that stands inside quotes, if any does."""
     quote, k = "", 0
     while k < len(template):
         character = template[k]
         if character == "\\" and quote != "'":
             k += 1
-        elif quote and (place := places.match(template, k)):
-            return place[1]
+        elif quote and (placeholder := placeholders.match(template, k)):
+            return placeholder[1]
         elif character == quote:
             quote = ""
         elif not quote and character in "'\"":
@@ -261,3 +266,68 @@ def _lines(text: str) -> dict[str, float]:
             raise InvalidInput("line", line, f"there is a value of {quoted(name)} already", shown=quoted(line))
         found[name] = read_number(number, name)
     return found
+
+
+def watch_process(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[str, str, int]:
+    """The process's output, error output and status, as soon as it has ended.
+
+    Processes that it started may go on and keep its streams open. They are not waited for. If it takes longer than
+    `timeout` seconds, it is ended with everything it started, and `TimeoutExpired` has its error output.
+    """
+    assert process.stdout is not None
+    assert process.stderr is not None
+    give_up = None if timeout is None else time.monotonic() + timeout
+    kept = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    output, errors = kept.values()
+    with process.stdout, process.stderr, selectors.DefaultSelector() as streams:
+        for stream in kept:
+            os.set_blocking(stream, False)
+            streams.register(stream, selectors.EVENT_READ)
+        ended = False
+        while True:
+            # Once it has ended, all of its output can be read at once.
+            for key, _ in streams.select(0 if ended else _LOOK_EVERY):
+                data = os.read(key.fd, _PIECE)
+                if data:
+                    _keep(kept[key.fd], data, first=key.fd == process.stdout.fileno())
+                else:
+                    streams.unregister(key.fd)
+                ended = ended and not data
+            if ended:
+                break
+            if not streams.get_map():
+                ended = _has_ended(process, None if give_up is None else give_up - time.monotonic())
+            else:
+                ended = process.poll() is not None
+            if not ended and give_up is not None and time.monotonic() > give_up:
+                end_process(process)
+                process.wait()
+                assert timeout is not None
+                raise subprocess.TimeoutExpired(process.args, timeout, stderr=_text(errors))
+    return _text(output), _text(errors), process.returncode
+
+
+def _keep(kept: bytearray, data: bytes, *, first: bool) -> None:
+    kept += data[: MOST_KEPT - len(kept)] if first else data
+    del kept[: max(0, len(kept) - MOST_KEPT)]
+
+
+def _has_ended(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
+    """Wait for a process that has closed its streams."""
+    try:
+        process.wait(None if seconds is None else max(seconds, 0.0))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def end_process(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything it started, if it has not ended."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
+
+
+def _text(data: bytearray) -> str:
+    return data.decode("utf-8", "replace")

@@ -130,10 +130,8 @@ def _by_metric(plan: Plan, counted: Counted, words: str) -> dict[str, float]:
         try:
             checked[metric] = check_metric(plan, metric, value)
         except InvalidInput as error:
-            if isinstance(counted, Mapping):
-                raise InvalidInput(name, value, str(error), sentence=f"{name}: {error}") from None
-            sentence = f"{name}: {error}; values can be given for each metric by name"
-            raise InvalidInput(name, value, str(error), sentence=sentence) from None
+            hint = "" if isinstance(counted, Mapping) else "; values can be given for each metric by name"
+            raise InvalidInput(name, value, str(error), sentence=f"{name}: {error}{hint}") from None
     return checked
 
 
