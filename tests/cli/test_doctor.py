@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 from bestarm.cli import doctor
 from bestarm.cli.app import app
 from bestarm.cli.doctor import Finding, examine
-from bestarm.kernel.native.keeping import Place
+from bestarm.kernel.native.disk_cache import CacheFolder
 from bestarm.study import Study
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +172,10 @@ def test_kernels_that_others_could_replace(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_folder_that_is_passed_over_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     beside, own = tmp_path / "beside", tmp_path / "own"
-    places = [Place(beside, f"other users can write to {beside}", f"chmod go-w {beside}", is_open=True), Place(own)]
+    places = [
+        CacheFolder(beside, f"other users can write to {beside}", f"chmod go-w {beside}", is_open=True),
+        CacheFolder(own),
+    ]
     monkeypatch.setattr("bestarm.kernel.compile.cache_places", lambda root: places)
     finding = found()["compiled kernels"]
     assert finding.state == "ok"

@@ -16,8 +16,8 @@ from tests.tools.hard import hard_goals, hard_problems
 import bestarm as ba
 from bestarm.kernel.compile import compiled, kernel
 from bestarm.kernel.native import forms
+from bestarm.kernel.native.disk_cache import ENDING
 from bestarm.kernel.native.forms import Native
-from bestarm.kernel.native.keeping import ENDING
 from bestarm.policies import all_policies, find_policy
 from bestarm.policies.kernels import KernelPolicy
 from bestarm.policies.setting import new_setting

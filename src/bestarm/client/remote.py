@@ -169,7 +169,10 @@ class RemoteStudy:
     def check_far(self, told: Iterable[tuple[Test | int, Result]] = (), given: Iterable[GivenResult] = ()) -> None:
         """Raise `FarValue` if a value lies far outside those that its metric has shown, as `Study.check_far` does."""
         rows = [told_result(test, value) for test, value in told]
-        self._post("check-far", {"told": checked_batch(rows), "given": checked_batch([given_result(result) for result in given])})
+        self._post(
+            "check-far",
+            {"told": checked_batch(rows), "given": checked_batch([given_result(result) for result in given])},
+        )
 
     def tell_csv(self, data: bytes, *, key: str | None = None, check_far: bool = False) -> Recorded:
         """Record the results of a CSV file, all or none, as `bestarm tell --csv` does; the same file counts once."""

@@ -50,7 +50,7 @@ def _scatter_of_both(setting: Setting, streams: Streams, arm: int, metric: int) 
 
 
 @kernel
-def _what_may_be_rounding(setting: Setting, streams: Streams, metric: int) -> float:
+def _rounding_of_limit(setting: Setting, streams: Streams, metric: int) -> float:
     limit = setting.relative.factor[metric] * streams.means[setting.relative.baseline, metric]
     excess: float = 2.0 * RELATIVE_ROUNDING * abs(limit)
     return excess
@@ -151,7 +151,7 @@ contrast_mean = choice("setting.pairing", {SEPARATE: _difference_of_means, ON_IT
 """How far the arm's measured mean lies over the factor times the baseline's."""
 contrast_scatter = choice("setting.pairing", {SEPARATE: _scatter_of_both, ON_ITEMS: _scatter_on_items})
 """The standard deviation of one result of the arm minus the factor times one of the baseline."""
-least_excess = choice("setting.pairing", {SEPARATE: _what_may_be_rounding}, unknown="0.0")
+least_excess = choice("setting.pairing", {SEPARATE: _rounding_of_limit}, unknown="0.0")
 """What may be rounding is no excess. On items, contrasts that may be rounding count as 0 already."""
 contrast_evidence = choice("setting.pairing", {SEPARATE: _evidence_of_pair, ON_ITEMS: _on_items(evidence)})
 """Log-evidence that the arm's excess over the limit lies on this side of d."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from bestarm.kernel import native
 from bestarm.kernel.identity import Identity, meanings, sources_of
-from bestarm.kernel.native.keeping import Place, places
+from bestarm.kernel.native.disk_cache import CacheFolder, cache_folders
 from bestarm.kernel.native.source import WRITTEN, warn_interpreted
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -265,7 +265,7 @@ def compiled(root: Callable[..., Any], label: str = "", *, known: Known = None, 
     return _compiled(root, label, variant_of(known), tuple(sorted(replaced.items())))
 
 
-def cache_places(root: Callable[..., Any]) -> list[Place]:
+def cache_places(root: Callable[..., Any]) -> list[CacheFolder]:
     """Where the compiled forms of `root` may be kept, in order, and what speaks against each place."""
     assert isinstance(root, types.FunctionType)
-    return places(root)
+    return cache_folders(root)

@@ -30,7 +30,7 @@ from bestarm.noises.bets import (
 )
 from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.streams import ABOVE, BELOW, TUNING, Nature, Stream
-from bestarm.noises.tilt_costs import has_tables, half_in_a_pair, least_cost_alone, tuning_of
+from bestarm.noises.tilt_costs import half_in_a_pair, has_tables, least_cost_alone, tuning_of
 from bestarm.validation import is_boolean, value
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bestarm.kernel.native import SOURCES
-from bestarm.kernel.native.keeping import keep, read
+from bestarm.kernel.native.disk_cache import keep, read
 from bestarm.kernel.native.machine import Entry, entry_of, machine_code, this_machine, value_of, words_of
 from bestarm.kernel.native.source import AnotherSource, warn_interpreted
 from bestarm.kernel.native.translate import Program, Resolve

@@ -16,7 +16,7 @@ from numba import config, cuda
 
 from bestarm.kernel.compile import Known, Variant, called_kernels, clone, fingerprint, is_large, variant_of
 from bestarm.kernel.identity import sources_of
-from bestarm.kernel.native.keeping import NotPrivate, is_private_file, private
+from bestarm.kernel.native.disk_cache import NotPrivate, is_private_file, private
 from bestarm.simulation.cuda import SOURCES
 from bestarm.simulation.cuda.tiles import LANES, WORD, Same, Shape, is_shared, state_words
 

@@ -36,7 +36,7 @@ class NotPrivate(Exception):
         self.remedy = remedy
 
 
-class Place(NamedTuple):
+class CacheFolder(NamedTuple):
     """A folder for machine code, and what speaks against it."""
 
     folder: Path
@@ -60,17 +60,17 @@ def _users_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "bestarm"
 
 
-def places(root: types.FunctionType) -> list[Place]:
+def cache_folders(root: types.FunctionType) -> list[CacheFolder]:
     """The folders for machine code, in the order in which they are tried."""
     found = []
     for folder in _folders(root):
         try:
             with tempfile.TemporaryFile(dir=private(folder, make=True)):
-                found.append(Place(folder))
+                found.append(CacheFolder(folder))
         except NotPrivate as error:
-            found.append(Place(folder, str(error), error.remedy, is_open=True))
+            found.append(CacheFolder(folder, str(error), error.remedy, is_open=True))
         except OSError as error:
-            found.append(Place(folder, f"{folder} cannot be written ({error.strerror or error})", _ELSEWHERE))
+            found.append(CacheFolder(folder, f"{folder} cannot be written ({error.strerror or error})", _ELSEWHERE))
     return found
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bestarm.kernel.compile import compiled, kernel
-from bestarm.kernel.native import keeping
-from bestarm.kernel.native.keeping import ENDING, NotPrivate, keep, places, private, read
+from bestarm.kernel.native import disk_cache
+from bestarm.kernel.native.disk_cache import ENDING, NotPrivate, cache_folders, keep, private, read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="this system has no permissions of this kind")
 needs_root = pytest.mark.skipif(
@@ -64,7 +64,7 @@ def is_refused(folder: Path) -> bool:
     before = sorted(folder.iterdir())
     keep(root, "more", b"content")
     assert sorted(folder.iterdir()) == before
-    assert places(root)[0].is_open
+    assert cache_folders(root)[0].is_open
     return read(root, "code") is None
 
 
@@ -79,7 +79,7 @@ def test_a_folder_that_others_can_write(folder: Path, bits: int) -> None:
     kept_code(folder)
     folder.chmod(bits)
     assert is_refused(folder)
-    assert str(places(root)[0].objection) == f"other users can write to {folder}"
+    assert str(cache_folders(root)[0].objection) == f"other users can write to {folder}"
     folder.chmod(0o755)
     assert read(root, "code") == b"content"
 
@@ -95,9 +95,9 @@ def test_a_folder_further_up_that_others_can_write(folder: Path) -> None:
 def test_a_group_that_others_are_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept_code(folder)
     folder.parent.chmod(0o775)
-    monkeypatch.setattr(keeping, "_own_groups", lambda user: frozenset())
+    monkeypatch.setattr(disk_cache, "_own_groups", lambda user: frozenset())
     assert is_refused(folder)
-    monkeypatch.setattr(keeping, "_own_groups", lambda user: frozenset([folder.parent.stat().st_gid]))
+    monkeypatch.setattr(disk_cache, "_own_groups", lambda user: frozenset([folder.parent.stat().st_gid]))
     assert read(root, "code") == b"content"
 
 
@@ -157,7 +157,7 @@ def test_a_folder_of_another_user(folder: Path, tmp_path: Path, path: str) -> No
     kept_code(folder)
     os.chown(tmp_path / path, OTHER, OTHER)
     assert is_refused(folder)
-    assert places(root)[0].objection == f"{tmp_path / path} belongs to another user"
+    assert cache_folders(root)[0].objection == f"{tmp_path / path} belongs to another user"
 
 
 @needs_root
@@ -177,7 +177,7 @@ def test_a_link_of_another_user(folder: Path, tmp_path: Path) -> None:
     assert read(root, "code") == b"content"
     os.lchown(folder, OTHER, OTHER)
     assert read(root, "code") is None
-    assert places(root)[0].objection == f"{folder} is a link of another user"
+    assert cache_folders(root)[0].objection == f"{folder} is a link of another user"
 
 
 @needs_root
@@ -221,7 +221,7 @@ def test_planted_code_does_not_run(folder: Path, plant: str) -> None:
 
 def test_code_beside_the_module_can_be_read_by_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As what Python keeps there. An image compiles as root, and runs as another user."""
-    monkeypatch.setattr(keeping, "_folders", lambda root: [tmp_path / "__pycache__"])
+    monkeypatch.setattr(disk_cache, "_folders", lambda root: [tmp_path / "__pycache__"])
     before = os.umask(0)
     keep(root, "code", b"content")
     os.umask(before)
