@@ -93,7 +93,7 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         left = f", {self.unfinished} unfinished" if self.unfinished else ""
-        return f"{self.mean_tests:,.0f} ± {self.se_tests:,.0f} ({100 * self.wrong / self.runs:.2g} %{left})"
+        return f"{self.mean_tests:,.0f} ± {self.se_tests:,.0f} ({100 * self.wrong / self.runs:.2g}%{left})"
 
 
 def lower_bounds(problem: ba.Problem) -> dict[float, float]:

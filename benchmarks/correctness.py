@@ -36,7 +36,7 @@ def main() -> None:
     options.add_argument("--delta", type=float, action="append", help="default: 0.2 and 0.05")
     choice = options.parse_args()
     deltas = choice.delta or [0.2, 0.05]
-    table = Table(title=f"{choice.runs:,} runs of up to {choice.max_tests:,} tests; wrong answers [99 % upper limit]")
+    table = Table(title=f"{choice.runs:,} runs of up to {choice.max_tests:,} tests; wrong answers [99% upper limit]")
     table.add_column("problem")
     table.add_column("policy")
     for delta in deltas:

@@ -3,7 +3,7 @@
     python benchmarks/delta_table.py --out docs/delta-table.md
 
 Each cell makes a million runs, or as many as fit into `--seconds`. A run that has no answer within the limit of tests
-is not an error. The limit in brackets is the exact (Clopper-Pearson) 99 % upper limit of the error probability.
+is not an error. The limit in brackets is the exact (Clopper-Pearson) 99% upper limit of the error probability.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def table(found: Sequence[Row]) -> list[str]:
 def _cell(row: Row) -> str:
     ended = 1.0 - row.unfinished / row.runs
     error = f"{row.wrong / row.runs:.2g} [{row.limit:.2g}]{'' if row.limit <= row.delta else ' **above δ**'}"
-    tests = f"ended {100 * ended:.3g} %"
+    tests = f"ended {100 * ended:.3g}%"
     if ended > 0.999 and math.isfinite(row.lower_bound):
         ideal = row.characteristic_time * math.log(1.0 / row.delta)
         tests = f"{row.mean_tests / row.lower_bound:.1f}, {row.mean_tests / ideal:.1f}"

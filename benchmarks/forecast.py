@@ -182,7 +182,7 @@ def unknown(plan: ba.Plan) -> ba.Plan:
 
 
 def share(happened: list[bool]) -> str:
-    return f"{100 * sum(happened) / len(happened):.0f} %" if happened else "–"
+    return f"{100 * sum(happened) / len(happened):.0f}%" if happened else "–"
 
 
 def row(name: str, stage: str, found: list[Case]) -> str:

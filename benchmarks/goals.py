@@ -49,7 +49,7 @@ def print_savings(runs: int) -> None:
 
 def print_errors(runs: int, max_tests: int) -> None:
     deltas = (0.2, 0.05)
-    heads = " | ".join(f"δ = {delta}: errors [99 % limit] | ended" for delta in deltas)
+    heads = " | ".join(f"δ = {delta}: errors [99% limit] | ended" for delta in deltas)
     print(f"\n| problem | {heads} |\n| --- |{' ---: | ---: |' * len(deltas)}")
     for plan in hard_goals():
         cells = []

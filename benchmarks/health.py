@@ -144,7 +144,7 @@ def played(plan: ba.Plan, seed: int, scatter: float = 1.0, drift: float = 0.0) -
 
 
 def limit(found: int, studies: int) -> float:
-    """Exact 99 % upper limit of a probability."""
+    """Exact 99% upper limit of a probability."""
     return 1.0 if found == studies else float(beta.ppf(0.99, found + 1, studies - found))
 
 
@@ -206,7 +206,7 @@ def false_alarms(studies: int) -> None:
         rows.append((kind.name, size, studies, broken, doubtful, f"{loose} of {studies // 5}"))
         print(*rows[-1], flush=True)
         total, broken_in_all = total + studies, broken_in_all + broken
-    rows.append((f"all: at most {limit(broken_in_all, total):.5f}, with 99 %", "", total, broken_in_all, "", ""))
+    rows.append((f"all: at most {limit(broken_in_all, total):.5f}, with 99%", "", total, broken_in_all, "", ""))
     for name in ("exp1-a", "exp1-c"):
         plan = ba.instance(name)
         records = [played(plan, seed) for seed in range(studies // 5)]

@@ -49,7 +49,7 @@ def main() -> None:
         f"{choice.runs:,} studies of up to {choice.max_tests:,} tests by {choice.policy}, delta = {choice.delta:g}: ",
         end="",
     )
-    print("share that ever said something false [99 % upper limit]\n")
+    print("share that ever said something false [99% upper limit]\n")
     columns = ["problem", "candidates", "feasible", "regret", "any of these", "differences", "any of all"]
     columns.append("said something")
     print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}", flush=True)

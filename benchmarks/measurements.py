@@ -97,7 +97,7 @@ def errors(runs: int, device: str) -> None:
                 dataclasses.replace(all_in_one(plan), delta=DELTA), find_policy("certify"), seed=3, max_tests=LIMIT
             )
             wrong, ended = wrong_answers(world(job), runs, device)
-            row(plan.name, label, f"{wrong:,}", f"{ended:,}", f"{100 * wrong / runs:.3f} %", f"{100 * DELTA:g} %")
+            row(plan.name, label, f"{wrong:,}", f"{ended:,}", f"{100 * wrong / runs:.3f}%", f"{100 * DELTA:g}%")
 
 
 def judges(paired: bool, items: int | None = None, repeats: bool = False) -> Plan:

@@ -92,9 +92,9 @@ STREAM_HEADER = (
 SHARES = (
     ("a rate of 0.001; at most 0.002", ba.Bernoulli(), 0.001, 0.002),
     ("a rate of 0.001; at most 0.01", ba.Bernoulli(), 0.001, 0.01),
-    ("0.5 % of values beyond the threshold; `Quantile(0.99)`", ba.Quantile(0.99), 0.005, 100.0),
-    ("0.1 % of values beyond the threshold; `Quantile(0.99)`", ba.Quantile(0.99), 0.001, 100.0),
-    ("33 % of values beyond the threshold; `Quantile(0.5)`", ba.Quantile(0.5), 0.33, 100.0),
+    ("0.5% of values beyond the threshold; `Quantile(0.99)`", ba.Quantile(0.99), 0.005, 100.0),
+    ("0.1% of values beyond the threshold; `Quantile(0.99)`", ba.Quantile(0.99), 0.001, 100.0),
+    ("33% of values beyond the threshold; `Quantile(0.5)`", ba.Quantile(0.5), 0.33, 100.0),
 )
 SHARE_HEADER = "| rates and quantiles | tests |"
 STUDY_HEADER = "| study | noise of the objective | mean tests | wrong answers |"
@@ -176,7 +176,7 @@ def with_noise(plan: Plan, noise: NoiseModel, spread: float | None) -> Plan:
 
 
 def scores(noise: NoiseModel) -> Problem:
-    """Five prompts, scored from 0 to 10 with a standard deviation of 1.2, which may break the rules in 5 % of cases."""
+    """Five prompts, scored from 0 to 10 with a standard deviation of 1.2, which may break the rules in 5% of cases."""
     quality = {"prompt 1": 7.4, "prompt 2": 7.3, "prompt 3": 7.2, "prompt 4": 6.9, "prompt 5": 6.5}
     return ba.Problem(
         arms=[ba.Arm(name, {"score": mean, "broken": 0.02}, spreads={"score": 1.2}) for name, mean in quality.items()],
@@ -247,12 +247,12 @@ ON_THE_THRESHOLD: tuple[tuple[str, NoiseModel, float, float, Spread | None], ...
     ("uniform in [0, 10]", ba.Bounded(0, 10), 5.0, 5.0, {"uniform": 10 / 12**0.5}),
     ("skewed: 0.5 ± 0.5 in [0, 10]", ba.Bounded(0, 10), 0.5, 0.5, 0.5),
     ("a rate of 0.1", ba.Bernoulli(), 0.1, 0.1, None),
-    ("10 % beyond the threshold; `Quantile(0.9)`", ba.Quantile(0.9), 0.1, 100.0, None),
+    ("10% beyond the threshold; `Quantile(0.9)`", ba.Quantile(0.9), 0.1, 100.0, None),
 )
 
 
 def errors(runs: int) -> Iterator[str]:
-    """Shown to be on one side, with the mean exactly on the threshold: at most δ = 5 % of runs may do so, each way."""
+    """Shown to be on one side, with the mean exactly on the threshold: at most δ = 5% of runs may do so, each way."""
     yield ERROR_HEADER
     yield rule(ERROR_HEADER, 2)
     for label, noise, mean, limit, spread in ON_THE_THRESHOLD:
@@ -310,7 +310,7 @@ def main() -> None:
     for title, lines in (
         ("One stream: tests until 1 : 100 of evidence", streams(options.runs)),
         ("Whole studies", studies(options.runs)),
-        (f"On the threshold: errors within {LIMIT:,} tests, of which 5 % are allowed", errors(options.paths)),
+        (f"On the threshold: errors within {LIMIT:,} tests, of which 5% are allowed", errors(options.paths)),
         ("certify, simulated on one core", speed(options.rounds)),
     ):
         print(f"\n{title}\n", flush=True)

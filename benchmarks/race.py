@@ -79,7 +79,7 @@ def race(commands: list[str], minutes: float, more: list[str]) -> tuple[dict[str
 
 
 def by_welch(times: dict[str, list[float]]) -> str | None:
-    """The command with the smaller mean, if Welch's t-test finds a difference at 5 %, as hyperfine's script does."""
+    """The command with the smaller mean, if Welch's t-test finds a difference at 5%, as hyperfine's script does."""
     from scipy.stats import ttest_ind
 
     (one, first), (other, second) = times.items()
@@ -107,9 +107,9 @@ def compare(program: str, turns: int, percents: list[float], pairs: int, minutes
             about: dict[str, str | None] = data["bestarm"]  # type: ignore[assignment]
             answer = {"a": commands[0], "b": commands[1], None: None}[about["answer"]]
             ours.add(answer, truth, runs, took)
-            print(f"{percent:g} %, pair {pair + 1}: {runs} runs, {about['state']}", file=sys.stderr)
+            print(f"{percent:g}%, pair {pair + 1}: {runs} runs, {about['state']}", file=sys.stderr)
         for name, tally in (("hyperfine, smaller mean", means), ("hyperfine, t-test", welch), ("bestarm race", ours)):
-            rows.append([f"{percent:g} %" if percent else "equal", name, *tally.cells()])
+            rows.append([f"{percent:g}%" if percent else "equal", name, *tally.cells()])
     print("| apart | program | mean runs | mean minutes | right | wrong | undecided |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for row in rows:
@@ -148,7 +148,7 @@ def simulated(races: int, scatter: float) -> None:
             ).run()
             tally.add(outcome.status.answer, "a" if percent else None, outcome.status.tests, 0.0)
         runs, _, *counts = tally.cells()
-        apart = f"{percent:g} %" if percent else "equal, at most 300 runs"
+        apart = f"{percent:g}%" if percent else "equal, at most 300 runs"
         print(f"| {apart} | {assumed} | {races} | {runs} | {' | '.join(counts)} |", flush=True)
 
 
@@ -206,7 +206,7 @@ def functions(gates: int) -> None:
             runs.append(gate.runs)
             sizes = busy.in_a_row.values()
             unequal += max(sizes) > 4 * min(sizes)
-        cells = [f"{percent} % more work", str(stalls), str(gates), *map(str, [unequal, *found.values()])]
+        cells = [f"{percent}% more work", str(stalls), str(gates), *map(str, [unequal, *found.values()])]
         print(f"| {' | '.join(cells)} | {statistics.fmean(runs):,.0f} |", flush=True)
 
 

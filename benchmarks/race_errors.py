@@ -40,11 +40,11 @@ def lognormal(rng: random.Random) -> float:
 
 
 def heavy(rng: random.Random) -> float:
-    """t with 3 degrees of freedom, which is symmetric: its scatter is 3.5 %, and far values are common."""
+    """t with 3 degrees of freedom, which is symmetric: its scatter is 3.5%, and far values are common."""
     return max(1.0 + 0.02 * rng.gauss(0.0, 1.0) / math.sqrt(rng.gammavariate(1.5, 2.0) / 3.0), 0.0)
 
 
-NOISES: dict[str, Draw] = {"normal, 2 %": normal, "lognormal, 10 %": lognormal, "t(3), 3.5 %": heavy}
+NOISES: dict[str, Draw] = {"normal, 2%": normal, "lognormal, 10%": lognormal, "t(3), 3.5%": heavy}
 
 
 @dataclass(frozen=True)
@@ -219,15 +219,15 @@ def pauses(count: int) -> None:
     head("Gates at 1.05x: the candidate is as quick, but pauses", "pauses of the candidate")
     for rate, pause in ((0.01, 12.0), (0.05, 12.0), (0.2, 12.0), (0.002, 12.0), (0.01, 3.0), (0.1, 1.5), (0.06, 0.95)):
         new = Command(rate=rate, pause=pause)
-        gates(f"{pause:g} s in {100 * rate:g} %", Command(), new, ["time=1.05x"], count, 300, 1.05)
+        gates(f"{pause:g} s in {100 * rate:g}%", Command(), new, ["time=1.05x"], count, 300, 1.05)
     head("The baseline pauses", "pauses of the baseline; the candidate without them")
     for mean in (1.0, 1.1):
         old = Command(rate=0.01)
-        gates(f"12 s in 1 %; {mean:g} s", old, Command(mean=mean), ["time=1.05x"], count, 300, 1.05)
+        gates(f"12 s in 1%; {mean:g} s", old, Command(mean=mean), ["time=1.05x"], count, 300, 1.05)
     head("Both pause alike", "pauses of both")
     for rate in (0.01, 0.05, 0.2):
         both = Command(rate=rate)
-        gates(f"12 s in {100 * rate:g} %", both, both, ["time=1.05x"], count, 300, 1.05)
+        gates(f"12 s in {100 * rate:g}%", both, both, ["time=1.05x"], count, 300, 1.05)
 
 
 def quiet(count: int) -> None:
@@ -240,7 +240,7 @@ def limited(count: int) -> None:
     head("Gates at 1.05x and pauses=1%", "pauses of the candidate")
     for rate in (0.0, 0.002, 0.01):
         new = Command(rate=rate)
-        gates(f"12 s in {100 * rate:g} %", Command(), new, ["time=1.05x", "pauses=1%"], count, 2000, 1.05)
+        gates(f"12 s in {100 * rate:g}%", Command(), new, ["time=1.05x", "pauses=1%"], count, 2000, 1.05)
 
 
 def equal_gates(count: int) -> None:
@@ -248,7 +248,7 @@ def equal_gates(count: int) -> None:
     for name, noise in NOISES.items():
         for rate in (0.0, 0.05):
             both = Command(noise, rate=rate)
-            gates(f"{name}; {100 * rate:g} %", both, both, ["time=1.00x"], count, 60, 1.0)
+            gates(f"{name}; {100 * rate:g}%", both, both, ["time=1.00x"], count, 60, 1.0)
 
 
 def equal_races(count: int) -> None:
@@ -256,7 +256,7 @@ def equal_races(count: int) -> None:
     for name, noise in NOISES.items():
         for rate in (0.0, 0.05):
             both = Command(noise, rate=rate)
-            races(f"{name}; {100 * rate:g} %", {"a": both, "b": both}, count, 60)
+            races(f"{name}; {100 * rate:g}%", {"a": both, "b": both}, count, 60)
 
 
 def constant(count: int) -> None:

@@ -5,7 +5,7 @@
 Prints three tables as Markdown. The first: how many items it takes until the mean over a set is known to lie on one
 side of a limit, with the evidence for items without end and with that for the set. The second: how many more items it
 takes for bounded values than with bets against each item's own expectation. The third: how often (in percent) false
-evidence ever reaches 20, which it may in 5 % of all sets, for values of many shapes; the larger of both sides.
+evidence ever reaches 20, which it may in 5% of all sets, for values of many shapes; the larger of both sides.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ SHAPES: dict[str, tuple[Shape, tuple[float, float] | None]] = {
     "Laplace": (lambda random, size: random.laplace(0.0, 0.5**0.5, size), None),
     "t, 3 degrees of freedom": (_t, None),
     "scores 1 to 5": (lambda random, size: random.choice([-3.0, -2.0, -1.0, 0.0, 1.0], size), (-3.0, 1.0)),
-    "5 % ones": (lambda random, size: np.where(random.uniform(size=size) < 0.05, 1.0, 0.0), (0.0, 1.0)),
-    "differences: 90 % 0, 5 % 1, 5 % −1": (
+    "5% ones": (lambda random, size: np.where(random.uniform(size=size) < 0.05, 1.0, 0.0), (0.0, 1.0)),
+    "differences: 90% 0, 5% 1, 5% −1": (
         lambda random, size: random.choice([-1.0, 0.0, 1.0], size, p=[0.05, 0.9, 0.05]),
         (-1.0, 1.0),
     ),
@@ -97,7 +97,7 @@ def tests_needed(random: np.random.Generator, sets: int) -> None:
         cases: list[tuple[str, NoiseModel, Floats]] = [
             ("normal, σ known", ba.Gaussian(1.0), normal),
             ("normal, σ not known", ba.Symmetric(), normal),
-            ("a rate of 10 %", ba.Bounded(0.0, 1.0), rates),
+            ("a rate of 10%", ba.Bounded(0.0, 1.0), rates),
             ("in [0, 1], sd 0.05", ba.Bounded(0.0, 1.0), scores),
         ]
         for label, noise, values in cases:
@@ -133,7 +133,7 @@ def own_expectations(values: Floats, limits: Floats, level: float) -> Ints:
 def cost_of_one_expectation(random: np.random.Generator, sets: int) -> None:
     rows = []
     for items in SIZES[1:]:
-        cases = {f"a rate of {100 * rate:g} %": np.arange(items) < rate * items for rate in (0.02, 0.1, 0.5)}
+        cases = {f"a rate of {100 * rate:g}%": np.arange(items) < rate * items for rate in (0.02, 0.1, 0.5)}
         for label, ones in cases.items():
             values = random.permuted(np.tile(ones, (sets, 1)), axis=1).astype(float)
             rows.append((f"{label}; {items} items", values))
@@ -147,7 +147,7 @@ def cost_of_one_expectation(random: np.random.Generator, sets: int) -> None:
             limits = values.mean(axis=1) + gap * values.std(axis=1)
             best = float(own_expectations(values, limits, math.log(100.0)).mean())
             when = first_places(ba.Bounded(0.0, 1.0).of_set(values.shape[1]), values, limits, math.log(100.0), BELOW)
-            line.append(f"{100 * (float(when.mean()) / best - 1):.1f} %")
+            line.append(f"{100 * (float(when.mean()) / best - 1):.1f}%")
         lines.append(line)
     table(["values; size of the set", "0.15 sd away", "0.3 sd", "0.6 sd"], lines)
 

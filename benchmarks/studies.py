@@ -91,7 +91,7 @@ def large_problem(
 
 
 def asks(file: Path, noises: tuple[Noise, Noise]) -> tuple[float, float, float]:
-    """Milliseconds of an ask at 1,000 arms × 10 metrics, halfway: median and 99 % quantile; and of a status."""
+    """Milliseconds of an ask at 1,000 arms × 10 metrics, halfway: median and 99% quantile; and of a status."""
     problem, means = large_problem(1000, 10, noises)
     rng = np.random.default_rng(1)
     study = ba.Study.create(problem, storage=file)
@@ -232,7 +232,7 @@ def import_and_export(folder: Path) -> None:
 
 
 def asks_on_items(file: Path) -> tuple[int, float, float, float, float]:
-    """A whole study of 20 arms on 500 items, three metrics a test: how many tests it takes; the median of an ask, 99 %,
+    """A whole study of 20 arms on 500 items, three metrics a test: how many tests it takes; the median of an ask, 99%,
     and the longest; and a look at the status at the end, all in milliseconds."""
     arms, items = 20, 500
     problem = ba.Problem(
@@ -271,10 +271,10 @@ def main() -> None:
         print("ask at 1,000 arms × 10 metrics:")
         for k, (label, noises) in enumerate(NOISES.items()):
             median, high, status = asks(folder / f"asks{k}.db", noises)
-            print(f"  {label}: median {median:.1f} ms, 99 % within {high:.1f} ms; status {status:.0f} ms", flush=True)
+            print(f"  {label}: median {median:.1f} ms, 99% within {high:.1f} ms; status {status:.0f} ms", flush=True)
         tests, median, high, most, status = asks_on_items(folder / "items.db")
         print(
-            f"20 arms × 500 items × 3 metrics, {tests:,} tests: ask in a median of {median:.1f} ms, 99 % within "
+            f"20 arms × 500 items × 3 metrics, {tests:,} tests: ask in a median of {median:.1f} ms, 99% within "
             f"{high:.1f} ms, at most {most:.1f} ms; status {status:.0f} ms"
         )
         pieces, once, ratio, memory = many_arms(folder)

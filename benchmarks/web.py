@@ -252,7 +252,7 @@ def main() -> None:
         return
     report_load(load, direct)
     for studies, share in rest.items():
-        print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f} % of a core")
+        print(f"{STREAMS} event streams on {studies} studies, nothing happening: {100 * share:.1f}% of a core")
 
 
 def report_disturbed(path: Path, seconds: float, size: float) -> None:
@@ -261,7 +261,7 @@ def report_disturbed(path: Path, seconds: float, size: float) -> None:
     sizes = {"results": int(1e6 * size), "arms": int(1e5 * size), "studies": int(3000 * size)}
     disturbances.prepare(path, plan=endless(), **sizes)
     print("; ".join(f"{count:,} {name}" for name, count in sizes.items()))
-    print(f"{'meanwhile':42} {'for':>8} {'requests':>8} {'median':>8} {'99 %':>8} {'longest':>8} {'ratio':>6}")
+    print(f"{'meanwhile':42} {'for':>8} {'requests':>8} {'median':>8} {'99%':>8} {'longest':>8} {'ratio':>6}")
     with served(path) as (url, _):
         found = disturbances.measure(url, min(seconds, 10.0))
     undisturbed = found["nothing"][2]

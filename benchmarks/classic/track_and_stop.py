@@ -24,7 +24,7 @@ from bestarm.policies.kernels import Kernels
 
 RECOMPUTED = 100
 """Proportions are computed again after a hundredth as many tests as there have been: means, and so proportions, hardly
-change within 1 % of the tests, and computing them takes longer than all the rest. `EagerTrackAndStop` does it at every
+change within 1% of the tests, and computing them takes longer than all the rest. `EagerTrackAndStop` does it at every
 test, to see what that saves."""
 
 

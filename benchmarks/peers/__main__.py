@@ -66,7 +66,7 @@ class Score:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if 0.0 < share < 0.0995 else f"{100 * share:.0f} %"
+    return f"{100 * share:.2g}%" if 0.0 < share < 0.0995 else f"{100 * share:.0f}%"
 
 
 @dataclasses.dataclass(frozen=True)

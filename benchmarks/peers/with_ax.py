@@ -142,7 +142,7 @@ def _thompson(plan: Plan, experiment: Any, means: Floats, counts: Ints, *, shrin
     try:
         sampler = Generators.EMPIRICAL_BAYES_THOMPSON if shrinks else Generators.THOMPSON
         run = sampler(experiment=experiment, data=data, min_weight=LEAST_WEIGHT).gen(n=len(plan.arms))
-    except ModelError:  # no arm was feasible in 99 % of the draws
+    except ModelError:  # no arm was feasible in 99% of the draws
         return NO_ARM, shares + 1.0 / len(plan.arms)
     for arm, weight in run.arm_weights.items():
         shares[int(arm.parameters["arm"])] = weight

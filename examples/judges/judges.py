@@ -84,7 +84,7 @@ def provocation(rate: float) -> float:
 
 
 def guessed(plan: ba.Plan) -> ba.Plan:
-    """The plan with guesses for a forecast: means of 3 % to either side of what is typical; how much questions differ,
+    """The plan with guesses for a forecast: means of 3% to either side of what is typical; how much questions differ,
     and how much the replies of one assistant scatter beyond that."""
     return dataclasses.replace(
         plan,

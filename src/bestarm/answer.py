@@ -53,12 +53,12 @@ class Answer:
     results contradict what this rests on, `state` is "void": `arm` is what the study came to, without any guarantee.
 
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.953, tests=5211, cost=5211.0))
-    150 mg: feasible and best, with 95 % confidence, after 5,211 tests
+    150 mg: feasible and best, with 95% confidence, after 5,211 tests
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=970, cost=970.0, tolerance=0.1))
-    150 mg: feasible and within 0.1 of the best, with 95 % confidence, after 970 tests
+    150 mg: feasible and within 0.1 of the best, with 95% confidence, after 970 tests
     >>> short = {"arms": ("75 mg", "150 mg"), "claim": "the best feasible arm is one of these"}
     >>> print(Answer("certified", "150 mg", delta=0.05, confidence=0.95, tests=611, cost=611.0, **short))
-    75 mg and 150 mg: the best feasible arm is one of these, with 95 % confidence, after 611 tests
+    75 mg and 150 mg: the best feasible arm is one of these, with 95% confidence, after 611 tests
     >>> print(Answer("budget_spent", "150 mg", delta=0.05, confidence=0.62, tests=2000, cost=2000.0))
     not certified: the budget is spent after 2,000 tests; 150 mg leads; nothing is certain yet
     >>> because = ("results are skewed (efficacy)",)
@@ -148,24 +148,24 @@ def _better(limits: Difference | None) -> str:
 
 
 def promised(delta: float) -> str:
-    """1 - delta in percent. It never reads 100 %, however small delta is.
+    """1 - delta in percent. It never reads 100%, however small delta is.
 
     >>> promised(0.05), promised(1e-12)
-    ('95 %', 'over 99.9999 %')
+    ('95%', 'over 99.9999%')
     """
     percent = f"{100 * (1 - delta):.6g}"
-    return "over 99.9999 %" if percent == "100" else f"{percent} %"
+    return "over 99.9999%" if percent == "100" else f"{percent}%"
 
 
 def percent(share: float) -> str:
-    """How sure we are, in percent. What is not certain never reads 100 %.
+    """How sure we are, in percent. What is not certain never reads 100%.
 
     >>> percent(0.62), percent(0.9961), percent(0.99999)
-    ('62 %', '99.6 %', 'over 99.9 %')
+    ('62%', '99.6%', 'over 99.9%')
     """
     if share >= 0.9995:
-        return "100 %" if share == 1.0 else "over 99.9 %"
-    return f"{100 * share:.{int(share >= 0.995)}f} %"
+        return "100%" if share == 1.0 else "over 99.9%"
+    return f"{100 * share:.{int(share >= 0.995)}f}%"
 
 
 def odds(log_evidence: float) -> str:

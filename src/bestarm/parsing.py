@@ -95,7 +95,7 @@ def read_decimal(text: str) -> float:
     if is_decimal(text):
         return float(text)
     if _PERCENT.fullmatch(text):
-        raise ValueError("must be a number without a percent sign; 45 % of 1 is 0.45")
+        raise ValueError("must be a number without a percent sign; 45% of 1 is 0.45")
     if _GROUPED.fullmatch(text) and not _DOUBTFUL.fullmatch(text):
         raise ValueError(_UNGROUPED)
     if is_decimal(text.replace(",", ".")):

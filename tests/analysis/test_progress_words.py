@@ -47,9 +47,9 @@ def test_a_running_study() -> None:
     status = status_of(plan(), 120)
     lines = dict(progress_lines(status))
     assert list(lines) == ["known", "open", "evidence", "forecast"]
-    assert lines["known"].startswith("With 95 % confidence")
+    assert lines["known"].startswith("With 95% confidence")
     assert "a against b: about" in lines["open"]
-    assert lines["evidence"].endswith(f"{math.floor(100 * status.progress)} % of the evidence needed")
+    assert lines["evidence"].endswith(f"{math.floor(100 * status.progress)}% of the evidence needed")
     foreseen = dict(progress_lines(status, outlook({"b": 0.98, "a": 0.02})))
     assert foreseen["forecast"] == "about 720 tests to go (9 in 10: at most 1,300)"
     assert foreseen["likely"] == "98 of 100 simulated continuations end with b, 2 with a"
@@ -78,8 +78,8 @@ def test_before_results_and_after_the_end() -> None:
     assert [name for name, _ in progress_lines(spent)] == ["open", "evidence", "lacking"]
     lacking = dict(progress_lines(spent, outlook({"b": 1.0})))["lacking"]
     assert lacking == "about 720 tests to go (9 in 10: at most 1,300), once the budget is raised"
-    assert str(spent).startswith("bench: the budget is spent and no answer is certified; b leads; with 95 % confidence")
-    assert "confidence" not in str(spent).replace("with 95 % confidence", "")
+    assert str(spent).startswith("bench: the budget is spent and no answer is certified; b leads; with 95% confidence")
+    assert "confidence" not in str(spent).replace("with 95% confidence", "")
 
 
 def test_names_are_no_markup_and_steer_no_terminal() -> None:

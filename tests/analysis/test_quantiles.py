@@ -76,7 +76,7 @@ def test_the_quantile_of_the_results() -> None:
     _, row = told(P90, values)
     assert (row.mean, row.threshold, row.share.value, row.share.limit) == (90.0, 200.0, 0.0, 0.1)
     assert row.low < 90.0 < row.high < math.inf
-    assert row.statistic == "90 % quantile"
+    assert row.statistic == "90% quantile"
     _, mirrored = told(ba.at_least("latency", -200, noise=ba.Quantile(0.1)), [-value for value in values])
     assert (mirrored.mean, mirrored.low, mirrored.high) == (-row.mean, -row.high, -row.low)
     _, first = told(P90, [7.0])
@@ -126,15 +126,15 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> ba.Study:
 
 def test_in_a_study(study: ba.Study) -> None:
     assert question(study.plan) == (
-        "Which of 2 arms has the largest mean throughput among those with 90 % quantile of latency below 200 and size "
+        "Which of 2 arms has the largest mean throughput among those with 90% quantile of latency below 200 and size "
         "at most 3?"
     )
     status = study.status()
     slow, fast = status.arms
     assert (slow.verdict, fast.verdict) == ("infeasible", "feasible")
-    assert slow.reason.startswith("90 % quantile of latency 2")
+    assert slow.reason.startswith("90% quantile of latency 2")
     assert "> 200 (share above 200: " in slow.reason
-    assert " of at most 10 %), evidence 1 : " in slow.reason
+    assert " of at most 10%), evidence 1 : " in slow.reason
     assert study.answer is not None
     assert study.answer.reasons["slow"] == f"infeasible: {slow.reason}"
     row = fast.metrics[1]
@@ -145,7 +145,7 @@ def test_in_a_study(study: ba.Study) -> None:
     size = fast.metrics[2]
     assert (size.mean, size.low, size.high, size.verdict) == (3.0, 3.0, 3.0, "holds")
     (shown,) = [m for m in status.to_dict()["arms"][1]["metrics"] if m["metric"] == "latency"]
-    assert shown["statistic"] == "90 % quantile"
+    assert shown["statistic"] == "90% quantile"
     assert shown["share"] == dataclasses.asdict(row.share)
 
 
@@ -153,15 +153,15 @@ def test_on_the_command_line_and_in_the_report(study: ba.Study) -> None:
     ended = bestarm("status", "tail", "--db", study.storage.url, COLUMNS="200")
     assert "mean or quantile" in ended.out
     (line,) = [line for line in ended.out.splitlines() if line.startswith("fast") or "share above" in line][-1:]
-    assert "90 % quantile of latency" in line
+    assert "90% quantile of latency" in line
     assert "at most 200 (share above 200: " in line
     assert "certain" in ended.out
     page = study_report(study)
-    assert "<th>90 % quantile of latency &lt; 200</th>" in page
+    assert "<th>90% quantile of latency &lt; 200</th>" in page
     assert "<th>size ≤ 3</th>" in page
-    assert "of at most 10 %" in page
-    assert ">90 % quantile of latency</text>" in page
-    assert "90 % quantile of latency" in study._repr_html_()
+    assert "of at most 10%" in page
+    assert ">90% quantile of latency</text>" in page
+    assert "90% quantile of latency" in study._repr_html_()
 
 
 def test_without_raw_results_the_share_is_shown() -> None:
@@ -189,11 +189,11 @@ def test_plots_of_few_results(tmp_path: Path) -> None:
     study = ba.Study.create(plan, storage=str(tmp_path / "x.db"))
     study.add([("a", "latency", 100.0), ("a", "latency", 300.0), ("a", "x", 1.0)])
     panel = ba.plot.intervals(study).axes[1]
-    assert panel.get_title() == "90 % quantile of latency"
+    assert panel.get_title() == "90% quantile of latency"
     low, high = panel.get_xlim()
     assert low < 200.0 < 300.0 < high
     assert high < 1e6
     assert "That of a quantile has every value" in about_intervals(plan)
-    assert "<small>no interval yet<br>share above 200: 50 % of at most 10 %<br>2 tests" in study_report(
+    assert "<small>no interval yet<br>share above 200: 50% of at most 10%<br>2 tests" in study_report(
         study, forecast=False
     )

@@ -78,7 +78,7 @@ def test_a_certified_study() -> None:
     assert "Which of 3 arms has the smallest mean latency among those with crash below 0.5 and score above 4?" in text
     assert str(study.answer) in text
     assert "fast meets every constraint, and no feasible arm is better" in text
-    assert "errs in at most 5 % of studies like this one" in text
+    assert "errs in at most 5% of studies like this one" in text
     assert "Measured on the test bench." in text
     answer = study.answer
     assert answer is not None
@@ -100,7 +100,7 @@ def test_the_policy_says_what_its_intervals_are() -> None:
     assert "reaches the level that decides: 1 : 60, and 1 : 120 that a constraint is violated." in text
     fresh = ba.Study.create(problem(policy="racing", bound="mixture"), storage=":memory:")
     text = text_of(study_report(fresh, forecast=False))
-    assert "at once with probability 95 % (confidence bound mixture); they are what decides." in text
+    assert "at once with probability 95% (confidence bound mixture); they are what decides." in text
 
 
 def test_the_fingerprint_is_of_the_results() -> None:

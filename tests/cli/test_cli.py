@@ -206,10 +206,10 @@ def test_demo_ends_certified_with_a_report(
     monkeypatch.setattr("bestarm.cli.demo._AT_ONCE", at_once)
     result = bestarm("demo", "--report", "report.html", "--db", "demo.db", "--delta", delta, cwd=tmp_path)
     assert result.code == 0, result.err
-    assert f"150 mg: feasible and best, with {confidence} % confidence, after" in result.out
+    assert f"150 mg: feasible and best, with {confidence}% confidence, after" in result.out
     assert result.out.endswith("Report: report.html\nDashboard: bestarm serve --db demo.db\n")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert f"150 mg: feasible and best, with {confidence} % confidence" in page
+    assert f"150 mg: feasible and best, with {confidence}% confidence" in page
     assert all(f"<tr><td>{dose}</td>" in page for dose in ("25 mg", "75 mg", "150 mg", "300 mg", "placebo"))
     assert "<svg" in page
     assert "src=" not in page

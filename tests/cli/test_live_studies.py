@@ -61,7 +61,7 @@ def test_a_study_from_beginning_to_end(bestarm: Program) -> None:
             works(bestarm, "tell", "dose", str(test["id"]), str(values[test["metric"]][test["arm"]]))
     ended = bestarm("ask", "dose", "--json")
     assert (ended.code, ended.out) == (0, "[]\n")
-    assert ended.err.startswith("Nothing left to test. 150 mg: feasible and best, with 95 % confidence, after")
+    assert ended.err.startswith("Nothing left to test. 150 mg: feasible and best, with 95% confidence, after")
     assert works(bestarm, "ask", "dose").startswith("Nothing left to test. 150 mg: feasible and best")
     status = json.loads(works(bestarm, "status", "dose", "--json"))
     assert (status["state"], status["answer"], status["leader"]) == ("certified", "150 mg", "150 mg")
@@ -124,7 +124,7 @@ def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program)
     assert "known:" not in works(bestarm, "status", "certain")
     works(bestarm, "tell", "certain", "--csv", "-", stdin=results)
     said = works(bestarm, "status", "certain")
-    assert "\nknown: With 95 % confidence, if any arm is feasible, the best is 150 mg\n" in said
+    assert "\nknown: With 95% confidence, if any arm is feasible, the best is 150 mg\n" in said
     assert re.search(r"\nopen: \S.* of 150 mg: about [\d,]+ tests?; ", said)
     assert re.search(r"\nevidence: █*░+ \d+ % of the evidence needed\n", said)
     status = json.loads(works(bestarm, "status", "certain", "--json"))

@@ -67,7 +67,7 @@ def test_names_that_are_refused(bestarm: Program, name: str) -> None:
 
 def test_words_for_numbers() -> None:
     assert [percent(x) for x in (0, 0.5, 0.987, 0.9994, 0.99999, 1)] == [
-        *("0 %", "50 %", "98.7 %", "99.9 %", "over 99.9 %", "100 %"),
+        *("0%", "50%", "98.7%", "99.9%", "over 99.9%", "100%"),
     ]
     assert [age(x) for x in (-1, 59, 60, 3601, 7200, 86_400, 10**6)] == [
         *("now", "now", "1 minute", "1 hour", "2 hours", "1 day", "11 days"),

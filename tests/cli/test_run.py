@@ -72,7 +72,7 @@ def process(*more: str, pause: float = 0, hang_after: int = 10**9) -> list[str]:
 def test_run_to_the_answer(folder: Path) -> None:
     ended = subprocess.run(process("--workers", "3"), cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert re.fullmatch(r"b: feasible and best, with 99 % confidence, after \d+ tests\n", ended.stdout)
+    assert re.fullmatch(r"b: feasible and best, with 99% confidence, after \d+ tests\n", ended.stdout)
     # Done is done.
     status = json.loads(bestarm(*command("--json"), cwd=folder).out)
     assert (status["state"], status["answer"]) == ("certified", "b")
@@ -169,7 +169,7 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     assert re.search(r"open +\S.* of b: about [\d,]+ tests?", text)
     assert re.search(r"evidence +█*░+ \d+ % of the evidence needed", text)
     assert re.search(r"cost +\d+, \d+\.\d tests a second, \d under way", text)
-    assert "confidence" not in text.replace("With 99 % confidence", "")
+    assert "confidence" not in text.replace("With 99% confidence", "")
 
 
 CRASH = "sh -c 'echo out of ink >&2; exit 7'"

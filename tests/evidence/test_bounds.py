@@ -99,7 +99,7 @@ def test_a_bound_is_ever_crossed_with_probability_at_most_alpha(name: str, noise
     compiled(crossings)(nature, np.zeros(4, np.uint64), radius, 1, 10_000, crossed)
     assert crossed.sum() <= binom.isf(1e-6, paths, alpha)
     if name == "mixture" and isinstance(noise, Gaussian):
-        # And it is no wider than it need be: some 70 % of alpha is spent within 10^4 samples.
+        # And it is no wider than it need be: some 70% of alpha is spent within 10^4 samples.
         assert crossed.sum() >= 0.25 * alpha * paths
 
 

@@ -201,6 +201,6 @@ def test_the_example_of_the_document_runs(capsys: pytest.CaptureFixture[str]) ->
     [example] = re.findall(r"^```py\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
     exec(compile(example, "tuners.md", "exec"), {})
     conclusion, params, verdict = capsys.readouterr().out.splitlines()
-    assert "feasible and within 0.3 of the best, with 95 % confidence" in conclusion
+    assert "feasible and within 0.3 of the best, with 95% confidence" in conclusion
     assert params.startswith("{'cache': 7, 'codec': 'lz4'}")
     assert "'state': 'certified'" in verdict

@@ -91,7 +91,7 @@ def test_mixed_with_noise_it_is_hardly_tested_again() -> None:
         runs=200,
         seed=2,
     )
-    # At delta = 5 %, more than 25 wrong ones of 200 have probability 1e-6.
+    # At delta = 5%, more than 25 wrong ones of 200 have probability 1e-6.
     assert result.error_rate <= 25 / 200
     assert result.tests_per_stream is not None
     assert result.tests_per_stream[:, :, 1].mean() < 1.5

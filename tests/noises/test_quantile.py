@@ -50,7 +50,7 @@ def test_what_counts(constraint: ba.Constraint, limit: float, beyond: float, wit
 @pytest.mark.parametrize("policy", all_policies())
 def test_every_policy(policy: str) -> None:
     result = ba.simulate(problem(shares=(0.1, 0.2, 0.8), constraint=_median()), policy=policy, runs=40, seed=3)
-    # At delta = 5 %, more than 12 wrong ones of 40 have probability 1e-7.
+    # At delta = 5%, more than 12 wrong ones of 40 have probability 1e-7.
     assert result.error_rate <= 12 / 40
     assert result.unfinished == 0
 

@@ -184,7 +184,7 @@ HARD = ("barely infeasible", "barely feasible and best", "wrong leader", "slack"
 @pytest.mark.parametrize("problem", HARD)
 @pytest.mark.parametrize("policy", ["certify", "racing", "feasible-lucb"])
 def test_what_is_certain_is_true(policy: str, problem: str, certify: int, others: int) -> None:
-    """Who is feasible and who is left, looked at all along: of studies with delta = 0.2 at most 20 % ever say what is
+    """Who is feasible and who is left, looked at all along: of studies with delta = 0.2 at most 20% ever say what is
     false. Of those that just held to it, more than `binom.isf(1e-6)`, 14 of 20 and 28 of 60, would do so with
     probability 1e-6."""
     plan = dataclasses.replace(next(p for p in hard_problems() if p.name == problem), delta=0.2, bound="mixture")
@@ -257,21 +257,21 @@ def test_a_verdict_of_the_papers_algorithms_is_kept() -> None:
 
 def test_tolerance_and_slack_are_said() -> None:
     plain = Answer("certified", "b", 0.05, 0.95, 10, 10.0)
-    assert str(plain) == "b: feasible and best, with 95 % confidence, after 10 tests"
+    assert str(plain) == "b: feasible and best, with 95% confidence, after 10 tests"
     near = dataclasses.replace(plain, tolerance=0.1)
-    assert str(near) == "b: feasible and within 0.1 of the best, with 95 % confidence, after 10 tests"
+    assert str(near) == "b: feasible and within 0.1 of the best, with 95% confidence, after 10 tests"
     loose = dataclasses.replace(near, slack={"crash": 0.01})
-    assert str(loose).startswith("b: feasible within its slack and within 0.1 of the best, with 95 % confidence")
+    assert str(loose).startswith("b: feasible within its slack and within 0.1 of the best, with 95% confidence")
     status = Status("s", "certified", "b", "b", 0.95, 10, 10.0, 0, 0, (), 0.1, {"crash": 0.01})
     assert status.headline == "b is feasible within its slack and within 0.1 of the best"
-    assert str(dataclasses.replace(plain, delta=1e-12)).startswith("b: feasible and best, with over 99.9999 % confid")
+    assert str(dataclasses.replace(plain, delta=1e-12)).startswith("b: feasible and best, with over 99.9999% confid")
 
 
 def test_a_spent_budget_says_what_is_certain() -> None:
-    known = "With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best"
+    known = "With 95% confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best"
     spent = Answer("budget_spent", "prompt 7", 0.05, 0.0, 5000, 5000.0, known=known)
     assert str(spent) == (
-        "not certified: the budget is spent after 5,000 tests; prompt 7 leads; with 95 % confidence the best is "
+        "not certified: the budget is spent after 5,000 tests; prompt 7 leads; with 95% confidence the best is "
         "prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best"
     )
     nothing = dataclasses.replace(spent, arm=None, known="")
@@ -285,37 +285,37 @@ ALL = tuple(f"arm {k}" for k in range(12))
     ("more", "said"),
     [
         ({}, ""),
-        ({"candidates": ALL[:9]}, "With 95 % confidence, if any arm is feasible, the best is one of 9 arms"),
-        ({"feasible": ("arm 3",)}, "With 95 % confidence arm 3 is feasible"),
-        ({"feasible": ("arm 2", "arm 3")}, "With 95 % confidence arm 2 and 3 are feasible"),
+        ({"candidates": ALL[:9]}, "With 95% confidence, if any arm is feasible, the best is one of 9 arms"),
+        ({"feasible": ("arm 3",)}, "With 95% confidence arm 3 is feasible"),
+        ({"feasible": ("arm 2", "arm 3")}, "With 95% confidence arm 2 and 3 are feasible"),
         (
             {"feasible": ALL[:3], "leader": "arm 1"},
-            "With 95 % confidence arm 1 is feasible; arm 0 and 2 are feasible, too",
+            "With 95% confidence arm 1 is feasible; arm 0 and 2 are feasible, too",
         ),
         (
             {"candidates": ALL[:2], "feasible": ("arm 1",), "leader": "arm 1", "regret": 0.0},
-            "With 95 % confidence the best is arm 0 or 1; arm 1 is feasible and as good as the best",
+            "With 95% confidence the best is arm 0 or 1; arm 1 is feasible and as good as the best",
         ),
         (
             {"candidates": ALL[:1], "feasible": ("arm 1",), "leader": "arm 1", "regret": 1.201, "goal": "minimize"},
-            "With 95 % confidence the best is arm 0; arm 1 is feasible and at most 1.3 above the best",
+            "With 95% confidence the best is arm 0; arm 1 is feasible and at most 1.3 above the best",
         ),
         (
             {"candidates": ALL[:1], "feasible": ("arm 0",), "slack": 0.1, "tolerance": 0.5},
-            "With 95 % confidence, if any arm is feasible, the best, or one that is as good within 0.5 and within the "
+            "With 95% confidence, if any arm is feasible, the best, or one that is as good within 0.5 and within the "
             "slack, is arm 0; arm 0 is feasible within its slack",
         ),
-        ({"candidates": ()}, "With 95 % confidence no arm is feasible"),
-        ({"state": "no_feasible_arm"}, "With 95 % confidence no arm is feasible"),
-        ({"state": "certified", "leader": "arm 1"}, "With 95 % confidence arm 1 is feasible and best"),
+        ({"candidates": ()}, "With 95% confidence no arm is feasible"),
+        ({"state": "no_feasible_arm"}, "With 95% confidence no arm is feasible"),
+        ({"state": "certified", "leader": "arm 1"}, "With 95% confidence arm 1 is feasible and best"),
         ({"bare": True, "feasible": ALL, "leader": "arm 1"}, ""),
         (
             {"bare": True, "feasible": ALL, "leader": "arm 1", "regret": 0.2},
-            "With 95 % confidence arm 1 is at most 0.2 below the best",
+            "With 95% confidence arm 1 is at most 0.2 below the best",
         ),
         (
             {"bare": True, "candidates": ALL[:2], "feasible": ALL},
-            "With 95 % confidence the best is arm 0 or 1",
+            "With 95% confidence the best is arm 0 or 1",
         ),
     ],
 )
@@ -336,7 +336,7 @@ def test_the_guarantee_says_what_is_certain() -> None:
     spent = Answer("budget_spent", "arm 0", 0.05, 0.3, 9, 9.0, candidates=("arm 0", "arm 2"), feasible=("arm 0",))
     assert guarantee(plan, spent) == (
         "The budget was spent before the evidence sufficed for an answer. That the arm in the lead is the best "
-        "feasible one is not certain. If what the guarantee rests on is true, the procedure errs in at most 5 % of "
+        "feasible one is not certain. If what the guarantee rests on is true, the procedure errs in at most 5% of "
         "studies like this one: with that reservation, if any arm is feasible, the best one, or one that is as good "
         "within 0.5 and within the slack, "
         "is among arm 0 and 2 (1 of 3 arms is excluded); and arm 0 meets every constraint (within the stated slack)."
@@ -345,7 +345,7 @@ def test_the_guarantee_says_what_is_certain() -> None:
     near = dataclasses.replace(spent, regret_at_most=0.2345)
     assert certain(plan, near).endswith("(within the stated slack); and arm 0 is at most 0.24 below the best.")
     assert guarantee(plan, None).endswith(
-        "that answer is wrong with probability at most 5 %, if what the guarantee rests on is true."
+        "that answer is wrong with probability at most 5%, if what the guarantee rests on is true."
     )
     status = Status("s", "running", None, "arm 0", 0.3, 9, 9.0, 0, 0, (), 0.5, {}, ("arm 1",), ())
     assert guarantee(plan, None, status).endswith("is among arm 1 (2 of 3 arms are excluded).")
@@ -365,9 +365,7 @@ def test_a_live_study_that_spends_its_budget_says_what_is_certain() -> None:
     assert answer.candidates == status.candidates == ("arm 0", "arm 1")
     assert {"arm 0", "arm 1"} >= set(answer.feasible) >= {answer.arm}
     assert answer.known == status.known
-    assert answer.known.startswith(
-        f"With 95 % confidence the best is arm 0 or 1; {answer.arm} is feasible and at most "
-    )
+    assert answer.known.startswith(f"With 95% confidence the best is arm 0 or 1; {answer.arm} is feasible and at most ")
     assert str(answer).endswith(f"{answer.arm} leads; {answer.known[0].lower()}{answer.known[1:]}")
     assert status.headline.startswith("the budget is spent and no answer is certified; ")
     assert answer.regret_at_most == status.regret_at_most

@@ -36,7 +36,7 @@ LIMITS = {"exp1-a": 5.0, "exp1-b": 5.0, "exp1-c": 5.0, "drug": 5.5, "exp2-n8": 7
 @pytest.mark.parametrize("share", lengths(0.4, 1.0))
 @pytest.mark.parametrize("instance", LIMITS)
 def test_tests_over_theorem_1s_bound(instance: str, share: float) -> None:
-    """Standard errors are below 1 % of the mean, with fewer runs 1.6 %, and the limits 5 % or more away: a false
+    """Standard errors are below 1% of the mean, with fewer runs 1.6%, and the limits 5% or more away: a false
     failure is below 1e-6, with fewer runs below 1e-3."""
     bound = ba.analyze(ba.instance(instance), 0.1).lower_bound
     result = certified(instance, round(share * (2000 if instance.startswith("exp1") else 500)))
@@ -51,7 +51,7 @@ def test_tests_over_theorem_1s_bound(instance: str, share: float) -> None:
     [("exp1-a", 8), ("exp1-b", 8), ("exp1-c", 8), ("drug", 8), ("exp2-n8", 5), ("exp2-n64", 5), ("exp2-k16", 5)],
 )
 def test_times_fewer_tests_than_algorithm_1(instance: str, times: float) -> None:
-    """Measured 9.4 and more against 8, 6.0 and more against 5; standard errors are below 3 % together, so a false
+    """Measured 9.4 and more against 8, 6.0 and more against 5; standard errors are below 3% together, so a false
     failure is below 1e-6."""
     paper = ba.simulate(ba.instance(instance), policy="feasible-lucb", runs=40, seed=3, keep_streams=False)
     ours = certified(instance, 800 if instance.startswith("exp1") else 200)
@@ -76,7 +76,7 @@ def test_no_tail_disasters(instance: str, share: float) -> None:
 def test_rates_need_fewer_tests_by_the_ratio_of_variances() -> None:
     """The variances of the decisive streams are about 0.16 to 0.25, so 4 to 6 times fewer; tilts cost a little.
 
-    Measured 4.3 with a standard error of 3.4 %: a false failure is below 1e-6.
+    Measured 4.3 with a standard error of 3.4%: a false failure is below 1e-6.
     """
     ratio = certified("drug", 200).mean_tests / certified("drug-bernoulli", 200).mean_tests
     assert 3.5 < ratio < 6
@@ -108,7 +108,7 @@ def both_ways(costly: float) -> ba.Plan:
 
 
 def test_costs_are_taken_into_account() -> None:
-    """One constraint ten times as costly: at least 15 % below the cost-blind policy (measured: 26 %)."""
+    """One constraint ten times as costly: at least 15% below the cost-blind policy (measured: 26%)."""
     aware = ba.simulate(both_ways(10.0), policy="certify", runs=1000, seed=2)
     blind = ba.simulate(both_ways(1.0), policy="certify", runs=1000, seed=2)
     assert blind.tests_per_stream is not None
@@ -185,7 +185,7 @@ def test_confidence_grows_and_suffices_at_the_end() -> None:
 
 @pytest.mark.parametrize("studies", lengths(40, 100))
 def test_confidence_is_valid_at_any_time(studies: int) -> None:
-    """The share of studies in which a wrong answer is ever shown with 80 % confidence is at most 20 %.
+    """The share of studies in which a wrong answer is ever shown with 80% confidence is at most 20%.
 
     Studies looked at every round for 300 tests; a measure that just held would fail with probability 1e-6.
     """
@@ -277,7 +277,7 @@ def test_confidence_under_any_policy() -> None:
 def test_answers_in_words() -> None:
     assert (
         str(Answer("no_feasible_arm", None, 0.1, 0.95, 10, 10.0))
-        == "no arm is feasible, with 90 % confidence, after 10 tests"
+        == "no arm is feasible, with 90% confidence, after 10 tests"
     )
     spent = str(Answer("budget_spent", None, 0.1, 0.4, 10, 10.0))
     assert spent == "not certified: the budget is spent after 10 tests; no arm looks feasible; nothing is certain yet"

@@ -36,7 +36,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def holds(plan: ba.Plan, runs: int, max_tests: int) -> None:
-    """Of studies with delta = 0.1 at most 10 % ever say something false, differences apart, and at most 20 % with them.
+    """Of studies with delta = 0.1 at most 10% ever say something false, differences apart, and at most 20% with them.
     Of those that just held to it, more than `binom.isf(1e-7)` would with probability 1e-7, on any of the 19 problems
     with 4e-6 (there are two statements)."""
     claims = [false_claims(dataclasses.replace(plan, delta=0.1), seed, max_tests) for seed in range(runs)]

@@ -71,7 +71,7 @@ def test_in_words() -> None:
 def test_many_arms_err_with_probability_delta_at_most(violation: float) -> None:
     """The best of 16 arms is on its limits: if it is feasible it must not be rejected, if not, not be answered.
 
-    One or two in a hundred err, where δ = 20 % may. If as many did, 250 or more of 1,000 would with probability 1e-4.
+    One or two in a hundred err, where δ = 20% may. If as many did, 250 or more of 1,000 would with probability 1e-4.
     """
     rows = [(1.0, violation)] + [(0.0, -1.0)] + [(0.5, 1.0)] * 14
     asked = ba.Problem(

@@ -161,7 +161,7 @@ def _errs_at_the_threshold(seed: int) -> bool:
 @cases(1)
 @pytest.mark.parametrize("errs", [_errs_in_the_race, _errs_at_the_threshold])
 def test_answers_are_right_whoever_decides_what_comes_and_goes(errs: Callable[[int], bool]) -> None:
-    """Arms come and go at the worst moments, by what the results have been. At most δ = 20 % of such studies may ever
+    """Arms come and go at the worst moments, by what the results have been. At most δ = 20% of such studies may ever
     err; more than 18 of 40 would have probability below 0.0002 then (the seeds are fixed)."""
     assert sum(errs(seed) for seed in range(40)) <= 18
 

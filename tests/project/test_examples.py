@@ -59,7 +59,7 @@ def test_models(tmp_path: Path) -> None:
 def test_judges(tmp_path: Path, delta: str, confidence: str) -> None:
     said = run("judges/judges.py", "--seconds", "0", "--delta", delta, folder=tmp_path)
     assert "simulated" in said.splitlines()[0]
-    assert f"feasible within its slack and within 0.1 of the best, with {confidence} % confidence" in said
+    assert f"feasible within its slack and within 0.1 of the best, with {confidence}% confidence" in said
     # Wrong, and so a false failure, with probability at most 0.0001.
     assert "large, long prompt: feasible" in said
     study = ba.Study.open("assistants", storage=tmp_path / "judges.db")
@@ -103,4 +103,4 @@ def test_dose_finding(tmp_path: Path) -> None:
         for output in cell.get("outputs", [])
         if cell.cell_type == "code"
     )
-    assert "150 mg: feasible and best, with 95 % confidence" in printed
+    assert "150 mg: feasible and best, with 95% confidence" in printed

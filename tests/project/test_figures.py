@@ -35,7 +35,7 @@ def simulated(instance: str, policy: str, runs: int) -> ba.Simulation:
 @pytest.mark.parametrize(("runs", "within"), lengths((100, 0.05), (500, 0.035)))
 @pytest.mark.parametrize("instance", ALGORITHM_1)
 def test_algorithm_1_takes_as_many_tests_as_it_should(instance: str, runs: int, within: float) -> None:
-    """The standard error is 1.1 % with 100 runs and 0.5 % with 500, and 0.7 % of the reference on b: a false
+    """The standard error is 1.1% with 100 runs and 0.5% with 500, and 0.7% of the reference on b: a false
     failure is under 2e-4."""
     assert simulated(instance, "feasible-lucb", runs).mean_tests == pytest.approx(ALGORITHM_1[instance], rel=within)
 
@@ -43,8 +43,8 @@ def test_algorithm_1_takes_as_many_tests_as_it_should(instance: str, runs: int, 
 @pytest.mark.parametrize(("runs", "within"), lengths((100, 0.09), (500, 0.06)))
 @pytest.mark.parametrize(("instance", "policy"), first(4, [(i, p) for i in RATIOS for p in RATIOS[i]]))
 def test_the_others_take_their_multiple(instance: str, policy: str, runs: int, within: float) -> None:
-    """References have standard errors of up to 1.2 % and two digits, and ratios here of up to 2.3 % with 100 runs, so
-    a false failure is under 1 %."""
+    """References have standard errors of up to 1.2% and two digits, and ratios here of up to 2.3% with 100 runs, so
+    a false failure is under 1%."""
     ratio = simulated(instance, policy, runs).mean_tests / simulated(instance, "feasible-lucb", runs).mean_tests
     assert ratio == pytest.approx(RATIOS[instance][policy], rel=within)
 

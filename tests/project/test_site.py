@@ -130,6 +130,6 @@ def test_the_references_are_complete(site: Path, pages: dict[Path, Page]) -> Non
 @pytest.mark.torture
 def test_the_notebook_is_a_page_with_what_it_showed(site: Path) -> None:
     page = (site / "examples" / "dose-finding.html").read_text(encoding="utf-8")
-    assert "150 mg: feasible and best, with 95 % confidence" in page
+    assert "150 mg: feasible and best, with 95% confidence" in page
     assert "data:image/png;base64," in page
     assert "ask_patient" in page

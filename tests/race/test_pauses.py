@@ -66,7 +66,7 @@ NO_DRAW = pausing({"old": 0.0, "new": 0.0})
 
 @pytest.mark.parametrize("count", lengths(6, 60))
 def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
-    """12 s in 1 % of runs make the mean 1.12 times that of the baseline, and the limit is 1.05. What is certified is
+    """12 s in 1% of runs make the mean 1.12 times that of the baseline, and the limit is 1.05. What is certified is
     certified except for pauses rarer than 1 in N, and none was seen. N > 100 takes 440 runs of the candidate, more than
     there are; so this cannot fail by chance."""
     for seed in range(count):
@@ -75,13 +75,13 @@ def test_a_rare_long_pause_never_passes_without_a_word(count: int) -> None:
         if outcome.found == "certified":
             assert conclusion.pauses_rarer_than is not None
             assert 2 <= conclusion.pauses_rarer_than <= 100
-            assert f"except for pauses rarer than 1 in {conclusion.pauses_rarer_than}, with 95 %" in verdict(outcome)
+            assert f"except for pauses rarer than 1 in {conclusion.pauses_rarer_than}, with 95%" in verdict(outcome)
         else:
             assert any(run.time > 12.0 for run in outcome.run_log.of("new"))
 
 
 def test_claims_about_pauses_are_rarely_false() -> None:
-    """Of 20,000 commands with each share of pauses, "rarer than 1 in N" is ever false of 5 % at most, in exact terms.
+    """Of 20,000 commands with each share of pauses, "rarer than 1 in N" is ever false of 5% at most, in exact terms.
     More than 1,250 of them, an excess of 8 standard deviations, would come by chance with a probability of 1e-15."""
     rng, alpha = np.random.default_rng(5), 0.05
     claims = np.array([rarer_than(runs, alpha) for runs in range(1, 3000)])
@@ -147,7 +147,7 @@ def test_a_winner_that_paused_is_not_certified() -> None:
 def test_pauses_may_strike_both_alike() -> None:
     outcome = gate(NO_DRAW, "time=2x", runner=Scripted({"new": {3}, "old": {5}}))
     assert outcome.found == "certified"
-    assert "; taken to strike all alike), with 95 %" in verdict(outcome)
+    assert "; taken to strike all alike), with 95%" in verdict(outcome)
     assert outcome.conclusion.pauses_rarer_than is None
     assert any(line.startswith("Counted as pauses: more than ") for line in note_lines(outcome))
 
@@ -160,16 +160,16 @@ def test_pauses_of_the_baseline_could_refute_wrongly() -> None:
     assert gate(NO_DRAW, runner=Scripted({"old": {3}}, {"old": 1.0, "new": 1.5})).found == "undecided"
     # A limit of its own does not rest on symmetry.
     outcome = gate(NO_DRAW, "time=10x", "memory=10MB", runner=Scripted({}))
-    assert verdict(outcome).startswith("No command meets every limit, with 95 %")
+    assert verdict(outcome).startswith("No command meets every limit, with 95%")
 
 
 def test_a_limit_on_pauses_decides() -> None:
     outcome = gate(NO_DRAW, "time=2x", "pauses=20%", runner=Scripted({"new": {3}}))
     assert outcome.found == "certified"
-    assert ", except for pauses rarer than 1 in 5, with 95 %" in verdict(outcome)
+    assert ", except for pauses rarer than 1 in 5, with 95%" in verdict(outcome)
     paused = gate(NO_DRAW, "time=20x", "pauses=20%", runner=Scripted({"new": set(range(1, 400, 2))}))
     assert paused.found == "refuted"
-    assert verdict(paused).startswith("REFUTED: the candidate does not meet every limit, with 95 %")
+    assert verdict(paused).startswith("REFUTED: the candidate does not meet every limit, with 95%")
 
 
 def test_what_pauses_can_add_may_be_too_little_to_matter() -> None:
@@ -184,7 +184,7 @@ def test_what_pauses_can_add_may_be_too_little_to_matter() -> None:
         runner=quick,
         conditions=Conditions(timeout=4.0),
     )
-    assert verdict(outcome).startswith("CERTIFIED: new meets every limit, with 95 %")
+    assert verdict(outcome).startswith("CERTIFIED: new meets every limit, with 95%")
 
 
 def test_without_symmetry_nothing_is_said_of_pauses() -> None:
@@ -211,7 +211,7 @@ def test_spikes_of_memory() -> None:
         return a_run(1.0 + rng.gauss(0, 0.02), memory=2e9 if spikes else 2e7)
 
     outcome = gate(lambda *_: a_run(1.0), "memory=1.1x")
-    assert ", except for spikes rarer than 1 in 4, with 95 %" in verdict(outcome)
+    assert ", except for spikes rarer than 1 in 4, with 95%" in verdict(outcome)
     assert gate(draw, "memory=1.1x", runs=100).found != "certified"
 
 
@@ -244,7 +244,7 @@ def test_races_of_earlier_versions_go_on(tmp_path: Path) -> None:
     assert outcome.delta == pytest.approx(1.1 * DELTA)
     assert [one.words for one in outcome.question.limits] == ["mean memory at most 100 MB"]
     assert outcome.ceilings == {"memory": 4e8}
-    assert "with 94.5 % confidence" in verdict(outcome)
+    assert "with 94.5% confidence" in verdict(outcome)
 
 
 def test_delta_is_shared_between_the_study_and_pauses() -> None:
@@ -259,7 +259,7 @@ def test_delta_is_shared_between_the_study_and_pauses() -> None:
 @pytest.mark.parametrize(("count", "allowed"), lengths((4, 2), (60, 10)))
 @pytest.mark.parametrize("rate", [0.0, 0.05])
 def test_equal_commands_on_the_limit(rate: float, count: int, allowed: int) -> None:
-    """Of 4 gates at 1.00x between equal commands at most 2 may decide: at an error probability of 5 % each, more happen
+    """Of 4 gates at 1.00x between equal commands at most 2 may decide: at an error probability of 5% each, more happen
     with a probability of 5 in 10,000 (of 60, more than 10: 2 in 10,000)."""
     draw = pausing({"old": rate, "new": rate})
     outcomes = [gate(draw, "time=1.00x", seed=seed, runs=40) for seed in range(count)]

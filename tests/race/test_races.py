@@ -33,7 +33,7 @@ def test_the_fastest_is_certified() -> None:
     outcome = race(FAST_AND_SLOW, ["slow", "fast", "slower"])
     assert (outcome.status.state, outcome.status.answer, outcome.found) == ("certified", "fast", "certified")
     assert verdict(outcome).startswith("CERTIFIED: fast has the lowest mean time, except for pauses rarer than 1 in ")
-    assert ", with 95 % confidence, after " in verdict(outcome)
+    assert ", with 95% confidence, after " in verdict(outcome)
     assert outcome.differences["slow"].low > 0
     assert [line.split(" by ")[0] for line in difference_lines(outcome)] == [
         "fast is better than slow",
@@ -61,7 +61,7 @@ def test_limits_keep_commands_out() -> None:
     assert any(run.timed_out for run in outcome.run_log.of("hangs"))
     lines = "\n".join(limit_lines(outcome))
     assert "large: median memory at most 100 MB: violated; measured 1 GB" in lines
-    assert "safe: failures at most 20 %: holds" in lines
+    assert "safe: failures at most 20%: holds" in lines
 
 
 def test_no_command_meets_the_limits() -> None:
@@ -97,7 +97,7 @@ def test_the_baseline_of_a_race_limits_the_others() -> None:
 @pytest.mark.parametrize(("count", "allowed"), lengths((4, 2), (60, 10)))
 def test_equal_commands_end_with_the_budget(count: int, allowed: int) -> None:
     """Of 4 races between commands that take the same time, skewed as times are, at most 2 may claim a difference: at
-    an error probability of 5 % each, more happen with a probability of 5 in 10,000 (of 60, more than 10: 2)."""
+    an error probability of 5% each, more happen with a probability of 5 in 10,000 (of 60, more than 10: 2)."""
     outcomes = [race(skewed({"a": 1, "b": 1}), ["a", "b"], seed=seed, runs=40) for seed in range(count)]
     assert sum(outcome.found != "undecided" for outcome in outcomes) <= allowed
     undecided = next(outcome for outcome in outcomes if outcome.found == "undecided")

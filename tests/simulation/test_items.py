@@ -101,7 +101,7 @@ def test_a_set_is_measured_out_at_most_and_then_the_answer_is_exact(items: int) 
 
 @pytest.mark.parametrize("rate", [0.2, 0.25])
 def test_in_a_set_the_threshold_itself_is_allowed(rate: float) -> None:
-    """4 or 5 of 20 items violate; at most 20 % may. Nothing can be decided before the last."""
+    """4 or 5 of 20 items violate; at most 20% may. Nothing can be decided before the last."""
     plan = Plan(
         arms=[ba.Arm("a", {"score": 1.0, "violation": rate}), ba.Arm("b", {"score": 0.0, "violation": 0.0})],
         objective=ba.maximize("score", noise=ba.Exact()),
@@ -125,7 +125,7 @@ def test_no_arm_is_feasible() -> None:
 @pytest.mark.parametrize("repeats", [False, True], ids=["set", "repeats"])
 @pytest.mark.parametrize("noise", first(2, ["bounded", "symmetric", "gaussian", "bernoulli"]))
 def test_errors_on_a_close_race(noise: str, repeats: bool) -> None:
-    """Two arms that are nearly equal, with items that differ by much more: at most delta = 10 % of studies may err. If
+    """Two arms that are nearly equal, with items that differ by much more: at most delta = 10% of studies may err. If
     that were just the rate, more than 59 of 400 would err with a probability of 1e-3; seeded, and fewer do."""
     kind, _, spread = NOISES[noise]
     means = (0.5, 0.504) if noise == "bernoulli" else (5.0, 5.02)

@@ -25,8 +25,8 @@ def job_of(name: str, *signs: float, max_tests: int = 500) -> Job:
 @pytest.mark.parametrize("signs", [(1.0,), (-1.0,), (1.0, -1.0)], ids=["together", "against", "alternating"])
 @pytest.mark.parametrize("name", ["barely infeasible", "barely feasible and best", "wrong leader", "slack"])
 def test_metrics_that_depend_on_each_other_err_no_more_than_allowed(name: str, signs: tuple[float, ...]) -> None:
-    """At most delta = 5 % of studies may err. If that were just the rate, more than 74 of 1,000 would err with a
-    probability of 4e-4 in one case and of 5e-3 in any of the twelve; seeded, and in fact about 1 % do."""
+    """At most delta = 5% of studies may err. If that were just the rate, more than 74 of 1,000 would err with a
+    probability of 4e-4 in one case and of 5e-3 in any of the twelve; seeded, and in fact about 1% do."""
     job = job_of(name, *signs)
     answers = job.simulate(0, 1000).outcomes.answers
     right = [NONE if answer is None else answer for answer in job.problem.right_answers()]

@@ -49,7 +49,7 @@ def test_a_simulation() -> None:
         "delta, bound   0.05, paper",
         "mean tests     12.5 ± 0.8 (sd 2)",
         "mean cost      25.0",
-        "wrong answers  2 (33.3 %)",
+        "wrong answers  2 (33.3%)",
         "unfinished     1 (stopped at 1,000 tests; means include them)",
         "answers        b: 3",
         "               no feasible arm: 1",

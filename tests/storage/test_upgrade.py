@@ -153,7 +153,7 @@ def test_a_database_of_version_2(name: str, database_url: str) -> None:
             asked.append(test.arm[0] + test.metric[0])
             study.tell(test, measure(test))
     assert " ".join(asked) == NEXT
-    assert str(study.answer) == "safe: feasible and best, with 99.9 % confidence, after 72 tests"
+    assert str(study.answer) == "safe: feasible and best, with 99.9% confidence, after 72 tests"
     assert study.status().tests == 74
     study.storage.close()
 

@@ -197,7 +197,7 @@ def test_runs_must_be_a_number() -> None:
     [*lengths(("exp1-c", 12), ("exp1-c", 30)), pytest.param("drug-bernoulli", 12, marks=pytest.mark.torture)],
 )
 def test_nine_in_ten_studies_end_within_the_forecast(instance: str, studies: int) -> None:
-    """From half-way on. If 85 % do, this fails with probability 1e-5, however many studies there are.
+    """From half-way on. If 85% do, this fails with probability 1e-5, however many studies there are.
 
     That forecasts are not simply too long is asserted, too: about half of the studies end within the median. The upper
     limit is long, since some of the worlds that the results leave possible have a near tie (15 times on exp1-c).

@@ -177,7 +177,7 @@ def test_doubtful_numbers_are_clear_beside_others() -> None:
         ("test;value\n1;1 234,5\n", "must be written without thousands separators"),
         ("test;value\n1;1'234.5\n", "must be written without thousands separators"),
         ("test;value\n1;12\u00a0345\n", "must be written without thousands separators"),
-        ("test;value\n1;45 %\n", "value = '45 %': must be a number without a percent sign; 45 % of 1 is 0.45"),
+        ("test;value\n1;45%\n", "value = '45%': must be a number without a percent sign; 45% of 1 is 0.45"),
         ("test;value\n1;4,5%\n", "must be a number without a percent sign"),
         ("test,value\n1,1,5\n", "line 2: has 3 fields; the header has 2; a number with a decimal comma needs quotes"),
         (

@@ -76,7 +76,7 @@ def test_a_terminal_is_redrawn() -> None:
         "tests a second, 0 under",
     ):
         assert words in text
-    assert "confidence" not in text.replace("With 95 % confidence", "")
+    assert "confidence" not in text.replace("With 95% confidence", "")
 
 
 def test_a_notebook_is_redrawn(monkeypatch: pytest.MonkeyPatch) -> None:

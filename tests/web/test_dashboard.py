@@ -66,7 +66,7 @@ def test_create_a_study_enter_results_and_watch_it_become_certified(
     page.evaluate("window.loadedOnce = true")
     # Not through the service: as from another process, of which `test_events.py` starts one.
     measure(ba.Study.open(name, storage=server.database, holder="at the bench"))
-    page.get_by_text("150 mg is feasible and best, 95 % confidence").first.wait_for()
+    page.get_by_text("150 mg is feasible and best, 95% confidence").first.wait_for()
     assert page.evaluate("window.loadedOnce") is True, "the page was loaded again"
     page.locator("#log td", has_text="at the bench").first.wait_for()
     assert page.locator("tr.answered th").inner_text().startswith("150 mg")

@@ -25,7 +25,7 @@ def test_the_list_follows_studies_and_says_where_they_stand(visit: Visit, server
     # The service searches, so other studies may still be listed for a moment.
     card.filter(has_text="listed, hopeless").filter(has_text="No results yet").wait_for()
     measure(study)
-    card.filter(has_text="No arm is feasible, 95 % confidence").wait_for()
+    card.filter(has_text="No arm is feasible, 95% confidence").wait_for()
     short = ba.Plan.of(doses(0.5), name="listed, short")
     study, _ = new_study(server, "listed, short", dataclasses.replace(short, budget=ba.Budget(tests=12)))
     measure(study)
@@ -68,7 +68,7 @@ def test_words_claim_what_is_certified(visit: Visit, server: Server) -> None:
     )
     study, path = new_study(server, "claims, near", near)
     measure(study)
-    words = "150 mg is feasible within its slack and within 0.1 of the best, 95 % confidence"
+    words = "150 mg is feasible within its slack and within 0.1 of the best, 95% confidence"
     page = visitor.go("/")
     page.get_by_label("Find a study").fill("claims")
     page.locator(".study-card").filter(has_text=words).wait_for()
@@ -78,7 +78,7 @@ def test_words_claim_what_is_certified(visit: Visit, server: Server) -> None:
     study, path = new_study(server, "claims, short", dataclasses.replace(short, budget=ba.Budget(tests=60)))
     measure(study)
     page = visitor.go(path)
-    page.locator(".known", has_text=re.compile("With 95 % confidence.* the best is 25 mg or 150 mg")).wait_for()
+    page.locator(".known", has_text=re.compile("With 95% confidence.* the best is 25 mg or 150 mg")).wait_for()
     visitor.check()
 
 

@@ -83,7 +83,7 @@ SCENES = {
         noisy,
         "150 mg leads",
         (
-            "With 95 % confidence",
+            "With 95% confidence",
             r"about [\d,]+ tests?",
             r"About [\d,]+ tests? to go .* simulated continuations end with 150 mg",
             "No sign of trouble: 14 checks",
@@ -106,7 +106,7 @@ SCENES = {
         SHORT,
         noisy,
         "The budget is spent; 150 mg leads",
-        ("With 95 % confidence", r"about [\d,]+ tests?", "lack about", "No sign", r"bestarm extend '?budget spent"),
+        ("With 95% confidence", r"about [\d,]+ tests?", "lack about", "No sign", r"bestarm extend '?budget spent"),
     ),
     "certified": Scene(
         doses(),

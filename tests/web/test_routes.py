@@ -79,7 +79,7 @@ def test_a_study_from_first_ask_to_answer(service: httpx.Client, study: str) -> 
     status = service.get(study).json()
     assert len(versions) > 1
     assert (status["state"], status["answer"], status["leader"]) == ("certified", "b", "b")
-    assert status["answer_text"].startswith("b: feasible and best, with 95 % confidence")
+    assert status["answer_text"].startswith("b: feasible and best, with 95% confidence")
     assert status["conclusion"]["arm"] == "b"
     assert status["question"] == "Which of 2 arms has the largest mean gain among those with harm below 0.5?"
     assert status["plan"]["objective"]["noise"] == {"gaussian": 0.3}

@@ -31,7 +31,7 @@ class Quantile(NoiseModel):
 
     name = "quantile"
     label = "a number of which a quantile counts"
-    about = "A quantile is limited, not the mean: with q = 0.99, all results but 1 % must keep to the threshold."
+    about = "A quantile is limited, not the mean: with q = 0.99, all results but 1% must keep to the threshold."
     place = 50
     stated: ClassVar = {"q": StatedNumber("quantile q", default=0.99, above=0.0)}
     kernels = Bernoulli.kernels

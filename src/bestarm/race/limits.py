@@ -126,7 +126,7 @@ class Metric:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 METRICS = {

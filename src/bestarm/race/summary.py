@@ -69,7 +69,7 @@ def verdict(result: RaceResult) -> str:
     """The conclusion in one sentence."""
     status = result.status
     after = f"after {status.tests:,} runs"
-    sure = f"with {100 * (1 - result.delta):g} % confidence"
+    sure = f"with {100 * (1 - result.delta):g}% confidence"
     conclusion = result.conclusion
     if status.guarantee == "void":
         return f"VOID: {_void_summary(result)} {after}; {void_words(status.void_because)}."

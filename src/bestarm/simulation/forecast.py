@@ -269,8 +269,8 @@ def forecast_rows(result: Forecast) -> Rows:
     ]
     if result.unfinished:
         rows.append(("unfinished", f"{result.unfinished:,} (stopped after {_limit(result)})"))
-    rows += answer_rows({answer: 100 * share for answer, share in result.answers.items()}, "{:.3g} %")
-    rows.append(("wrong answers", f"{100 * result.error_rate:.3g} %"))
+    rows += answer_rows({answer: 100 * share for answer, share in result.answers.items()}, "{:.3g}%")
+    rows.append(("wrong answers", f"{100 * result.error_rate:.3g}%"))
     return rows
 
 

@@ -287,7 +287,7 @@ def simulation_rows(result: Simulation) -> Rows:
         ("delta, bound", f"{result.plan.delta:g}, {result.plan.bound}"),
         ("mean tests", f"{result.mean_tests:,.1f}{spread}"),
         ("mean cost", f"{result.mean_cost:,.1f}"),
-        ("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g} %)"),
+        ("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g}%)"),
     ]
     if result.unfinished:
         limit = f"stopped at {result.max_tests:,} tests; means include them"

@@ -46,7 +46,7 @@ class Study(Asking):
     ...     for test in study.ask(2):
     ...         study.tell(test, yields[test.arm])
     >>> print(study.answer)
-    new: feasible and best, with 95 % confidence, after 4 tests
+    new: feasible and best, with 95% confidence, after 4 tests
     """
 
     # ---------------------------------------------------------------------------------------- create and open

@@ -47,7 +47,7 @@ class MetricStanding:
 
     @property
     def subject(self) -> str:
-        """What is measured, such as "99 % quantile of latency"; of a mean, the metric's name."""
+        """What is measured, such as "99% quantile of latency"; of a mean, the metric's name."""
         return subject(self.metric, self.statistic)
 
 

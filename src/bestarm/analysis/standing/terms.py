@@ -22,7 +22,7 @@ class Share:
 
 def percentage(share: float) -> str:
     """A share in percent, with as many digits as it takes; measured ones are rounded to three before."""
-    return f"{100.0 * share:.10g} %"
+    return f"{100.0 * share:.10g}%"
 
 
 def statistic(part: Objective | Constraint) -> str:
@@ -30,7 +30,7 @@ def statistic(part: Objective | Constraint) -> str:
 
     >>> import bestarm as ba
     >>> [statistic(ba.at_most("latency", 200, noise=ba.Quantile(q))) for q in (0.99, 0.999, 0.5)]
-    ['99 % quantile', '99.9 % quantile', 'median']
+    ['99% quantile', '99.9% quantile', 'median']
     """
     if not (isinstance(part, Constraint) and part.noise.is_share):
         return MEAN
@@ -48,7 +48,7 @@ def share_words(part: Constraint, share: Share) -> str:
 
     >>> import bestarm as ba
     >>> share_words(ba.at_most("latency", 200, noise=ba.Quantile(0.99)), Share(0.004, 0.001, 0.03, 0.01))
-    'share above 200: 0.4 % of at most 1 %'
+    'share above 200: 0.4% of at most 1%'
     """
     return f"{share_name(part)}: {percentage(float(f'{share.value:.3g}'))} of at most {percentage(share.limit)}"
 
@@ -56,8 +56,8 @@ def share_words(part: Constraint, share: Share) -> str:
 def subject(metric: str, what: str) -> str:
     """What is measured of a metric.
 
-    >>> subject("latency", "mean"), subject("latency", "99 % quantile")
-    ('latency', '99 % quantile of latency')
+    >>> subject("latency", "mean"), subject("latency", "99% quantile")
+    ('latency', '99% quantile of latency')
     """
     return metric if what == MEAN else f"{what} of {metric}"
 

@@ -226,7 +226,7 @@ def bar(share: float, width: int = WIDTH) -> str:
 
 def evidence_words(status: Status) -> str:
     """How much of the evidence is there that the open questions need."""
-    return f"{math.floor(100 * status.progress)} % of the evidence needed"
+    return f"{math.floor(100 * status.progress)}% of the evidence needed"
 
 
 def confidence_words(status: Status) -> str:

@@ -65,7 +65,7 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
         known = "" if status is None else certain(plan, status)
         return (
             "The study is still running: no answer is certified yet. When it stops with an answer, that answer is "
-            f"wrong with probability at most {100 * plan.delta:g} %, if what the guarantee rests on is true.{known}"
+            f"wrong with probability at most {100 * plan.delta:g}%, if what the guarantee rests on is true.{known}"
         )
     if answer.state == "budget_spent":
         return (
@@ -101,7 +101,7 @@ def _set_guarantee(plan: Plan, answer: Answer) -> str:
 
 
 def _allowed(plan: Plan) -> str:
-    errs = f"the procedure errs in at most {100 * plan.delta:g} % of studies like this one"
+    errs = f"the procedure errs in at most {100 * plan.delta:g}% of studies like this one"
     return f"If what the guarantee rests on is true, {errs}"
 
 
@@ -185,12 +185,12 @@ def known(
     >>> gain, price = ba.maximize("gain", noise=ba.Gaussian(1.0)), ba.at_most("price", 3, noise=ba.Gaussian(1.0))
     >>> plan = ba.Plan(arms=[f"prompt {k}" for k in range(1, 9)], objective=gain, constraints=[price])
     >>> known(plan, "budget_spent", "prompt 7", ["prompt 5", "prompt 6", "prompt 7"], ["prompt 7"], 0.321)
-    'With 95 % confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
+    'With 95% confidence the best is prompt 5, 6 or 7; prompt 7 is feasible and at most 0.33 below the best'
     >>> known(plan, "running", "prompt 7", ["prompt 5", "prompt 7"], [], None)
-    'With 95 % confidence, if any arm is feasible, the best is prompt 5 or 7'
+    'With 95% confidence, if any arm is feasible, the best is prompt 5 or 7'
     >>> plan = ba.Plan(arms=["a", "b", "c"], objective=ba.maximize("gain", noise=ba.Symmetric()))
     >>> known(plan, "running", "a", ["a", "b"], ["a", "b", "c"], 0.2).split("; ")[1]
-    'a is at most 0.2 below the best (this has 95 % confidence of its own, and 90 % together with the rest)'
+    'a is at most 0.2 below the best (this has 95% confidence of its own, and 90% together with the rest)'
     """
     if is_void:
         return "Nothing is certain: the guarantee is void"

@@ -74,7 +74,7 @@ def figures(*numbers: float) -> list[str]:
 
 def percent(share: float) -> str:
     """A share. It reads 100% only if it is exactly that."""
-    return f"{100 * share:.3g} %" if share >= 1.0 or share < 0.9995 else "over 99.9 %"
+    return f"{100 * share:.3g}%" if share >= 1.0 or share < 0.9995 else "over 99.9%"
 
 
 def moment(seconds: float) -> str:

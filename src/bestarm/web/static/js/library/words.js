@@ -62,7 +62,7 @@ export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-/** A share in per cent, rounded down: what is not certain is never called 100 %. */
+/** A share in per cent, rounded down: what is not certain is never called 100%. */
 export function percent(share) {
   if (share === null || share === undefined) return "–";
   const per = 100 * share + 1e-9;
