@@ -126,7 +126,7 @@ def test_studies_without_an_answer() -> None:
     text = text_of(study_report(fresh))
     assert re.search(r"about [\d,]+ tests to go \(", text)
     assert re.search(r"\d+ of 100 simulated continuations ends? with", text)
-    assert re.search(r"confidence\s+\S+ %: how sure the evidence so far makes us of the leader; it can fall", text)
+    assert re.search(r"confidence\s+\S+%: how sure the evidence so far makes us of the leader; it can fall", text)
     unforeseen = text_of(study_report(fresh, forecast=False))
     assert "What remains" in unforeseen
     assert "simulated continuations" not in unforeseen

@@ -126,7 +126,7 @@ def test_status_says_what_is_certain_before_there_is_an_answer(bestarm: Program)
     said = works(bestarm, "status", "certain")
     assert "\nknown: With 95% confidence, if any arm is feasible, the best is 150 mg\n" in said
     assert re.search(r"\nopen: \S.* of 150 mg: about [\d,]+ tests?; ", said)
-    assert re.search(r"\nevidence: █*░+ \d+ % of the evidence needed\n", said)
+    assert re.search(r"\nevidence: █*░+ \d+% of the evidence needed\n", said)
     status = json.loads(works(bestarm, "status", "certain", "--json"))
     assert (status["candidates"], status["feasible"]) == (["150 mg"], [])
 

@@ -167,7 +167,7 @@ def test_progress_on_a_terminal(folder: Path) -> None:
     text = re.sub(rb"\x1b\[[0-9;?]*[a-zA-Z]", b"", shown).decode()
     assert "running: b leads" in text
     assert re.search(r"open +\S.* of b: about [\d,]+ tests?", text)
-    assert re.search(r"evidence +█*░+ \d+ % of the evidence needed", text)
+    assert re.search(r"evidence +█*░+ \d+% of the evidence needed", text)
     assert re.search(r"cost +\d+, \d+\.\d tests a second, \d under way", text)
     assert "confidence" not in text.replace("With 99% confidence", "")
 

@@ -52,7 +52,7 @@ def test_a_spent_budget_says_what_is_certain_everywhere(tmp_path: Path, calls: i
     said = bestarm("status", "prompts", *at, cwd=tmp_path).out
     assert re.search(WORDS, said), said
     assert re.search(
-        r"\nopen: prompt \d against prompt 7: about [\d,]+ tests; .*\nevidence: █+░+ \d+ % of the ev", said
+        r"\nopen: prompt \d against prompt 7: about [\d,]+ tests; .*\nevidence: █+░+ \d+% of the ev", said
     )
     assert "confidence 0" not in said
     assert "0% confidence" not in said
@@ -60,4 +60,4 @@ def test_a_spent_budget_says_what_is_certain_everywhere(tmp_path: Path, calls: i
     page = unescape((tmp_path / "prompts.html").read_text(encoding="utf-8"))
     assert re.search(WORDS, page)
     assert "What is lacking" in page
-    assert re.search(r"\d+ %: how sure the evidence so far makes us of the leader; it can fall", page)
+    assert re.search(r"\d+%: how sure the evidence so far makes us of the leader; it can fall", page)
