@@ -66,13 +66,13 @@ export function plural(n, one, many = `${one}s`) {
 export function percent(share) {
   if (share === null || share === undefined) return "–";
   const per = 100 * share + 1e-9;
-  if (share < 0.01) return "under 1\u00a0%";
-  return `${per > 99 && per < 100 ? Math.floor(per * 10) / 10 : Math.floor(per)}\u00a0%`;
+  if (share < 0.01) return "under 1%";
+  return `${per > 99 && per < 100 ? Math.floor(per * 10) / 10 : Math.floor(per)}%`;
 }
 
 /** 1 − δ as the user gave δ. */
 export function promised(delta) {
-  return `${parseFloat((100 * (1 - delta)).toPrecision(10))}\u00a0%`;
+  return `${parseFloat((100 * (1 - delta)).toPrecision(10))}%`;
 }
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -233,7 +233,7 @@ export function question(plan) {
 export function quantile(part) {
   const q = part.noise?.quantile;
   if (typeof q !== "number" || !(q > 0 && q < 1)) return "";
-  return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}\u00a0% quantile `;
+  return q === 0.5 ? "median " : `${parseFloat((100 * q).toPrecision(10))}% quantile `;
 }
 
 /** What a part of a plan is about: a metric, or one divided by another. */
@@ -250,7 +250,7 @@ export function requirement(part) {
 
 /** The share of results beyond the threshold of a quantile, and what it must stay below. */
 export function shareWords(part, share) {
-  const inPercent = (value) => `${parseFloat((100 * value).toPrecision(3))}\u00a0%`;
+  const inPercent = (value) => `${parseFloat((100 * value).toPrecision(3))}%`;
   const beyond = isUpper(part) ? `above ${exact(part.at_most)}` : `below ${exact(part.at_least)}`;
   return `share ${beyond}: ${inPercent(share.value)} of at most ${inPercent(share.limit)}`;
 }
