@@ -220,5 +220,5 @@ def test_confidence_is_explained_and_no_longer_the_measure(visit: Visit, server:
     page.get_by_text("How sure we are as one number").click()
     explained.wait_for()
     evidence = server.get(f"/api{path}")["progress"]
-    assert page.locator(".open-all").inner_text().split("\xa0")[0].strip() == str(int(100 * evidence))
+    assert page.locator(".open-all").inner_text().split("%")[0].strip() == str(int(100 * evidence))
     visitor.check()

@@ -90,7 +90,7 @@ export function standingPanel(context, { free, save, extend }) {
   function drawOpen(status) {
     const isOver = isDecided(status);
     const questions = isOver ? [] : longest(status.open);
-    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, `${Math.floor(100 * status.progress)}\u00a0% of the evidence needed`)] : null);
+    replace(progress, questions.length ? [shareBar(status.progress), h("span", { class: "muted small" }, `${Math.floor(100 * status.progress)}% of the evidence needed`)] : null);
     progress.hidden = !questions.length;
     open.hidden = !questions.length;
     replace(open, questions.slice(0, MOST_OPEN).map(openItem));
