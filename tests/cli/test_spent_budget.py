@@ -51,9 +51,7 @@ def test_a_spent_budget_says_what_is_certain_everywhere(tmp_path: Path, calls: i
     at = ("--db", "s.db")
     said = bestarm("status", "prompts", *at, cwd=tmp_path).out
     assert re.search(WORDS, said), said
-    assert re.search(
-        r"\nopen: prompt \d against prompt 7: about [\d,]+ tests; .*\nevidence: █+░+ \d+% of the ev", said
-    )
+    assert re.search(r"\nopen: prompt \d against prompt 7: about [\d,]+ tests; .*\nevidence: █+░+ \d+% of the ev", said)
     assert "confidence 0" not in said
     assert "0% confidence" not in said
     assert bestarm("report", "prompts", *at, cwd=tmp_path).code == 0
