@@ -5,6 +5,7 @@ A weight is known before its result is. The proofs are in `evidence.py`.
 
 from __future__ import annotations
 
+import abc
 import math
 from array import array
 from bisect import bisect_left, bisect_right
@@ -122,7 +123,7 @@ class Weights:
             del self._groups[next(iter(self._groups))]
 
 
-class Bets:
+class Bets(abc.ABC):
     """Bets on the results of a metric.
 
     `contradicts` says whether they only win if an assumption of the guarantee does not hold.
@@ -133,11 +134,13 @@ class Bets:
         self._weights = Weights(start=start, own_groups=own_groups)
         self.contradicts = contradicts
 
+    @abc.abstractmethod
     def enter(self, result: Result) -> None:
-        raise NotImplementedError
+        """Take in the next result."""
 
+    @abc.abstractmethod
     def won(self) -> Won:
-        raise NotImplementedError
+        """What has been won so far, and on which bets."""
 
 
 # ------------------------------------------------------------------------------------------------ ranks and scales
