@@ -42,6 +42,9 @@ FIXED, RELATIVE = 1002, 1003
 """What limits constraints: thresholds alone, or for some metrics the mean of a baseline arm."""
 SHARED, RESERVED = 1004, 1005
 """Among whom delta is shared: the arms there are, or also arms that come later."""
+SEARCHING, TRACKING = 1006, 1007
+"""How tests are chosen: for the open certificates of the likeliest answer, or in the proportions that are best for the
+measured means, with evidence that grows as fast as theirs."""
 
 ABSENT: Any = ()
 """The part of a setting or of streams that belongs to a feature which a study does not use."""
@@ -81,6 +84,15 @@ class Reserve(NamedTuple):
     first_pairs: float
     later_pairs: float
     """Where the level of a pair begins: of two arms that were there from the start, if `is_reduced`, and of others."""
+
+
+class Tracking(NamedTuple):
+    """What a setting has in addition where tests are tracked: by metric, the logs of a constraint's weight in the
+    product of the evidence that constraints are violated, and of the rest of 1. In the sum that goes with it they weigh
+    what `log_weight` says."""
+
+    log_part: Floats
+    log_rest: Floats
 
 
 class Setting(NamedTuple):
@@ -141,14 +153,16 @@ class Setting(NamedTuple):
     pairing: int = SEPARATE
     limits: int = FIXED
     sharing: int = SHARED
+    sampling: int = SEARCHING
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
+    tracking: Tracking = ABSENT
 
 
 def features_of(setting: Setting) -> tuple[int, ...]:
     """The numbers of features by which kernels choose in a setting."""
-    return setting.pairing, setting.limits, setting.sharing
+    return setting.pairing, setting.limits, setting.sharing, setting.sampling
 
 
 class ItemStreams(NamedTuple):

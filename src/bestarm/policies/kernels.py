@@ -46,6 +46,8 @@ class KernelPolicy(Policy):
     kernels: ClassVar[Kernels]
     _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {}
     """By `Setting.goal`: those for goals that take others."""
+    _kernels_by_sampling: ClassVar[Mapping[int, Kernels]] = {}
+    """By `Setting.sampling`: those for other ways to choose tests."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
@@ -139,7 +141,8 @@ def _copied(memory: Any) -> Any:
 
 def kernels_for(policy: type[KernelPolicy], setting: Setting) -> Kernels:
     """The kernels of a policy for what a setting asks."""
-    return policy._kernels_by_goal.get(setting.goal, policy.kernels)
+    for_goal = policy._kernels_by_goal.get(setting.goal, policy.kernels)
+    return policy._kernels_by_sampling.get(setting.sampling, for_goal)
 
 
 def new_batch(arms: int, metrics: int) -> Any:

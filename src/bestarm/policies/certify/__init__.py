@@ -18,10 +18,10 @@ import numpy as np
 from bestarm.evidence.contrasts import contrast_mean, is_known
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import UNLIMITED, with_own_differences
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Floats, Setting
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, TRACKING, Floats, Setting
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
-from bestarm.policies.certify import any_feasible, best_arm, short_list, top
+from bestarm.policies.certify import any_feasible, best_arm, short_list, top, tracking
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
@@ -84,11 +84,12 @@ class Certify(KernelPolicy):
     uses_items = uses_baseline = uses_reserve = True
     kernels = GOALS["best"].kernels
     _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {ASKED.index(asked): GOALS[asked].kernels for asked in GOALS}
+    _kernels_by_sampling: ClassVar[Mapping[int, Kernels]] = {TRACKING: tracking.GOAL.kernels}
     memory: Memory
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._goal = GOALS[ASKED[setting.goal]]
+        self._goal = tracking.GOAL if setting.sampling == TRACKING else GOALS[ASKED[setting.goal]]
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)

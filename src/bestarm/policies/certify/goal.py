@@ -35,9 +35,12 @@ class Goal(NamedTuple):
 
 
 def kernels_of(
-    tests: Callable[[Setting, Streams, Memory, Batch], int], memory_of: Callable[[int, int], Memory] = new_memory
+    tests: Callable[[Setting, Streams, Memory, Batch], int],
+    memory_of: Callable[[int, int], Memory] = new_memory,
+    take_in: Callable[[Setting, Streams, Memory, int, int], None] = update,
 ) -> Kernels:
-    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result."""
+    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result; `take_in`
+    follows each result."""
 
     @kernel
     def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
@@ -46,7 +49,7 @@ def kernels_of(
             size = tests(setting, streams, memory, batch)
         return with_baseline(setting, streams, batch, size)
 
-    return Kernels(memory_of, update, propose, start, large=True)
+    return Kernels(memory_of, take_in, propose, start, large=True)
 
 
 def answer_of(setting: Setting, leader: int, evidence: float) -> PresentAnswer:

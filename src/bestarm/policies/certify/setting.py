@@ -7,10 +7,16 @@ import math
 
 import numpy as np
 
+from bestarm.evidence.combine import LOG_HALF
 from bestarm.evidence.items import UNLIMITED
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
+from bestarm.kernel.state import (
+    ABSENT, ON_ITEMS, RELATIVE, RESERVED, TRACKING, Floats, Items, Relative, Reserve, Setting, Tracking
+)
 from bestarm.noises.base import NoiseModel
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import ABOVE
+from bestarm.noises.tracked.rates import TrackedRates
 from bestarm.policies.levels import shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
@@ -35,6 +41,9 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
+    import os
+    if os.environ.get("SAMPLING") == "tracking":
+        setting = _tracked(setting, problem)
     return setting
 
 
@@ -126,3 +135,16 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
         later_pairs=-math.log(setting.delta / 8.0),
     )
     return setting._replace(level=level, rejecting=level.copy(), sharing=RESERVED, reserve=kept)
+
+
+# ----------------------------------------------------------------------------------------------------------- tracking
+
+
+def _tracked(setting: Setting, problem: Problem) -> Setting:
+    """With evidence that grows as fast as the information in the results does, up to their logarithm."""
+    kind = [kind_of(TrackedRates if part.noise.kernels is Bernoulli.kernels else type(part.noise)) for part in problem.parts]
+    with np.errstate(divide="ignore"):
+        log_rest = np.log1p(-np.exp(setting.log_weight))
+    log_weight = setting.log_weight + (LOG_HALF if len(problem.constraints) > 1 else 0.0)
+    tracking = Tracking(setting.log_weight, log_rest)
+    return setting._replace(kind=np.array(kind), log_weight=log_weight, sampling=TRACKING, tracking=tracking)

@@ -1,0 +1,125 @@
+"""`sampling = "tracking"`: tests in the proportions that are best for the measured means. Its time has a proven limit.
+
+After t results, the weights w are those of the lower bound with the measured means in place of the true ones (computed
+again at geometrically spaced t). Each test adds (1 - g) w + g / streams to what each stream is owed, g = 1 / (2 sqrt t),
+so that none is left alone; the stream that is owed most is tested. A study stops once the evidence suffices *at that
+time* for each certificate: what once sufficed does not count, so that no early luck can keep a study from ending. With
+evidence that grows as fast as the information, the number of tests is T* log(1/delta) in the limit of small delta: "A
+theorem about time" in `docs/certify.md`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bestarm.evidence.claims import suffices
+from bestarm.evidence.reaching import Infeasibility, infeasibility_up_to, infeasible_ceiling, rival_reaches
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclude
+from bestarm.kernel.tournament import NO_ARM, best
+from bestarm.policies.certify.allocation import set_weights
+from bestarm.policies.certify.best_arm import likeliest, open_against, settled_best
+from bestarm.policies.certify.choosing import judge
+from bestarm.policies.certify.goal import Goal, kernels_of
+from bestarm.policies.certify.memory import Memory, is_certified, new_memory_of_tracking
+from bestarm.policies.confidence import pair_level
+
+LOOKS = 8
+"""Weights are computed again when the number of results has grown by one in so many."""
+EXPLORED = 0.5
+"""The share of the t-th test for streams of any kind is this divided by the root of t."""
+
+
+@kernel
+def _take_in(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+    """Judge the arm by its present evidence, and note what every stream is owed."""
+    memory.told[0] += 1
+    if metric > 0 and _is_tested(streams, arm):
+        level = setting.rejecting[arm]
+        found = infeasibility_up_to(setting, streams, arm, level)
+        memory.rejected[arm] = found.is_exact and suffices(found.evidence, level)
+    judge(setting, streams, memory, arm, metric)
+    tracked = memory.tracked
+    arms, metrics = tracked.weights.shape
+    explored = EXPLORED / math.sqrt(memory.told[0])
+    even = explored / (arms * metrics)
+    for row in range(arms):
+        for column in range(metrics):
+            tracked.owed[row, column] += (1.0 - explored) * tracked.weights[row, column] + even
+    tracked.owed[arm, metric] -= 1.0
+
+
+@kernel
+def _is_tested(streams: Streams, arm: int) -> bool:
+    for metric in range(1, streams.counts.shape[1]):
+        if streams.counts[arm, metric] == 0:
+            return False
+    return True
+
+
+@kernel
+def _all_rejected(memory: Memory) -> bool:
+    for arm in range(memory.rejected.shape[0]):
+        if memory.rejected[arm] == 0:
+            return False
+    return True
+
+
+@kernel
+def _is_answer(setting: Setting, streams: Streams, memory: Memory, leader: int) -> bool:
+    """Whether the evidence suffices for the answer `leader` or, without one, that no arm is feasible.
+
+    Arms that are not known to be beaten are compared with the leader. Once nothing else is lacking, the same is asked
+    of those that were beaten before.
+    """
+    if leader == NO_ARM:
+        return _all_rejected(memory)
+    is_answer = is_certified(memory, leader)
+    for turn in range(2):
+        if turn == 0 or is_answer:
+            for arm in range(memory.rejected.shape[0]):
+                is_known = memory.beaten[arm] == leader
+                if arm != leader and memory.rejected[arm] == 0 and is_known == (turn == 1):
+                    infeasible = Infeasibility(infeasible_ceiling(setting, streams, arm), False)
+                    level = pair_level(setting, leader, arm)
+                    is_beaten = rival_reaches(setting, streams, leader, arm, infeasible, level)
+                    memory.beaten[arm] = leader if is_beaten else NO_ARM
+                    is_answer = is_answer and is_beaten
+    return is_answer
+
+
+@kernel
+def _look(memory: Memory, leader: int) -> bool:
+    """Note which certificates are open; whether others were at the last look."""
+    is_open = memory.tracked.is_open
+    has_changed = memory.open_count[1] != leader
+    memory.open_count[1] = leader
+    for arm in range(is_open.shape[0]):
+        is_rival = arm != leader and memory.rejected[arm] == 0 and (leader == NO_ARM or memory.beaten[arm] != leader)
+        has_changed = has_changed or (is_open[arm, 0] != 0) != is_rival
+        is_open[arm, 0] = is_rival
+        for metric in range(1, is_open.shape[1]):
+            is_lacking = arm == leader and memory.certified[arm, metric] == 0
+            has_changed = has_changed or (is_open[arm, metric] != 0) != is_lacking
+            is_open[arm, metric] = is_lacking
+    return has_changed
+
+
+@kernel
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    leader = best(memory.candidates)
+    if _is_answer(setting, streams, memory, leader):
+        return conclude(NONE if leader == NO_ARM else leader)
+    tracked, told = memory.tracked, memory.told[0]
+    if _look(memory, leader) or told >= tracked.due[0]:
+        set_weights(setting, streams, memory, leader)
+        tracked.due[0] = told + 1 + told // LOOKS
+    chosen, part = 0, 0
+    for arm in range(tracked.owed.shape[0]):
+        for metric in range(tracked.owed.shape[1]):
+            if tracked.owed[arm, metric] > tracked.owed[chosen, part]:
+                chosen, part = arm, metric
+    return add_test(batch, 0, chosen, part)
+
+
+GOAL = Goal(kernels_of(_tests, new_memory_of_tracking, _take_in), likeliest, open_against, settled_best)
