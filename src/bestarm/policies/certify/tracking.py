@@ -26,8 +26,9 @@ from bestarm.policies.confidence import pair_level
 
 LOOKS = 8
 """Weights are computed again when the number of results has grown by one in so many."""
-EXPLORED = 0.5
-"""The share of the t-th test for streams of any kind is this divided by the root of t."""
+EXPLORED = 0.7
+MOST_EXPLORED = 0.5
+"""The share of test t that is for all streams alike: the first times the root of streams / t, or the second."""
 
 
 @kernel
@@ -40,8 +41,8 @@ def _take_in(setting: Setting, streams: Streams, memory: Memory, arm: int, metri
         memory.rejected[arm] = found.is_exact and suffices(found.evidence, level)
     judge(setting, streams, memory, arm, metric)
     tracked = memory.tracked
-    arms, metrics = tracked.weights.shape
-    explored = EXPLORED / math.sqrt(memory.told[0])
+    arms, metrics = tracked.owed.shape
+    explored = min(EXPLORED * math.sqrt(arms * metrics / memory.told[0]), MOST_EXPLORED)
     even = explored / (arms * metrics)
     for row in range(arms):
         for column in range(metrics):
@@ -114,12 +115,12 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     if _look(memory, leader) or told >= tracked.due[0]:
         set_weights(setting, streams, memory, leader)
         tracked.due[0] = told + 1 + told // LOOKS
-    chosen, part = 0, 0
-    for arm in range(tracked.owed.shape[0]):
-        for metric in range(tracked.owed.shape[1]):
-            if tracked.owed[arm, metric] > tracked.owed[chosen, part]:
-                chosen, part = arm, metric
-    return add_test(batch, 0, chosen, part)
+    arm, metric = 0, 0
+    for row in range(tracked.owed.shape[0]):
+        for column in range(tracked.owed.shape[1]):
+            if tracked.owed[row, column] > tracked.owed[arm, metric]:
+                arm, metric = row, column
+    return add_test(batch, 0, arm, metric)
 
 
 GOAL = Goal(kernels_of(_tests, new_memory_of_tracking, _take_in), likeliest, open_against, settled_best)
