@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -47,6 +47,31 @@ class Simulating:
     bound: Annotated[str | None, typer.Option(help="Confidence bound: paper, lil or mixture.")] = None
     delta: Delta = None
     runs: Annotated[int, typer.Option(help="How many studies to simulate.")] = 1000
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the policy; may be given several times."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as `simulate` and `forecast` take them."""
+        given = vars(self).copy()
+        given["options"] = _options(given.pop("option"))
+        return given
+
+
+def _options(texts: list[str] | None) -> dict[str, Any] | None:
+    """The parameters of a policy, or None if none is given."""
+    from bestarm.parsing import read_parameter
+
+    options: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidInput("option", text, "must be written as NAME=VALUE")
+        if name in options:
+            raise InvalidInput("option", text, f"{name} is given twice")
+        options[name] = read_parameter(value)
+    return options or None
 
 
 @command(place=10)
@@ -78,7 +103,7 @@ def simulate(
             max_tests=max_tests,
             keep_streams=False,
             progress=runs_progress(bar, simulating.runs),
-            **vars(simulating),
+            **simulating.arguments(),
             **vars(computing),
         )
     if as_json:
@@ -184,7 +209,7 @@ def forecast(
             policy=policy,
             max_tests=max_tests,
             progress=runs_progress(bar, simulating.runs),
-            **vars(simulating),
+            **simulating.arguments(),
             **vars(computing),
         )
     files = [] if stem is None else _drawn(result, stem)

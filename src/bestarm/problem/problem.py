@@ -22,6 +22,7 @@ from bestarm.validation import (
     MOST_TESTS,
     InvalidInput,
     Name,
+    Parameter,
     Positive,
     Probability,
     Share,
@@ -36,10 +37,18 @@ DEFAULT_BOUND = "paper"
 Order = Literal["issue", "arrival"]
 
 _FILE_ORDER = (
-    *("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top"),
+    *("name", "delta", "reserve", "policy", "options", "bound", "order", "budget", "goal", "top"),
     *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
 )
-_WITHOUT_EFFECT = {"order": "issue", "measurements": [], "repeats": False, "reserve": 0.0, "goal": "best", "top": 1}
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "order": "issue",
+    "options": {},
+    "measurements": [],
+    "repeats": False,
+    "reserve": 0.0,
+    "goal": "best",
+    "top": 1,
+}
 
 
 @value
@@ -167,6 +176,8 @@ class Plan(Problem):
     its result, in the order in which they arrive."""
     reserve: Share = Field(default=0.0, kw_only=True)
     """The share of delta that is kept for arms that come later or are retired. Without any, arms stay as they are."""
+    options: Mapping[str, Parameter] = Field(default_factory=dict, kw_only=True)
+    """The policy's parameters, by name. What the policy takes, its class declares."""
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
@@ -183,6 +194,7 @@ class Plan(Problem):
             order: Order = "issue",
             *,
             reserve: float = 0.0,
+            options: Mapping[str, Parameter] = ...,
             measurements: Iterable[Measurement] = (),
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
@@ -245,11 +257,12 @@ class Plan(Problem):
         bound: str | None = None,
         name: str | None = None,
         policy: str | None = None,
+        options: Mapping[str, Parameter] | None = None,
         budget: float | Budget | None = None,
     ) -> Plan:
         """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
 
-        A `budget` that is a number is one of tests.
+        A `budget` that is a number is one of tests. Options of a plan's policy do not apply to another policy.
         """
         if isinstance(problem, Plan):
             plan = problem
@@ -258,6 +271,8 @@ class Plan(Problem):
             plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         changes["budget"] = _read_budget(budget)
+        is_other = policy is not None and policy != plan.policy
+        changes["options"] = {} if is_other and options is None else options
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
 

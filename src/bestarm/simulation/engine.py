@@ -21,7 +21,7 @@ from bestarm.kernel.random import NOISE, Generator, seed_generator
 from bestarm.kernel.state import EMPTY, NONE, UNFINISHED, Flags, Floats, Ints, Setting, Streams, total_cost
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
-from bestarm.policies import policy_for
+from bestarm.policies import policy_for, setting_for
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import EmptyProposal, Stop
 from bestarm.policies.from_file import received, sent
@@ -54,7 +54,7 @@ class Job:
 
     @functools.cached_property
     def setting(self) -> Setting:
-        return self.policy.new_setting(self.problem, self.delta, self.bound, true_references(self.problem))
+        return setting_for(self.problem, self.policy, self.delta, self.bound, true_references(self.problem))
 
     @functools.cached_property
     def nature(self) -> Nature:

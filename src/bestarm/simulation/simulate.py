@@ -7,7 +7,7 @@ import importlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import MOST_RUNS
 from bestarm.texts import html_table, in_columns, quoted, shown
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, Parameter
 
 DEFAULT_MAX_TESTS = 10**9
 CHUNK_SECONDS = 0.2
@@ -221,6 +221,7 @@ def simulate(
     problem: Problem,
     *,
     policy: str | type[Policy] | None = None,
+    options: Mapping[str, Parameter] | None = None,
     bound: str | None = None,
     delta: float | None = None,
     runs: int = 1000,
@@ -242,6 +243,8 @@ def simulate(
         A `Problem` or a `Plan`. A plan's policy, bound and delta apply unless given here.
     policy
         The name of a policy or a subclass of `Policy`.
+    options
+        The policy's parameters, by name; those that are not stated have the policy's defaults.
     max_tests
         A run that has not stopped after this many tests ends as unfinished.
     keep_streams
@@ -259,8 +262,7 @@ def simulate(
     >>> result.answer_counts
     {'arm 5': 20}
     """
-    plan = Plan.of(problem, delta=delta, bound=bound)
-    chosen = find_policy(plan.policy if policy is None else policy)
+    plan, chosen = planned(problem, policy, options, delta=delta, bound=bound)
     runs, seed, max_tests, workers = checked_limits(runs, seed, max_tests, workers)
     job = Job.of(plan, chosen, seed=seed, max_tests=max_tests, keep_counts=keep_streams)
     counts = np.zeros((runs, *job.shape), np.int64) if keep_streams else None
@@ -273,6 +275,15 @@ def simulate(
         *([job], [runs], take_counts), executor=executor, workers=workers, device=device, progress=progress
     )
     return Simulation(plan, chosen.name, seed, max_tests, answers, tests, cost, counts, seconds, sets)
+
+
+def planned(
+    problem: Problem, policy: str | type[Policy] | None, options: Mapping[str, Parameter] | None, **changes: Any
+) -> tuple[Plan, type[Policy]]:
+    """What to simulate: a plan and the class of its policy, a plan's own unless another is given."""
+    given = None if policy is None else find_policy(policy)
+    plan = Plan.of(problem, policy=None if given is None else given.name, options=options, **changes)
+    return plan, given or find_policy(plan.policy)
 
 
 def simulation_title(result: Simulation) -> str:
