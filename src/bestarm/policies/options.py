@@ -41,7 +41,8 @@ def _texts(kind: Any) -> dict[str, tuple[str, ...]]:
 
 def as_numbers(options: Any) -> Any:
     """The same named tuple with numbers alone: for a text, its place among the texts that the option can be."""
-    places = {name: texts.index(getattr(options, name)) for name, texts in _texts(type(options)).items()}
+    kind: Any = type(options)
+    places = {name: texts.index(getattr(options, name)) for name, texts in _texts(kind).items()}
     return options._replace(**places) if options else ABSENT
 
 

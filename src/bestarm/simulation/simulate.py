@@ -131,6 +131,7 @@ class Simulation:
         return {
             "instance": self.plan.name,
             "policy": self.policy,
+            **({"options": dict(self.plan.options)} if self.plan.options else {}),
             "bound": self.plan.bound,
             "delta": self.plan.delta,
             "runs": self.runs,
@@ -293,9 +294,11 @@ def simulation_title(result: Simulation) -> str:
 def simulation_rows(result: Simulation) -> Rows:
     """Tests, cost, errors and answers of simulated studies."""
     spread = "" if result.runs == 1 else f" ± {result.se_tests:,.1f} (sd {result.sd_tests:,.0f})"
+    options = ", ".join(f"{name} = {given}" for name, given in result.plan.options.items())
     rows = [
         ("runs", f"{result.runs:,} (seed {result.seed})"),
         ("delta, bound", f"{result.plan.delta:g}, {result.plan.bound}"),
+        *([("options", options)] if options else []),
         ("mean tests", f"{result.mean_tests:,.1f}{spread}"),
         ("mean cost", f"{result.mean_cost:,.1f}"),
         ("wrong answers", f"{result.wrong:,} ({100 * result.error_rate:.3g}%)"),
