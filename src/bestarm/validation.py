@@ -148,7 +148,7 @@ def value(cls: type[T]) -> type[T]:
     return wrapped
 
 
-def parse(kind: Any, data: object, *, strict: bool = False) -> Any:
+def parse(kind: Any, data: object, *, strict: bool | None = None) -> Any:
     """Make a checked value from plain data (dictionaries, lists, numbers, text). If `strict`, True is no number, and a
     text is none either, even where a type does not check that itself."""
     try:
