@@ -57,8 +57,8 @@ def _most_suspect(setting: Setting, streams: Streams, arm: int) -> float:
 
 @kernel
 def _together_and_product(setting: Setting, streams: Streams, arm: int) -> float:
-    """Besides the sum, half the weight is for the product over all constraints of 1 - w + w E: where several are
-    violated, it grows with the evidence of all of them. Each is tested by itself, so their evidence may be multiplied."""
+    """Half of the weight is for the product over all constraints of 1 - w + w E: where several are violated, it grows
+    with the evidence of all of them. Each is tested by itself, so that their evidence may be multiplied."""
     added = -math.inf
     multiplied = 0.0
     for metric in range(1, streams.counts.shape[1]):

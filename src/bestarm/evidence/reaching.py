@@ -68,9 +68,7 @@ def _sum_and_product_ceiling(setting: Setting, streams: Streams, arm: int) -> fl
     for metric in range(1, streams.counts.shape[1]):
         violated = constraint_ceiling(setting, streams, arm, metric, ABOVE)
         added = add_logs_ceiling(added, setting.log_weight[metric] + violated)
-        multiplied += add_logs_ceiling(
-            setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated
-        )
+        multiplied += add_logs_ceiling(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
     return add_logs_ceiling(added, multiplied + LOG_HALF)
 
 

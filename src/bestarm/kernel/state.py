@@ -42,7 +42,9 @@ FIXED, RELATIVE = 1002, 1003
 """What limits constraints: thresholds alone, or for some metrics the mean of a baseline arm."""
 SHARED, RESERVED = 1004, 1005
 """Among whom delta is shared: the arms there are, or also arms that come later."""
-SEARCHING, TRACKING = 1006, 1007
+FIRST_RULES, SECOND_RULES = 1006, 1007
+"""The edition of the rules that decide: `Plan.rules`."""
+SEARCHING, TRACKING = 1008, 1009
 """How tests are chosen: for the open certificates of the likeliest answer, or in the proportions that are best for the
 measured means, with evidence that grows as fast as theirs."""
 
@@ -153,16 +155,19 @@ class Setting(NamedTuple):
     pairing: int = SEPARATE
     limits: int = FIXED
     sharing: int = SHARED
+    rules: int = SECOND_RULES
     sampling: int = SEARCHING
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
     tracking: Tracking = ABSENT
+    options: Any = ABSENT
+    """The policy's own parameters, if it has any: the named tuple that its class declares, in numbers."""
 
 
 def features_of(setting: Setting) -> tuple[int, ...]:
     """The numbers of features by which kernels choose in a setting."""
-    return setting.pairing, setting.limits, setting.sharing, setting.sampling
+    return setting.pairing, setting.limits, setting.sharing, setting.rules, setting.sampling
 
 
 class ItemStreams(NamedTuple):

@@ -96,7 +96,7 @@ _LOG_COMMON, _LOG_SEPARATE = math.log(COMMON), math.log1p(-COMMON)
 @large
 @kernel
 def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
-    """Arms that are compared have about as many tests each, and then one tilt fits both: it costs one mixture, not two."""
+    """Arms that are compared have about as many tests each. Then one tilt fits both, at the cost of one mixture."""
     above, fall = evidence_and_slope(high, ABOVE, c)
     below, rise = evidence_and_slope(low, BELOW, d)
     n = high.n + low.n
@@ -204,9 +204,18 @@ class Gaussian(NoiseModel):
     def sentence(self) -> str:
         return f"scatters no further around its mean than normal values of standard deviation {exact(self.sigma)}"
 
+    def under(self, rules: int) -> NoiseModel:
+        return _ByProducts(self.sigma) if rules == 1 else self
+
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return OnItems.gaussian_set(self.sigma, items, ties)
 
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
         return OnItems.symmetric_set(ENDLESS, BELOW)
+
+
+class _ByProducts(Gaussian):
+    """Under the first rules, two arms are compared by a product of evidence."""
+
+    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)

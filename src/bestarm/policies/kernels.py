@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from bestarm.evidence.items import with_room
 from bestarm.kernel.compile import Interpreted, compiled, is_kernel, kernel
-from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Setting, concluded
+from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Setting, Streams, concluded
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.base import Policy
+from bestarm.policies.confidence import present_leader
 from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 
 
 @kernel
 def no_choices(memory: Any, seed: int, run: int) -> None:
     """What a policy without random choices does with its seed."""
+
+
+@kernel
+def leader_by_means(setting: Setting, streams: Streams, memory: Any) -> int:
+    """What to answer if no more tests could be made: the best of the arms that look feasible, or `NONE`."""
+    return present_leader(setting, streams)
 
 
 class Kernels(NamedTuple):
@@ -29,8 +36,9 @@ class Kernels(NamedTuple):
     `start(memory, seed, run)` seeds policies that make random choices; `update(setting, streams, memory, arm, metric)`
     follows each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or
     returns `conclude(answer)`. It never writes into `streams`. It may write into `memory` what follows from the results
-    so far, if a second call then proposes the same. `large` says that together they are a large program: an engine with
-    little room for instructions then keeps helpers marked `large` as functions of their own.
+    so far, if a second call then proposes the same. `recommend(setting, streams, memory)` is the arm to answer with if
+    no more tests could be made, or `NONE`; it writes nothing. `large` says that together they are a large program: an
+    engine with little room for instructions then keeps helpers marked `large` as functions of their own.
     """
 
     new_memory: Callable[[int, int], Any]
@@ -38,20 +46,22 @@ class Kernels(NamedTuple):
     propose: Callable[..., int]
     start: Callable[[Any, int, int], None] = no_choices
     large: bool = False
+    recommend: Callable[..., int] = leader_by_means
 
 
 class KernelPolicy(Policy):
     """A policy written as kernels: interpreted here, compiled in the simulator, from one source."""
 
     kernels: ClassVar[Kernels]
-    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {}
-    """By `Setting.goal`: those for goals that take others."""
-    _kernels_by_sampling: ClassVar[Mapping[int, Kernels]] = {}
-    """By `Setting.sampling`: those for other ways to choose tests."""
+
+    @classmethod
+    def kernels_in(cls, setting: Setting) -> Kernels:
+        """The kernels for what a setting asks."""
+        return cls.kernels
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._kernels = kernels_for(type(self), setting)
+        self._kernels = self.kernels_in(setting)
         self._own = {"update": self._kernels.update, "propose": self._kernels.propose}
         self.memory = self._kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
@@ -79,6 +89,10 @@ class KernelPolicy(Policy):
     def update(self, arm: int, metric: int) -> None:
         with ignoring_overflow():
             self._kernels.update(self.setting, self.streams, self.memory, arm, metric)
+
+    def recommend(self) -> int | None:
+        answer = int(self._kernels.recommend(self.setting, self.streams, self.memory))
+        return None if answer == NONE else answer
 
     def propose(self) -> list[tuple[int, int]] | Stop:
         return self._decision(int(self._advance(*self._arguments(*_NO_RESULTS))))
@@ -137,12 +151,6 @@ class KernelPolicy(Policy):
 def _copied(memory: Any) -> Any:
     """A copy of a nested named tuple of arrays."""
     return memory.copy() if isinstance(memory, np.ndarray) else type(memory)(*map(_copied, memory))
-
-
-def kernels_for(policy: type[KernelPolicy], setting: Setting) -> Kernels:
-    """The kernels of a policy for what a setting asks."""
-    for_goal = policy._kernels_by_goal.get(setting.goal, policy.kernels)
-    return policy._kernels_by_sampling.get(setting.sampling, for_goal)
 
 
 def new_batch(arms: int, metrics: int) -> Any:

@@ -7,9 +7,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from bestarm.parsing import read_json, read_toml
 from bestarm.problem.checks import check_question
@@ -22,24 +22,45 @@ from bestarm.validation import (
     MOST_TESTS,
     InvalidInput,
     Name,
+    Parameter,
     Positive,
     Probability,
     Share,
     dump,
+    finite_number,
     parse,
     value,
 )
 
 DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
+NEWEST_RULES = 2
 
 Order = Literal["issue", "arrival"]
 
+
+def _rules(data: object) -> int:
+    number = finite_number(data)
+    if number not in range(1, NEWEST_RULES + 1):
+        raise ValueError(f"must be a whole number from 1 to {NEWEST_RULES}; a newer version of bestarm may know more")
+    return int(number)
+
+
+Rules = Annotated[int, BeforeValidator(_rules)]
+
 _FILE_ORDER = (
-    *("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top"),
+    *("name", "delta", "reserve", "policy", "options", "rules", "bound", "order", "budget", "goal", "top"),
     *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
 )
-_WITHOUT_EFFECT = {"order": "issue", "measurements": [], "repeats": False, "reserve": 0.0, "goal": "best", "top": 1}
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "order": "issue",
+    "options": {},
+    "measurements": [],
+    "repeats": False,
+    "reserve": 0.0,
+    "goal": "best",
+    "top": 1,
+}
 
 
 @value
@@ -167,6 +188,11 @@ class Plan(Problem):
     its result, in the order in which they arrive."""
     reserve: Share = Field(default=0.0, kw_only=True)
     """The share of delta that is kept for arms that come later or are retired. Without any, arms stay as they are."""
+    options: Mapping[str, Parameter] = Field(default_factory=dict, kw_only=True)
+    """The policy's parameters, by name. What the policy takes, its class declares."""
+    rules: Rules = Field(default=NEWEST_RULES, kw_only=True)
+    """The edition of the policies' rules: which evidence, levels and choices of tests they use. A study keeps the
+    edition that it began with, so that a newer version of bestarm does not change its certificates."""
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
@@ -183,6 +209,8 @@ class Plan(Problem):
             order: Order = "issue",
             *,
             reserve: float = 0.0,
+            options: Mapping[str, Parameter] = ...,
+            rules: int = NEWEST_RULES,
             measurements: Iterable[Measurement] = (),
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
@@ -245,11 +273,12 @@ class Plan(Problem):
         bound: str | None = None,
         name: str | None = None,
         policy: str | None = None,
+        options: Mapping[str, Parameter] | None = None,
         budget: float | Budget | None = None,
     ) -> Plan:
         """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
 
-        A `budget` that is a number is one of tests.
+        A `budget` that is a number is one of tests. Options of a plan's policy do not apply to another policy.
         """
         if isinstance(problem, Plan):
             plan = problem
@@ -258,6 +287,8 @@ class Plan(Problem):
             plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         changes["budget"] = _read_budget(budget)
+        is_other = policy is not None and policy != plan.policy
+        changes["options"] = {} if is_other and options is None else options
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
 
@@ -267,6 +298,11 @@ class Plan(Problem):
             raise InvalidInput(f"a study is described by a table of fields, not by {type(data).__name__}")
         plan: Plan = parse(cls, data)
         return plan
+
+    @classmethod
+    def from_record(cls, data: Any) -> Plan:
+        """The plan of a study that exists. Plans from before there were several rules have the first."""
+        return cls.from_data({"rules": 1, **data} if isinstance(data, dict) else data)
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:

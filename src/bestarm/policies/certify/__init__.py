@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from bestarm.policies.certify import any_feasible, best_arm, short_list, top, tr
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
-from bestarm.policies.certify.setting import certify_setting
+from bestarm.policies.certify.setting import certify_setting, refusal
 from bestarm.policies.comparisons import Reasons, differences_from, margin_of, narrow, pair_levels, regret_of, survey
 from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_large, lower_level, new_intervals
 from bestarm.policies.decisions import Stop
@@ -35,6 +35,7 @@ from bestarm.policies.levels import levels_in_words
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
+from bestarm.validation import InvalidInput
 
 GOALS: dict[Asked, Goal] = {
     "best": best_arm.GOAL,
@@ -42,6 +43,20 @@ GOALS: dict[Asked, Goal] = {
     "top": top.GOAL,
     "any feasible": any_feasible.GOAL,
 }
+
+
+def goal_in(setting: Setting) -> Goal:
+    """The goal of a setting, with the rules of its edition."""
+    if setting.sampling == TRACKING:
+        return tracking.GOAL
+    return GOALS[ASKED[setting.goal]]
+
+
+class Options(NamedTuple):
+    """The parameters of `certify`."""
+
+    sampling: Literal["default", "tracking"] = "default"
+    """How tests are chosen: "tracking" has a proven limit of the number of tests, as delta falls to 0."""
 
 
 class Certify(KernelPolicy):
@@ -83,16 +98,26 @@ class Certify(KernelPolicy):
     asked = ASKED
     uses_items = uses_baseline = uses_reserve = True
     kernels = GOALS["best"].kernels
-    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {ASKED.index(asked): GOALS[asked].kernels for asked in GOALS}
-    _kernels_by_sampling: ClassVar[Mapping[int, Kernels]] = {TRACKING: tracking.GOAL.kernels}
+    Options = Options
     memory: Memory
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._goal = tracking.GOAL if setting.sampling == TRACKING else GOALS[ASKED[setting.goal]]
+        self._goal = goal_in(setting)
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)
+
+    @classmethod
+    def kernels_in(cls, setting: Setting) -> Kernels:
+        return goal_in(setting).kernels
+
+    @classmethod
+    def options_of(cls, problem: Problem | None = None) -> Any:
+        options = super().options_of(problem)
+        if options.sampling == "tracking" and problem is not None and (reason := refusal(problem)):
+            raise InvalidInput("options.sampling", options.sampling, reason, ["default"])
+        return options
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:

@@ -119,7 +119,7 @@ def _slope(setting: Setting, memory: Memory, leader: int, x: float) -> float:
     """How the total cost changes with x, the tests of the leader's performance: a test's cost, less the worth of what
     it tells against the rivals."""
     tracked = memory.tracked
-    cost = 1.0 / setting.inverse_cost[0]
+    cost: float = 1.0 / setting.inverse_cost[0]
     slope = cost
     for arm in range(tracked.reach.shape[0]):
         if tracked.reach[arm] > 0.0:

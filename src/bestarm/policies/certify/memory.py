@@ -41,7 +41,8 @@ class Tracked(NamedTuple):
     reach: Floats
     """The information about performance up to that limit, per test of the leader."""
     is_open: Flags
-    """[arm, metric]: which certificates were open at the last look: for other arms than the leader, 0 stands for all."""
+    """[arm, metric]: which certificates were open at the last look: at 0 that another arm is not better, at the
+    constraints of the leader that these hold."""
     due: Ints
     """[0]: after how many results the weights are computed again."""
 
@@ -98,8 +99,10 @@ def new_memory_of_sets(arms: int, metrics: int) -> Memory:
 
 
 def new_memory_of_tracking(arms: int, metrics: int) -> Memory:
-    even, by_arm = np.full((arms, metrics), 1.0 / (arms * metrics)), np.zeros((4, arms))
-    tracked = Tracked(even, even.copy(), *by_arm, np.zeros((arms, metrics), np.int8), np.zeros(1, np.int64))
+    even = np.full((arms, metrics), 1.0 / (arms * metrics))
+    place, price, limit, reach = np.zeros((4, arms))
+    is_open = np.zeros((arms, metrics), np.int8)
+    tracked = Tracked(even, even.copy(), place, price, limit, reach, is_open, np.zeros(1, np.int64))
     return new_memory(arms, metrics)._replace(tracked=tracked)
 
 

@@ -10,14 +10,25 @@ import numpy as np
 from bestarm.evidence.combine import LOG_HALF
 from bestarm.evidence.items import UNLIMITED
 from bestarm.kernel.state import (
-    ABSENT, ON_ITEMS, RELATIVE, RESERVED, TRACKING, Floats, Items, Relative, Reserve, Setting, Tracking
+    ABSENT,
+    ON_ITEMS,
+    RELATIVE,
+    RESERVED,
+    TRACKING,
+    Floats,
+    Items,
+    Relative,
+    Reserve,
+    Setting,
+    Tracking,
 )
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import ABOVE
 from bestarm.noises.tracked.rates import TrackedRates
-from bestarm.policies.levels import shares_with_reserve
+from bestarm.policies.levels import rules_of, shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
 from bestarm.problem.goals import ASKED
@@ -41,8 +52,7 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
-    import os
-    if os.environ.get("SAMPLING") == "tracking":
+    if getattr(problem, "options", {}).get("sampling") == "tracking":
         setting = _tracked(setting, problem)
     return setting
 
@@ -140,11 +150,37 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
 # ----------------------------------------------------------------------------------------------------------- tracking
 
 
+def refusal(problem: Problem) -> str | None:
+    """Why tests cannot be tracked: the theorem about time is not known to hold; None if they can."""
+    excluded = {
+        "goal 'best' and top = 1": problem.asks != "best",
+        "plans of rules 2": rules_of(problem) == 1,
+        "arms that are not compared on items": problem.items is not None,
+        "limits that do not depend on a baseline": bool(problem.relative),
+        "arms that neither come nor go": getattr(problem, "reserve", 0.0) > 0.0,
+        "metrics that are tested separately": any(problem.leads[k] != k for k in range(len(problem.parts))),
+        "Gaussian noise and rates": any(_tracked_kind(part.noise) is None for part in problem.parts),
+    }
+    needed = [condition for condition, is_broken in excluded.items() if is_broken]
+    return f"tracking is for {' and for '.join(needed)}" if needed else None
+
+
+def _tracked_kind(noise: NoiseModel) -> int | None:
+    """The number of the noise with which tests are tracked; None if there is none."""
+    if noise.kernels is Bernoulli.kernels:
+        return kind_of(TrackedRates)
+    return kind_of(Gaussian) if isinstance(noise, Gaussian) else None
+
+
 def _tracked(setting: Setting, problem: Problem) -> Setting:
-    """With evidence that grows as fast as the information in the results does, up to their logarithm."""
-    kind = [kind_of(TrackedRates if part.noise.kernels is Bernoulli.kernels else type(part.noise)) for part in problem.parts]
+    """With evidence that grows as fast as the information in the results, but for their logarithm."""
     with np.errstate(divide="ignore"):
         log_rest = np.log1p(-np.exp(setting.log_weight))
+    # If there are several constraints, one half is for their sum, and one for their product.
     log_weight = setting.log_weight + (LOG_HALF if len(problem.constraints) > 1 else 0.0)
-    tracking = Tracking(setting.log_weight, log_rest)
-    return setting._replace(kind=np.array(kind), log_weight=log_weight, sampling=TRACKING, tracking=tracking)
+    return setting._replace(
+        kind=np.array([_tracked_kind(part.noise) for part in problem.parts]),
+        log_weight=log_weight,
+        sampling=TRACKING,
+        tracking=Tracking(setting.log_weight, log_rest),
+    )

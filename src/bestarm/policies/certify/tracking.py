@@ -1,11 +1,13 @@
 """`sampling = "tracking"`: tests in the proportions that are best for the measured means. Its time has a proven limit.
 
-After t results, the weights w are those of the lower bound with the measured means in place of the true ones (computed
-again at geometrically spaced t). Each test adds (1 - g) w + g / streams to what each stream is owed, g = 1 / (2 sqrt t),
-so that none is left alone; the stream that is owed most is tested. A study stops once the evidence suffices *at that
-time* for each certificate: what once sufficed does not count, so that no early luck can keep a study from ending. With
-evidence that grows as fast as the information, the number of tests is T* log(1/delta) in the limit of small delta: "A
-theorem about time" in `docs/certify.md`.
+Let w be the shares of tests by which the open certificates would be proven soonest if the means were as measured. Each
+test adds (1 - g) w + g / streams to what the streams are owed, so that none is left alone; g falls as 1 / sqrt(t). The
+stream that is owed most is tested. w is computed again at geometrically spaced times, and when a certificate is closed
+or opened.
+
+A study stops when the evidence suffices *at that time* for each certificate: what once sufficed does not count, so that
+early luck can never keep a study from ending. With evidence that grows as fast as the information, the number of tests
+is T* log(1/delta) in the limit of small delta: "A theorem about time" in `docs/certify.md`.
 """
 
 from __future__ import annotations
@@ -52,18 +54,19 @@ def _take_in(setting: Setting, streams: Streams, memory: Memory, arm: int, metri
 
 @kernel
 def _is_tested(streams: Streams, arm: int) -> bool:
+    """Whether every constraint of the arm has a result."""
+    tested = 1
     for metric in range(1, streams.counts.shape[1]):
-        if streams.counts[arm, metric] == 0:
-            return False
-    return True
+        tested += streams.counts[arm, metric] > 0
+    return bool(tested == streams.counts.shape[1])
 
 
 @kernel
 def _all_rejected(memory: Memory) -> bool:
+    count = 0
     for arm in range(memory.rejected.shape[0]):
-        if memory.rejected[arm] == 0:
-            return False
-    return True
+        count += memory.rejected[arm] != 0
+    return bool(count == memory.rejected.shape[0])
 
 
 @kernel
@@ -93,7 +96,7 @@ def _is_answer(setting: Setting, streams: Streams, memory: Memory, leader: int) 
 def _look(memory: Memory, leader: int) -> bool:
     """Note which certificates are open; whether others were at the last look."""
     is_open = memory.tracked.is_open
-    has_changed = memory.open_count[1] != leader
+    has_changed = bool(memory.open_count[1] != leader)
     memory.open_count[1] = leader
     for arm in range(is_open.shape[0]):
         is_rival = arm != leader and memory.rejected[arm] == 0 and (leader == NO_ARM or memory.beaten[arm] != leader)
