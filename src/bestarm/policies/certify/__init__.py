@@ -71,6 +71,9 @@ class Certify(KernelPolicy):
     `tolerance` and `slack` keep ties and means on a threshold from running forever. It needs several times fewer tests
     than the confidence bounds of the paper's algorithms allow.
 
+    With the option `sampling = "tracking"`, tests are made in the proportions that are best for the measured means.
+    Then the number of tests has a proven limit as delta falls to 0; at usual deltas it is larger.
+
     `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its
     random choices by the number of results. Asked again, it proposes the same tests.
 
@@ -192,10 +195,12 @@ class Certify(KernelPolicy):
         note = (
             "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides"
         )
-        if not brief and not plan.reserve:
+        if not brief and not plan.reserve and cls.options_of(plan).sampling == "default":
             return f"{note}: {levels_in_words(plan, plan.delta)}."
         note = f"{note}. Decisions may come sooner, from several arms or metrics taken together."
-        return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
+        if brief or not plan.reserve:
+            return note
+        return f"{note} Arms that come later have a smaller share of delta, and wider intervals."
 
     def findings(self) -> Findings:
         """What is certified. Nothing is said of a retired arm."""
