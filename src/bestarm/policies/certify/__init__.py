@@ -92,6 +92,7 @@ class Certify(KernelPolicy):
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)
+        any_feasible.leave_out_baseline(setting, self.memory)
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -111,6 +112,12 @@ class Certify(KernelPolicy):
             return np.zeros(self.arms, np.bool_)
         retired: Bools = self.setting.reserve.is_retired != 0
         return retired
+
+    @property
+    def is_left_out(self) -> Bools:
+        """By arm: whether it is retired or set aside, so that it cannot be the answer, and nothing is said of that."""
+        left_out: Bools = self.is_retired | (np.arange(self.arms) == self.setting.aside)
+        return left_out
 
     def must_be_tested(self, arm: int) -> bool:
         return not self.is_retired[arm]
@@ -172,8 +179,8 @@ class Certify(KernelPolicy):
         return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
 
     def findings(self) -> Findings:
-        """What is certified. Nothing is said of a retired arm."""
-        memory, streams, leader, retired = self.memory, self.streams, self.leader, self.is_retired
+        """What is certified. Nothing is said of an arm that is left out."""
+        memory, streams, leader, left_out = self.memory, self.streams, self.leader, self.is_left_out
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
         compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
@@ -188,16 +195,20 @@ class Certify(KernelPolicy):
         )
         exclude_beaten(findings, memory.beaten, leader)
         found = judged(self.setting, streams.counts, findings)
+        is_aside = (np.arange(self.arms) == self.setting.aside)[:, np.newaxis]
         return found._replace(
-            infeasible=found.infeasible & ~retired,
-            excluded=found.excluded | retired,
-            tested=found.tested & ~retired,
-            beaten_by=np.where(retired, NO_ARM, found.beaten_by),
+            holds=found.holds & ~is_aside,
+            violated=found.violated & ~is_aside,
+            infeasible=found.infeasible & ~left_out,
+            excluded=found.excluded | left_out,
+            tested=found.tested & ~left_out,
+            beaten_by=np.where(left_out, NO_ARM, found.beaten_by),
         )
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         if stop.arm is None:
-            return super().settled(found, stop)
+            settled = super().settled(found, stop)
+            return settled._replace(infeasible=settled.infeasible & ~self.is_left_out)
         return self._goal.settled(self.setting, self.streams, self.memory, found, stop)
 
     def regret(self, leader: int, found: Findings) -> float:
