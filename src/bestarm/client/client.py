@@ -81,7 +81,7 @@ class Client:
         """The study of that name."""
         for line in self._lines(archived=True, name=name):
             status = self._connection.get(f"/api/studies/{line.id}")
-            return RemoteStudy(self._connection, line.id, Plan.from_data(status["plan"]), holder=holder)
+            return RemoteStudy(self._connection, line.id, Plan.from_record(status["plan"]), holder=holder)
         there = [line.name for line in self._lines(archived=True, limit=11)]
         listed = ", ".join(map(repr, there[:10])) + (" and more" if len(there) > 10 else "")
         raise NotFound("study", name, f"no such study in {self.url!r}; there {'are ' + listed if there else 'is none'}")

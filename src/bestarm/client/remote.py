@@ -258,7 +258,7 @@ class RemoteStudy:
             return known[1]
         self._known = found["version"], found
         if found["plan"] != self._plan_data:
-            self._take(Plan.from_data(found["plan"]))
+            self._take(Plan.from_record(found["plan"]))
         return self._known[1]
 
     @property

@@ -42,6 +42,8 @@ FIXED, RELATIVE = 1002, 1003
 """What limits constraints: thresholds alone, or for some metrics the mean of a baseline arm."""
 SHARED, RESERVED = 1004, 1005
 """Among whom delta is shared: the arms there are, or also arms that come later."""
+FIRST_RULES, SECOND_RULES = 1006, 1007
+"""The edition of the rules that decide: `Plan.rules`."""
 
 ABSENT: Any = ()
 """The part of a setting or of streams that belongs to a feature which a study does not use."""
@@ -143,6 +145,7 @@ class Setting(NamedTuple):
     pairing: int = SEPARATE
     limits: int = FIXED
     sharing: int = SHARED
+    rules: int = SECOND_RULES
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
@@ -150,7 +153,7 @@ class Setting(NamedTuple):
 
 def features_of(setting: Setting) -> tuple[int, ...]:
     """The numbers of features by which kernels choose in a setting."""
-    return setting.pairing, setting.limits, setting.sharing
+    return setting.pairing, setting.limits, setting.sharing, setting.rules
 
 
 class ItemStreams(NamedTuple):

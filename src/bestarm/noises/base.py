@@ -155,6 +155,10 @@ class NoiseModel(abc.ABC):
             return self.name
         return {self.name: numbers[0] if len(numbers) == 1 else numbers}
 
+    def under(self, rules: int) -> NoiseModel:
+        """The noise with the evidence that an edition of the rules uses (`Plan.rules`)."""
+        return self
+
     # ------------------------------------------------------------------------------------------------------ items
 
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:

@@ -24,7 +24,7 @@ from bestarm.noises.base import ENDLESS, NoiseModel, OnItems, StatedNumber
 from bestarm.noises.kernels import NoiseKernels
 from bestarm.noises.mixture import RHO, ROOT_2_PI, log_mixture_factor, log_scaled_phi
 from bestarm.noises.shapes import is_normal, plain
-from bestarm.noises.streams import BELOW, Nature, Stream
+from bestarm.noises.streams import ABOVE, BELOW, Nature, Stream
 from bestarm.validation import UNSTATED, InvalidInput, Positive, exact, value
 
 _LOG_2 = math.log(2.0)
@@ -43,6 +43,15 @@ def gaussian_evidence(n: float, deviation: float) -> float:
     return log_mixture_factor(n) + log_scaled_phi(deviation / math.sqrt(n + RHO))
 
 
+@kernel
+def slope_of_scaled_phi(x: float, scaled_phi: float) -> float:
+    """The derivative of x² / 2 + log Phi(x): x + phi(x) / Phi(x)."""
+    if x < -35.0:
+        # The two nearly cancel.
+        return -(1.0 - 2.0 / (x * x)) / x
+    return x + math.exp(-scaled_phi) / ROOT_2_PI
+
+
 @large
 @kernel
 def gaussian_evidence_and_slope(n: float, deviation: float) -> tuple[float, float]:
@@ -50,12 +59,7 @@ def gaussian_evidence_and_slope(n: float, deviation: float) -> tuple[float, floa
     root = math.sqrt(n + RHO)
     x = deviation / root
     scaled_phi = log_scaled_phi(x)
-    if x < -35.0:
-        # x + phi(x) / Phi(x) for far negative x, where the two nearly cancel.
-        slope = -(1.0 - 2.0 / (x * x)) / x
-    else:
-        slope = x + math.exp(-scaled_phi) / ROOT_2_PI
-    return log_mixture_factor(n) + scaled_phi, slope / root
+    return log_mixture_factor(n) + scaled_phi, slope_of_scaled_phi(x, scaled_phi) / root
 
 
 @kernel
@@ -79,6 +83,49 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
     log_evidence, slope = gaussian_evidence_and_slope(s.n, _deviation(s, side, c) / s.width)
     slope = slope * s.n / s.width
     return log_evidence, slope if side == BELOW else -slope
+
+
+# ------------------------------------------------------------------------------------------------- comparing two arms
+
+COMMON = 0.85
+"""The share of a pair's evidence that is for a common tilt of both streams; the rest is for two tilts."""
+RHO_OF_PAIRS = 40.0
+_LOG_COMMON, _LOG_SEPARATE = math.log(COMMON), math.log1p(-COMMON)
+
+
+@large
+@kernel
+def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    """Arms that are compared have about as many tests each. Then one tilt fits both, at the cost of one mixture."""
+    above, fall = evidence_and_slope(high, ABOVE, c)
+    below, rise = evidence_and_slope(low, BELOW, d)
+    n = high.n + low.n
+    deviation = (_deviation(high, ABOVE, c) + _deviation(low, BELOW, d)) / high.width
+    root = math.sqrt(n + RHO_OF_PAIRS)
+    x = deviation / root
+    scaled_phi = log_scaled_phi(x)
+    slope = slope_of_scaled_phi(x, scaled_phi) / (root * high.width)
+    common = 0.5 * math.log(4.0 * RHO_OF_PAIRS / (n + RHO_OF_PAIRS)) + scaled_phi + _LOG_COMMON
+    separate = above + below + _LOG_SEPARATE
+    larger = max(common, separate)
+    total = larger + math.log1p(math.exp(min(common, separate) - larger))
+    share = math.exp(common - total)
+    rest = 1.0 - share
+    return total, rest * fall - share * slope * high.n, rest * rise + share * slope * low.n
+
+
+@kernel
+def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    separate = ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
+    # The cost of a mixture depends on n / RHO only.
+    place = slot(int((high.n + low.n) * (RHO / RHO_OF_PAIRS)))
+    deviation = (_deviation(high, ABOVE, c) + _deviation(low, BELOW, d)) * high.inverse_sigma
+    common: float = high.mixture[place, 0]
+    if deviation <= 0.0:
+        common -= _LOG_2
+    else:
+        common += deviation * deviation * high.mixture[place, 1] * (RHO / RHO_OF_PAIRS)
+    return max(common, separate)
 
 
 @kernel
@@ -131,7 +178,9 @@ class Gaussian(NoiseModel):
     place = 40
     if_unstated = _NO_SIGMA
     is_common = True
-    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
+    kernels = NoiseKernels(
+        *(evidence, evidence_and_slope, scatter, draw, ceiling, guess), product=product, product_ceiling=product_ceiling
+    )
 
     sigma: Positive = None  # type: ignore[assignment]
 
@@ -155,9 +204,18 @@ class Gaussian(NoiseModel):
     def sentence(self) -> str:
         return f"scatters no further around its mean than normal values of standard deviation {exact(self.sigma)}"
 
+    def under(self, rules: int) -> NoiseModel:
+        return _ByProducts(self.sigma) if rules == 1 else self
+
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return OnItems.gaussian_set(self.sigma, items, ties)
 
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
         return OnItems.symmetric_set(ENDLESS, BELOW)
+
+
+class _ByProducts(Gaussian):
+    """Under the first rules, two arms are compared by a product of evidence."""
+
+    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)

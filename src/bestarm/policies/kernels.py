@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -44,12 +44,15 @@ class KernelPolicy(Policy):
     """A policy written as kernels: interpreted here, compiled in the simulator, from one source."""
 
     kernels: ClassVar[Kernels]
-    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {}
-    """By `Setting.goal`: those for goals that take others."""
+
+    @classmethod
+    def kernels_in(cls, setting: Setting) -> Kernels:
+        """The kernels for what a setting asks."""
+        return cls.kernels
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._kernels = kernels_for(type(self), setting)
+        self._kernels = self.kernels_in(setting)
         self._own = {"update": self._kernels.update, "propose": self._kernels.propose}
         self.memory = self._kernels.new_memory(arms, metrics)
         self._batch = new_batch(arms, metrics)
@@ -135,11 +138,6 @@ class KernelPolicy(Policy):
 def _copied(memory: Any) -> Any:
     """A copy of a nested named tuple of arrays."""
     return memory.copy() if isinstance(memory, np.ndarray) else type(memory)(*map(_copied, memory))
-
-
-def kernels_for(policy: type[KernelPolicy], setting: Setting) -> Kernels:
-    """The kernels of a policy for what a setting asks."""
-    return policy._kernels_by_goal.get(setting.goal, policy.kernels)
 
 
 def new_batch(arms: int, metrics: int) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from bestarm.answer import odds
 from bestarm.kernel.state import Floats
-from bestarm.problem import Problem
+from bestarm.problem import NEWEST_RULES, Problem
 
 REJECTING = 0.25
 """The share of delta for the rejection of an arm, or the least weight of an arm if that is more."""
@@ -29,6 +29,12 @@ class Levels(NamedTuple):
     """That a constraint of the arm holds, or that the arm is better than another."""
     rejecting: Floats
     """That the arm is infeasible."""
+
+
+def rules_of(problem: Problem) -> int:
+    """The edition of the rules by which a problem is decided: the plan's, or the newest."""
+    rules: int = getattr(problem, "rules", NEWEST_RULES)
+    return rules
 
 
 def weights_of(problem: Problem) -> Floats:

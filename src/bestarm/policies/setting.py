@@ -10,13 +10,13 @@ import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
-from bestarm.kernel.state import Floats, Ints, Setting
+from bestarm.kernel.state import FIRST_RULES, SECOND_RULES, Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.mixture import mixture_table
 from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import BELOW, TUNING, Law
-from bestarm.policies.levels import levels_of
+from bestarm.policies.levels import levels_of, rules_of
 from bestarm.problem import Constraint, Problem
 from bestarm.problem.items import count_of
 
@@ -116,13 +116,13 @@ def new_setting(
     reference, a value in normal form is just the user's value times the metric's sign, which is handier for telling a
     policy by hand.
     """
-    form = problem.normal_form()
+    form, rules = problem.normal_form(), rules_of(problem)
     reference = np.zeros(len(form.sign)) if reference is None else reference.copy()
     # The objective has no threshold; its entry is never read.
     threshold = np.concatenate([[0.0], form.threshold[1:] - reference[1:]])
     streams = len(problem.arms) * len(problem.metrics)
     root_log, inverse_root, mixture = _count_tables()
-    deciding = noises_of(problem, ties)
+    deciding = [noise.under(rules) for noise in noises_of(problem, ties)]
     noises = laws(problem, reference, deciding)
     most_numbers = max(len(law.numbers) for law in noises)
     levels = levels_of(problem, delta)
@@ -162,4 +162,5 @@ def new_setting(
         root_log=root_log,
         inverse_root=inverse_root,
         mixture=mixture,
+        rules=FIRST_RULES if rules == 1 else SECOND_RULES,
     )

@@ -7,9 +7,9 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from bestarm.parsing import read_json, read_toml
 from bestarm.problem.checks import check_question
@@ -26,17 +26,29 @@ from bestarm.validation import (
     Probability,
     Share,
     dump,
+    finite_number,
     parse,
     value,
 )
 
 DEFAULT_POLICY = "certify"
 DEFAULT_BOUND = "paper"
+NEWEST_RULES = 2
 
 Order = Literal["issue", "arrival"]
 
+
+def _rules(data: object) -> int:
+    number = finite_number(data)
+    if number not in range(1, NEWEST_RULES + 1):
+        raise ValueError(f"must be a whole number from 1 to {NEWEST_RULES}; a newer version of bestarm may know more")
+    return int(number)
+
+
+Rules = Annotated[int, BeforeValidator(_rules)]
+
 _FILE_ORDER = (
-    *("name", "delta", "reserve", "policy", "bound", "order", "budget", "goal", "top"),
+    *("name", "delta", "reserve", "policy", "rules", "bound", "order", "budget", "goal", "top"),
     *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
 )
 _WITHOUT_EFFECT = {"order": "issue", "measurements": [], "repeats": False, "reserve": 0.0, "goal": "best", "top": 1}
@@ -167,6 +179,9 @@ class Plan(Problem):
     its result, in the order in which they arrive."""
     reserve: Share = Field(default=0.0, kw_only=True)
     """The share of delta that is kept for arms that come later or are retired. Without any, arms stay as they are."""
+    rules: Rules = Field(default=NEWEST_RULES, kw_only=True)
+    """The edition of the policies' rules: which evidence, levels and choices of tests they use. A study keeps the
+    edition that it began with, so that a newer version of bestarm does not change its certificates."""
 
     if TYPE_CHECKING:
         # What validation makes of it is narrower than what it takes.
@@ -183,6 +198,7 @@ class Plan(Problem):
             order: Order = "issue",
             *,
             reserve: float = 0.0,
+            rules: int = NEWEST_RULES,
             measurements: Iterable[Measurement] = (),
             items: int | Iterable[str] | None = None,
             repeats: bool = False,
@@ -267,6 +283,11 @@ class Plan(Problem):
             raise InvalidInput(f"a study is described by a table of fields, not by {type(data).__name__}")
         plan: Plan = parse(cls, data)
         return plan
+
+    @classmethod
+    def from_record(cls, data: Any) -> Plan:
+        """The plan of a study that exists. Plans from before there were several rules have the first."""
+        return cls.from_data({"rules": 1, **data} if isinstance(data, dict) else data)
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:

@@ -25,7 +25,7 @@ from bestarm.policies import policy_for
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import EmptyProposal, Stop
 from bestarm.policies.from_file import received, sent
-from bestarm.policies.kernels import KernelPolicy, Kernels, kernels_for
+from bestarm.policies.kernels import KernelPolicy, Kernels
 from bestarm.policies.setting import true_references
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
@@ -95,7 +95,7 @@ class Job:
     @property
     def kernels(self) -> Kernels:
         assert issubclass(self.policy, KernelPolicy)
-        return kernels_for(self.policy, self.setting)
+        return self.policy.kernels_in(self.setting)
 
     @property
     def _form(self) -> dict[str, Any]:

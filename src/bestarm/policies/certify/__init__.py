@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -42,6 +41,11 @@ GOALS: dict[Asked, Goal] = {
     "top": top.GOAL,
     "any feasible": any_feasible.GOAL,
 }
+
+
+def goal_in(setting: Setting) -> Goal:
+    """The goal of a setting, with the rules of its edition."""
+    return GOALS[ASKED[setting.goal]]
 
 
 class Certify(KernelPolicy):
@@ -83,16 +87,19 @@ class Certify(KernelPolicy):
     asked = ASKED
     uses_items = uses_baseline = uses_reserve = True
     kernels = GOALS["best"].kernels
-    _kernels_by_goal: ClassVar[Mapping[int, Kernels]] = {ASKED.index(asked): GOALS[asked].kernels for asked in GOALS}
     memory: Memory
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(setting, arms, metrics, seed=seed, run=run)
-        self._goal = GOALS[ASKED[setting.goal]]
+        self._goal = goal_in(setting)
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)
         any_feasible.leave_out_baseline(setting, self.memory)
+
+    @classmethod
+    def kernels_in(cls, setting: Setting) -> Kernels:
+        return goal_in(setting).kernels
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:

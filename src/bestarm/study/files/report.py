@@ -201,7 +201,11 @@ def _basis(plan: Plan) -> str:
 def record_digest(study: Study) -> str:
     """A fingerprint of the plan, the seeds and every result that counts, in order."""
     record = study.record
-    head = [study.plan.to_data(), record.seed, *([] if record.items_seed is None else [record.items_seed])]
+    plan = study.plan.to_data()
+    if plan["rules"] == 1:
+        # So that studies from before there were several rules keep their fingerprint.
+        del plan["rules"]
+    head = [plan, record.seed, *([] if record.items_seed is None else [record.items_seed])]
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for part in study.storage.entries(record.key, 0):
         for column in (part.arms, part.metrics, part.values, part.ends, part.items):

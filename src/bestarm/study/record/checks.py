@@ -7,6 +7,7 @@ import shlex
 from typing import get_args
 
 from bestarm.evidence.bounds import find_bound
+from bestarm.parsing import read_json
 from bestarm.policies import find_policy, policy_for
 from bestarm.problem import Plan
 from bestarm.storage.base import Aside, Storage, StudyRecord
@@ -38,7 +39,7 @@ class UnreadableStudy(InvalidInput):
 def read_plan(record: StudyRecord) -> Plan:
     """The plan of a study."""
     try:
-        return Plan.from_json(record.plan)
+        return Plan.from_record(read_json(record.plan))
     except (ValueError, RecursionError) as error:
         raise UnreadableStudy("study", record.name, f"its plan cannot be read: {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import logging
@@ -162,6 +163,8 @@ def create_or_open(
         with contextlib.suppress(NameTaken):
             return Study.create(plan, storage=storage, seed=seed, items_seed=items_seed)
     study = Study.open(plan.name, storage=storage)
+    # A study goes on by the rules that it began with.
+    plan = dataclasses.replace(plan, rules=study.plan.rules)
     if not is_amended(study.plan, plan):
         raise InvalidInput(
             "name",
