@@ -38,14 +38,12 @@ def rules_of(problem: Problem) -> int:
 
 
 def weights_of(problem: Problem) -> Floats:
-    """The prior weights of the arms, which add up to 1. An arm that is set aside has the least weight of the others,
-    which is not among these: what is shown of it has the widest of their intervals."""
+    """The prior weights of the arms that are asked about, which add up to 1. An arm that is set aside gets the least of
+    them, so that its intervals are as wide as any."""
     weights = np.array([arm.weight for arm in problem.arms])
-    if problem.set_aside is not None:
-        others = np.delete(weights, problem.set_aside)
-        weights[problem.set_aside] = others.min()
-        return weights / others.sum()
-    share: Floats = weights / weights.sum()
+    asked = np.arange(len(weights)) != problem.set_aside
+    weights[~asked] = weights[asked].min()
+    share: Floats = weights / weights[asked].sum()
     return share
 
 

@@ -256,10 +256,10 @@ class Question:
 
     @functools.cached_property
     def set_aside(self) -> int | None:
-        """The number of the baseline if any *other* feasible arm is asked for: then it only says what the limits are,
-        and is not an answer. By rules 1 it is one, and meets the limits that are relative to it at once."""
-        is_aside = self.goal == "any feasible" and self.baseline is not None and getattr(self, "rules", 2) > 1
-        return self.arm_names.index(self.baseline or "") if is_aside else None
+        """The number of the baseline if any feasible arm is asked for: then it only says what the limits of the others
+        are, and is not an answer. Under the first rules it is one."""
+        is_aside = self.goal == "any feasible" and getattr(self, "rules", None) != 1
+        return self.arm_names.index(self.baseline) if is_aside and self.baseline is not None else None
 
     @functools.cached_property
     def arms_asked_about(self) -> int:

@@ -25,7 +25,7 @@ from bestarm.noises.bounded import Bounded
 from bestarm.noises.exact import Exact
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.problem import Budget, Constraint, Objective, Plan
+from bestarm.problem import NEWEST_RULES, Budget, Constraint, Objective, Plan
 from bestarm.problem.measurements import Measurement
 from bestarm.race.limits import SHARES, Limit, time_words
 from bestarm.validation import InvalidInput
@@ -58,7 +58,7 @@ class Question:
     delta: float = 0.05
     runs: int | None = None
     """The most runs there may be, of all commands together."""
-    rules: int = 2
+    rules: int = NEWEST_RULES
     """The rules by which the study decides."""
 
     def __post_init__(self) -> None:

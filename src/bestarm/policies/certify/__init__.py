@@ -187,7 +187,7 @@ class Certify(KernelPolicy):
 
     def findings(self) -> Findings:
         """What is certified. Nothing is said of an arm that is left out."""
-        memory, streams, leader, left_out = self.memory, self.streams, self.leader, self.is_left_out
+        memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
         compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
@@ -201,8 +201,10 @@ class Certify(KernelPolicy):
             tested=streams.counts.max(axis=1) > 0,
         )
         exclude_beaten(findings, memory.beaten, leader)
-        found = judged(self.setting, streams.counts, findings)
-        is_aside = (np.arange(self.arms) == self.setting.aside)[:, np.newaxis]
+        return self._of_arms_asked_about(judged(self.setting, streams.counts, findings))
+
+    def _of_arms_asked_about(self, found: Findings) -> Findings:
+        left_out, is_aside = self.is_left_out, (np.arange(self.arms) == self.setting.aside)[:, np.newaxis]
         return found._replace(
             holds=found.holds & ~is_aside,
             violated=found.violated & ~is_aside,
@@ -214,9 +216,8 @@ class Certify(KernelPolicy):
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         if stop.arm is None:
-            settled = super().settled(found, stop)
-            return settled._replace(infeasible=settled.infeasible & ~self.is_left_out)
-        return self._goal.settled(self.setting, self.streams, self.memory, found, stop)
+            return self._of_arms_asked_about(super().settled(found, stop))
+        return self._of_arms_asked_about(self._goal.settled(self.setting, self.streams, self.memory, found, stop))
 
     def regret(self, leader: int, found: Findings) -> float:
         """From the evidence that each other arm is infeasible or not better by more."""

@@ -15,7 +15,7 @@ import numpy as np
 from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
-from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude, signed
+from bestarm.kernel.state import FIRST_RULES, NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.streams import BELOW
@@ -129,15 +129,15 @@ def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
 
 
 @kernel
-def together(setting: Setting, memory: Memory, batch: Batch, size: int) -> int:
-    """Add the open constraints that the chosen tests measure anyway, so that the baseline keeps up with all of them."""
-    chosen = size
-    for row in range(chosen):
-        arm, metric = signed(batch[row, 0]), signed(batch[row, 1])
-        for other in range(1, memory.certified.shape[1]):
-            is_measured = other != metric and setting.lead[other] == setting.lead[metric]
-            if is_measured and memory.certified[arm, other] == 0:
-                size = add_test(batch, size, arm, other)
+def measured_with(setting: Setting, memory: Memory, batch: Batch) -> int:
+    """To the one test of a batch, add the open constraints that it measures anyway, so that the baseline keeps up with
+    all of them. Returns how many there are."""
+    size = 1
+    arm, metric = signed(batch[0, 0]), signed(batch[0, 1])
+    for other in range(1, memory.certified.shape[1]):
+        is_measured = other != metric and setting.lead[other] == setting.lead[metric]
+        if setting.aside != NO_ARM and is_measured and memory.certified[arm, other] == 0:
+            size = add_test(batch, size, arm, other)
     return size
 
 
@@ -165,12 +165,12 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     for index in range(open_count):
         rejecting_all += rejection_of(setting, streams, memory, signed(memory.open_arms[index])).cost
     if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
-        return together(setting, memory, batch, 1)
+        return measured_with(setting, memory, batch)
     # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
     for index in range(open_count):
         arm = signed(memory.open_arms[index])
         add_test(batch, index, arm, rejection_of(setting, streams, memory, arm).metric)
-    return together(setting, memory, batch, open_count)
+    return open_count
 
 
 # ------------------------------------------------------------------------------------------------------ for showing it
@@ -187,13 +187,13 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
         cases[arm] = -math.inf
         if rejected[arm] == 0:
             handicap = setting.level[arm] + log_delta
-            against = setting.rejecting[arm] + log_delta
+            rejecting = setting.level[arm] if setting.rules == FIRST_RULES else setting.rejecting[arm]
             cases[arm] = math.inf
             for metric in range(1, metrics):
                 if certified[arm, metric] == 0:
                     evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
                     cases[arm] = lesser(cases[arm], evidence - handicap)
-            none = lesser(none, violation(setting, streams, arm) - against)
+            none = lesser(none, violation(setting, streams, arm) - (rejecting + log_delta))
     return none
 
 
