@@ -149,6 +149,8 @@ class Setting(NamedTuple):
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
+    options: Any = ABSENT
+    """The policy's own parameters, if it has any: the named tuple that its class declares, in numbers."""
 
 
 def features_of(setting: Setting) -> tuple[int, ...]:
