@@ -2,7 +2,9 @@
 
 Let i* be the best truly feasible arm. An answer is wrong only if i* was rejected, or if another arm's certificates went
 wrong; that any other arm is rejected does no harm. So rejections need no union over arms: all of them have one share of
-delta, `REJECTING`, and the certificates of each arm have its share of the rest. `docs/certify.md` has the proof.
+delta, `REJECTING`, and the certificates of each arm have its share of the rest. If a single arm is asked about, as by
+a gate, it is certified wrongly only if it is infeasible, and rejected wrongly only if it is feasible: each has all of
+delta. `docs/certify.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -36,9 +38,12 @@ def rules_of(problem: Problem) -> int:
 
 
 def weights_of(problem: Problem) -> Floats:
-    """The prior weights of the arms, which add up to 1."""
+    """The prior weights of the arms that are asked about, which add up to 1. An arm that is set aside gets the least of
+    them, so that its intervals are as wide as any."""
     weights = np.array([arm.weight for arm in problem.arms])
-    share: Floats = weights / weights.sum()
+    asked = np.arange(len(weights)) != problem.set_aside
+    weights[~asked] = weights[asked].min()
+    share: Floats = weights / weights[asked].sum()
     return share
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from bestarm.evidence.items import UNLIMITED
 from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.streams import ABOVE
 from bestarm.policies.levels import shares_with_reserve
@@ -28,7 +29,8 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
     """The setting in which `certify` decides `problem`."""
     setting = new_setting(problem, delta, bound, reference)
     log_members = math.log(problem.top) if problem.asks == "top" else 0.0
-    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, log_members=log_members)
+    aside = NO_ARM if problem.set_aside is None else problem.set_aside
+    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, aside=aside, log_members=log_members)
     if problem.relative:
         setting = setting._replace(limits=RELATIVE, relative=_relative(problem))
     if problem.items is not None:
