@@ -8,6 +8,7 @@ import math
 import numpy as np
 
 from bestarm.evidence.items import UNLIMITED
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
@@ -118,11 +119,11 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
     if is_reduced:
         again = 0.25 * reserve * share / (1.0 - reserve)
         alone = np.where(came == 0, np.minimum(share, again), alone)
-    level = -np.log(setting.delta * alone)
+    level = -log(setting.delta * alone)
     kept = Reserve(
         came=came,
         is_retired=plan.is_retired.astype(np.int8),
-        rarity=-np.log(share),
+        rarity=-log(share),
         is_reduced=int(is_reduced),
         first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
         later_pairs=-math.log(setting.delta / 8.0),
