@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bestarm.analysis.charts.chart import Chart, Panel, Series
 from bestarm.analysis.charts.drawing import save
 from bestarm.paper.instances import SIZES_K, SIZES_N, instance
-from bestarm.paper.page import Block, Figure, Grid, Heading, Text
+from bestarm.paper.page import Block, Figure, Grid, Heading, Items, Text
 from bestarm.policies.base import Policy
 from bestarm.simulation.campaign import Campaign, CampaignResult, Cell
 from bestarm.simulation.simulate import Simulation
@@ -151,20 +152,30 @@ def _render_figure2(result: CampaignResult, folder: Path) -> list[Block]:
 
 
 def _fewer_than_algorithm_1(result: CampaignResult) -> list[Block]:
-    """What the paper does not say: which of its policies take fewer tests than Algorithm 1, and where."""
-    cells = [(s.plan.name, s.plan.delta) for s in result.simulations if s.policy == ALGORITHM_1]
+    """Which of the paper's policies take fewer tests than Algorithm 1, and where: the paper says that none does."""
+    ours = [s for s in result.simulations if s.policy == ALGORITHM_1]
     blocks: list[Block] = []
     for policy in POLICIES[1:]:
-        fewer = [
-            f"{name}, δ = {delta:g} ({theirs / ours:.2f})"
-            for name, delta in cells
-            if (theirs := result.find(name, policy, delta=delta).mean_tests)
-            < (ours := result.find(name, ALGORITHM_1, delta=delta).mean_tests)
-        ]
+        pairs = [(result.find(s.plan.name, policy, delta=s.plan.delta), s) for s in ours]
+        fewer = [(theirs, s) for theirs, s in pairs if theirs.mean_tests < s.mean_tests]
         if fewer:
-            text = f"In our runs, {policy} takes fewer tests than Algorithm 1 in {len(fewer)} of {len(cells)} cells"
-            blocks.append(Text(f"{text} (its tests ÷ those of Algorithm 1): {'; '.join(fewer)}."))
+            cells = [f"{s.plan.name}, δ = {s.plan.delta:g}: {_ratio(theirs, s)}" for theirs, s in fewer]
+            blocks += [
+                Text(
+                    f"In our runs {policy} takes fewer tests than Algorithm 1 in {len(fewer)} of {len(ours)} cells. "
+                    "The paper says of Experiment 2: “our method achieves the best performance when compared to all "
+                    f"other methods.” Tests of {policy} ÷ those of Algorithm 1 there, with standard errors:"
+                ),
+                Items(tuple(cells)),
+            ]
     return blocks
+
+
+def _ratio(one: Simulation, other: Simulation) -> str:
+    """How many times as many tests, with its standard error."""
+    ratio = one.mean_tests / other.mean_tests
+    error = 0.0 if one.runs == 1 else math.hypot(one.se_tests / one.mean_tests, other.se_tests / other.mean_tests)
+    return f"{ratio:.3f} ± {ratio * error:.3f}"
 
 
 _DRUGS = {"drug": "Gaussian, variance 1", "drug-bernoulli": "Bernoulli outcomes"}
