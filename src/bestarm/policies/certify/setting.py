@@ -9,6 +9,7 @@ import numpy as np
 
 from bestarm.evidence.combine import LOG_HALF
 from bestarm.evidence.items import UNLIMITED
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import (
     ABSENT,
     ON_ITEMS,
@@ -22,6 +23,7 @@ from bestarm.kernel.state import (
     Setting,
     Tracking,
 )
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.bernoulli import Bernoulli
 from bestarm.noises.gaussian import Gaussian
@@ -45,7 +47,8 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
     """The setting in which `certify` decides `problem`."""
     setting = new_setting(problem, delta, bound, reference)
     log_members = math.log(problem.top) if problem.asks == "top" else 0.0
-    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, log_members=log_members)
+    aside = NO_ARM if problem.set_aside is None else problem.set_aside
+    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, aside=aside, log_members=log_members)
     if problem.relative:
         setting = setting._replace(limits=RELATIVE, relative=_relative(problem))
     if problem.items is not None:
@@ -135,11 +138,11 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
     if is_reduced:
         again = 0.25 * reserve * share / (1.0 - reserve)
         alone = np.where(came == 0, np.minimum(share, again), alone)
-    level = -np.log(setting.delta * alone)
+    level = -log(setting.delta * alone)
     kept = Reserve(
         came=came,
         is_retired=plan.is_retired.astype(np.int8),
-        rarity=-np.log(share),
+        rarity=-log(share),
         is_reduced=int(is_reduced),
         first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
         later_pairs=-math.log(setting.delta / 8.0),
@@ -174,13 +177,12 @@ def _tracked_kind(noise: NoiseModel) -> int | None:
 
 def _tracked(setting: Setting, problem: Problem) -> Setting:
     """With evidence that grows as fast as the information in the results, but for their logarithm."""
-    with np.errstate(divide="ignore"):
-        log_rest = np.log1p(-np.exp(setting.log_weight))
+    rest = [1.0 - math.exp(weight) for weight in setting.log_weight.tolist()]
     # If there are several constraints, one half is for their sum, and one for their product.
     log_weight = setting.log_weight + (LOG_HALF if len(problem.constraints) > 1 else 0.0)
     return setting._replace(
         kind=np.array([_tracked_kind(part.noise) for part in problem.parts]),
         log_weight=log_weight,
         sampling=TRACKING,
-        tracking=Tracking(setting.log_weight, log_rest),
+        tracking=Tracking(setting.log_weight, log(np.array(rest))),
     )
