@@ -147,6 +147,8 @@ class Setting(NamedTuple):
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
+    pooled: Setting = ABSENT
+    """The setting of results of several arms in one stream, where each arm is compared with its challengers."""
 
 
 def features_of(setting: Setting) -> tuple[int, ...]:
