@@ -124,6 +124,17 @@ def read_whole(text: str) -> int:
     return int(text)
 
 
+def read_parameter(text: str) -> bool | int | float | str:
+    """A policy's parameter as a command line has it: true, false, a number, or any other text.
+
+    >>> [read_parameter(text) for text in ("true", "3", "0.5", "tracking")]
+    [True, 3, 0.5, 'tracking']
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    return read_whole(text) if _WHOLE.fullmatch(text) else float(text) if is_decimal(text) else text
+
+
 class _Noted(NamedTuple):
     """A number of a file."""
 

@@ -46,6 +46,9 @@ _WORDS = {
     "dict_type": "must be a table of fields",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "bool_type": "must be true or false",
     "literal_error": "must be one of {expected}",
 }
 
@@ -145,10 +148,11 @@ def value(cls: type[T]) -> type[T]:
     return wrapped
 
 
-def parse(kind: Any, data: object) -> Any:
-    """Make a checked value from plain data (dictionaries, lists, numbers, text)."""
+def parse(kind: Any, data: object, *, strict: bool | None = None) -> Any:
+    """Make a checked value from plain data (dictionaries, lists, numbers, text). If `strict`, True is no number, and a
+    text is none either, even where a type does not check that itself."""
     try:
-        return TypeAdapter(kind).validate_python(data)
+        return TypeAdapter(kind).validate_python(data, strict=strict)
     except ValidationError as error:
         raise refusal(error) from None
 
@@ -261,6 +265,15 @@ def _range(data: object) -> object:
     return low, high
 
 
+def _parameter(data: object) -> object:
+    """A parameter of a policy: a number, true, false, or a word."""
+    if is_boolean(data):
+        return bool(data)
+    if isinstance(data, numbers.Integral):
+        return int(moderate(int(data)))
+    return parse_name(data) if isinstance(data, str) else moderate(finite_number(data))
+
+
 Guess = Annotated[float | tuple[float, float], BeforeValidator(_range)]
 Number = Annotated[float, _after(moderate)]
 Positive = Annotated[float, _after(_positive), Field(json_schema_extra={"exclusiveMinimum": 0})]
@@ -269,3 +282,4 @@ WholeNumber = Annotated[int, BeforeValidator(lambda data: _whole(finite_number(d
 Share = Annotated[float, _after(_share)]
 Probability = Annotated[float, _after(_probability)]
 Name = Annotated[str, BeforeValidator(parse_name)]
+Parameter = Annotated[bool | int | float | str, BeforeValidator(_parameter)]

@@ -85,6 +85,7 @@ def test_what_may_be_given_twice(tmp_path: Path) -> None:
     assert options(multiple=True) == [
         *(("race", name) for name in ("--name", "--parameter-list", "-L", "--at-most")),
         ("gate", "--at-most"),
+        *(("simulate", "--option"), ("forecast", "--option")),
         *(("campaign", name) for name in ("--policy", "--bound", "--delta")),
         ("paper", "--policy"),
         *(("run", name) for name in ("--failed-as", "--timeout-as")),

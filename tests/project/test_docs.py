@@ -39,6 +39,8 @@ def test_code_blocks_run_in_order(document: Path, tmp_path: Path, monkeypatch: p
         subprocess.run([sys.executable, program], check=True, timeout=PATIENCE)
         return
     module = types.ModuleType("document")
+    # What annotations name is looked up there.
+    monkeypatch.setitem(sys.modules, "document", module)
     for number, block in enumerate(code_blocks(document)):
         # As notebooks do, so that the source of a kernel can be found.
         name = f"<{document.name} {number}>"

@@ -48,6 +48,7 @@ def demo(
     from bestarm.analysis.status.words import question
     from bestarm.paper.instances import instance
     from bestarm.policies import find_policy
+    from bestarm.problem import Plan
     from bestarm.storage.opening import open_storage
     from bestarm.study.files.report import study_report
     from bestarm.study.study import Study
@@ -58,7 +59,7 @@ def demo(
         raise InvalidInput("report", str(report), f"the folder {str(report.parent)!r} does not exist")
     plan = dataclasses.replace(instance("drug-bernoulli"), delta=delta)
     if policy is not None:
-        plan = dataclasses.replace(plan, policy=find_policy(policy).name)
+        plan = Plan.of(plan, policy=find_policy(policy).name)
     storage = open_storage(db, create=True)
     study = Study.create(plan, name=_free_name(storage, "drug dose"), storage=storage, seed=seed)
     console = Console()

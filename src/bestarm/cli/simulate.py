@@ -6,7 +6,7 @@ import dataclasses
 import math
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -47,6 +47,31 @@ class Simulating:
     bound: Annotated[str | None, typer.Option(help="Confidence bound: paper, lil or mixture.")] = None
     delta: Delta = None
     runs: Annotated[int, typer.Option(help="How many studies to simulate.")] = 1000
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A parameter of the policy; may be given several times."),
+    ] = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The same as `simulate` and `forecast` take them."""
+        given = vars(self).copy()
+        given["options"] = _options(given.pop("option"))
+        return given
+
+
+def _options(texts: list[str] | None) -> dict[str, Any] | None:
+    """The parameters of a policy, or None if none is given."""
+    from bestarm.parsing import read_parameter
+
+    options: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise InvalidInput("option", text, "must be written as NAME=VALUE")
+        if name in options:
+            raise InvalidInput("option", text, f"{name} is given twice")
+        options[name] = read_parameter(value)
+    return options or None
 
 
 @command(place=10)
@@ -63,6 +88,10 @@ def simulate(
     *,
     simulating: Simulating,
     max_tests: MaxTests = 10**9,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Also print what the runs would answer after so many tests: error, regret."),
+    ] = None,
     computing: Computing,
     as_json: AsJson = False,
 ) -> None:
@@ -77,14 +106,25 @@ def simulate(
             policy=None if policy is None else _chosen_policy(policy),
             max_tests=max_tests,
             keep_streams=False,
+            checkpoints=None if checkpoints is None else _whole_numbers("checkpoints", checkpoints),
             progress=runs_progress(bar, simulating.runs),
-            **vars(simulating),
+            **simulating.arguments(),
             **vars(computing),
         )
     if as_json:
         print_json(result.summary())
     else:
         Console().print(rows_table(simulator.simulation_title(result), simulator.simulation_rows(result)))
+
+
+def _whole_numbers(field: str, text: str) -> list[int]:
+    """Numbers with commas between them."""
+    from bestarm.parsing import read_whole
+
+    try:
+        return [read_whole(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidInput(field, text, f"{error}, or several with commas between them, as in 200,400,800") from None
 
 
 def _chosen_policy(text: str) -> str | type[Policy]:
@@ -169,7 +209,7 @@ def forecast(
     simulating: Simulating,
     max_tests: MaxTests = 10**8,
     computing: Computing,
-    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG and data beside it).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG, PDF and data beside it).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """How many tests a study will take and what it will cost, from guessed means."""
@@ -184,7 +224,7 @@ def forecast(
             policy=policy,
             max_tests=max_tests,
             progress=runs_progress(bar, simulating.runs),
-            **vars(simulating),
+            **simulating.arguments(),
             **vars(computing),
         )
     files = [] if stem is None else _drawn(result, stem)
@@ -217,7 +257,7 @@ def _checked(plot: Path) -> Path:
         raise InvalidInput("plot", str(plot), f"the folder {str(plot.parent)!r} does not exist")
     require_plots()
     # Any other suffix is part of the name.
-    return plot if plot.suffix in (".png", ".svg", ".csv") else plot.with_name(f"{plot.name}.png")
+    return plot if plot.suffix in (".png", ".svg", ".pdf", ".csv") else plot.with_name(f"{plot.name}.png")
 
 
 def _drawn(result: Forecast, stem: Path) -> list[Path]:

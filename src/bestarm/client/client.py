@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from bestarm.client.answers import StudyLine, read
@@ -10,7 +11,7 @@ from bestarm.client.remote import RemoteStudy
 from bestarm.problem import Plan, Problem
 from bestarm.storage.keys import new_key
 from bestarm.study.record.seeds import check_seeds
-from bestarm.validation import NotFound
+from bestarm.validation import NotFound, Parameter
 
 _PAGE = 500
 """Studies that are asked for at a time."""
@@ -65,12 +66,13 @@ class Client:
         name: str | None = None,
         delta: float | None = None,
         policy: str | None = None,
+        options: Mapping[str, Parameter] | None = None,
         seed: int | None = None,
         items_seed: int | None = None,
         holder: str | None = None,
     ) -> RemoteStudy:
         """A new study of `problem`; the options are those of `Study.create`."""
-        plan = Plan.of(problem, delta=delta, name=name, policy=policy)
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options)
         check_seeds(plan, seed, items_seed)
         stated = {"seed": seed, "items_seed": items_seed}
         body = {"plan": plan.to_data()} | {name: each for name, each in stated.items() if each is not None}

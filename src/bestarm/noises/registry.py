@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
+
 from bestarm.kernel.compile import forget_alternatives
 from bestarm.kernel.state import features_of
 from bestarm.noises.base import NoiseModel
@@ -64,7 +66,8 @@ def kinds_in(parts: Any) -> set[int]:
     """The numbers of all noises in a setting, or in a simulated world: those of its own streams, and those of the
     settings within it, such as that of differences on items."""
     inner = [kinds_in(part) for part in parts if hasattr(part, "_fields")]
-    own = {int(kind) for kind in parts.kind.flat} if "kind" in parts._fields else set()
+    kinds = getattr(parts, "kind", None)
+    own = {int(kind) for kind in kinds.flat} if isinstance(kinds, np.ndarray) else set()
     return own.union(*inner)
 
 

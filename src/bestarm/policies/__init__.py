@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bestarm.kernel.state import Floats, Setting
 from bestarm.plugins import Plugin, Registry
 from bestarm.policies.base import Policy, goals_of
+from bestarm.policies.options import as_numbers
 from bestarm.problem import Problem
 from bestarm.validation import InvalidInput
 
@@ -24,7 +26,7 @@ def all_policies() -> dict[str, type[Policy]]:
 
 
 def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
-    """The policy of that name. Raises `InvalidInput` if it cannot decide `problem`."""
+    """The policy of that name. Raises `InvalidInput` if it cannot decide `problem`, or not with its options."""
     found = find_policy(policy)
     needed: dict[str, Callable[[type[Policy]], bool]] = {
         f"does not decide studies with the goal {problem.goal!r}{_top(problem)}; choose {{}}": (
@@ -42,7 +44,16 @@ def policy_for(problem: Problem, policy: str | type[Policy]) -> type[Policy]:
         if not is_met_by(found):
             able = [name for name, one in _registry.built_in.items() if is_met_by(one)]
             raise InvalidInput("policy", found.name, reason.format(", ".join(able)), able)
+    found.options_of(problem)
     return found
+
+
+def setting_for(
+    problem: Problem, policy: type[Policy], delta: float, bound: str, reference: Floats | None = None
+) -> Setting:
+    """The setting in which `policy` decides `problem`, with the options that a plan states."""
+    setting = policy.new_setting(problem, delta, bound, reference)
+    return setting._replace(options=as_numbers(policy.options_of(problem)))
 
 
 def _top(problem: Problem) -> str:

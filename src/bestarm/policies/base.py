@@ -21,6 +21,7 @@ from bestarm.policies.confidence import PresentAnswer, confidence_of, evidence_f
 from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 from bestarm.policies.findings import Bools, Findings, findings_by_intervals, settled
 from bestarm.policies.open_certificates import OpenCertificate, open_by_intervals
+from bestarm.policies.options import NoOptions, as_numbers, checked_options, from_numbers
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import Asked, answers_sets
@@ -88,9 +89,12 @@ class Policy(abc.ABC):
     """Whether it decides constraints relative to a baseline."""
     uses_reserve: ClassVar[bool] = False
     """Whether it shares delta with arms that come later."""
+    Options: ClassVar[type[Any]] = NoOptions
+    """Its parameters: a `NamedTuple` of numbers, booleans and texts (`Literal`), each with its type and default."""
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
-        self.setting = setting
+        # A setting that was made by hand has no options.
+        self.setting = setting if setting.options else setting._replace(options=as_numbers(self.options_of()))
         self.arms = arms
         self.metrics = metrics
         self.streams = streams_for(setting, arms, metrics)
@@ -111,6 +115,19 @@ class Policy(abc.ABC):
                     "states neither a scale nor a kernel `radius`; choose policy certify, which decides by evidence",
                 )
         return new_setting(problem, delta, bound, reference)
+
+    @classmethod
+    def options_of(cls, problem: Problem | None = None) -> Any:
+        """The options that a plan states, checked, with defaults for the rest; without a plan, the defaults.
+
+        Raises `InvalidInput` for an option that the policy does not have, or a value that it does not take.
+        """
+        return checked_options(cls.name, cls.Options, getattr(problem, "options", {}))
+
+    @functools.cached_property
+    def options(self) -> Any:
+        """The parameters with which it decides, as `Options` declares them."""
+        return from_numbers(type(self).Options, self.setting.options)
 
     @classmethod
     def _uses_half_widths(cls) -> bool:
@@ -294,6 +311,10 @@ class Policy(abc.ABC):
         """What is lacking for an answer, where `leader` (None: that no arm is feasible) is the likeliest one. By
         default, what the intervals in `found` leave open."""
         return [] if self.untested else open_by_intervals(self.setting, self.streams, found, leader)
+
+    def recommend(self) -> int | None:
+        """The arm to answer with if no more tests could be made, or None: "no arm is feasible"."""
+        return self.present_answer().leader
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         """What was `found`, once the policy has stopped: in agreement with its answer."""

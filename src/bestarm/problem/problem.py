@@ -22,6 +22,7 @@ from bestarm.validation import (
     MOST_TESTS,
     InvalidInput,
     Name,
+    Parameter,
     Positive,
     Probability,
     Share,
@@ -48,10 +49,18 @@ def _rules(data: object) -> int:
 Rules = Annotated[int, BeforeValidator(_rules)]
 
 _FILE_ORDER = (
-    *("name", "delta", "reserve", "policy", "rules", "bound", "order", "budget", "goal", "top"),
+    *("name", "delta", "reserve", "policy", "options", "rules", "bound", "order", "budget", "goal", "top"),
     *("items", "repeats", "item_spreads", "objective", "constraints", "measurements", "baseline", "arms"),
 )
-_WITHOUT_EFFECT = {"order": "issue", "measurements": [], "repeats": False, "reserve": 0.0, "goal": "best", "top": 1}
+_WITHOUT_EFFECT: dict[str, Any] = {
+    "order": "issue",
+    "options": {},
+    "measurements": [],
+    "repeats": False,
+    "reserve": 0.0,
+    "goal": "best",
+    "top": 1,
+}
 
 
 @value
@@ -179,6 +188,8 @@ class Plan(Problem):
     its result, in the order in which they arrive."""
     reserve: Share = Field(default=0.0, kw_only=True)
     """The share of delta that is kept for arms that come later or are retired. Without any, arms stay as they are."""
+    options: Mapping[str, Parameter] = Field(default_factory=dict, kw_only=True)
+    """The policy's parameters, by name. What the policy takes, its class declares."""
     rules: Rules = Field(default=NEWEST_RULES, kw_only=True)
     """The edition of the policies' rules: which evidence, levels and choices of tests they use. A study keeps the
     edition that it began with, so that a newer version of bestarm does not change its certificates."""
@@ -198,6 +209,7 @@ class Plan(Problem):
             order: Order = "issue",
             *,
             reserve: float = 0.0,
+            options: Mapping[str, Parameter] = ...,
             rules: int = NEWEST_RULES,
             measurements: Iterable[Measurement] = (),
             items: int | Iterable[str] | None = None,
@@ -261,11 +273,12 @@ class Plan(Problem):
         bound: str | None = None,
         name: str | None = None,
         policy: str | None = None,
+        options: Mapping[str, Parameter] | None = None,
         budget: float | Budget | None = None,
     ) -> Plan:
         """`problem` as a plan. Arguments replace the problem's own values; everything else has its default.
 
-        A `budget` that is a number is one of tests.
+        A `budget` that is a number is one of tests. Options of a plan's policy do not apply to another policy.
         """
         if isinstance(problem, Plan):
             plan = problem
@@ -274,6 +287,8 @@ class Plan(Problem):
             plan = cls(**{name: getattr(problem, name) for name in fields})
         changes: dict[str, Any] = {"delta": delta, "bound": bound, "name": name, "policy": policy}
         changes["budget"] = _read_budget(budget)
+        is_other = policy is not None and policy != plan.policy
+        changes["options"] = {} if is_other and options is None else options
         given = {name: choice for name, choice in changes.items() if choice is not None}
         return dataclasses.replace(plan, **given) if given else plan
 

@@ -44,7 +44,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        return f"{self.plan.name} | {self.policy} | {self.plan.bound} | {self.plan.delta!r}"
+        options = f" | {json.dumps(dict(self.plan.options))}" if self.plan.options else ""
+        return f"{self.plan.name} | {self.policy} | {self.plan.bound} | {self.plan.delta!r}{options}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Campaign:
                 raise InvalidInput("goal", plan.goal, reason)
         keys = [cell.key for cell in self.cells]
         if twice := [key for key in keys if keys.count(key) > 1]:
-            raise InvalidInput(f"the campaign names {twice[0]!r} twice (instance | policy | bound | delta)")
+            raise InvalidInput(f"the campaign names {twice[0]!r} twice (instance | policy | bound | delta | options)")
 
     @classmethod
     def grid(
@@ -86,9 +87,10 @@ class Campaign:
         seed: int = 0,
         max_tests: int = DEFAULT_MAX_TESTS,
     ) -> Campaign:
-        """Every combination. Where no bounds or deltas are given, a plan's own apply. Policies are names or classes."""
+        """Every combination. Where no bounds or deltas are given, a plan's own apply. Policies are names or classes. A
+        plan's options apply to its own policy only."""
         cells = tuple(
-            Cell(dataclasses.replace(plan, bound=bound, delta=delta, policy=name), name, kind)
+            Cell(Plan.of(plan, bound=bound, delta=delta, policy=name), name, kind)
             for plan in plans
             for name, kind in map(_named, policies)
             for bound in bounds or [plan.bound]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from html import escape
 from typing import Any, NamedTuple
@@ -11,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bestarm.kernel.state import UNFINISHED, Floats, Ints
-from bestarm.policies import find_policy
 from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
 from bestarm.simulation.answers import MOST_ROWS, Rows, answer_rows, titled
 from bestarm.simulation.engine import Job
-from bestarm.simulation.simulate import RunsProgress, Simulation, checked_limits, simulate_jobs
+from bestarm.simulation.simulate import RunsProgress, Simulation, checked_limits, planned, simulate_jobs
 from bestarm.texts import html_table, in_columns, shown
 from bestarm.theory.bounds import lower_bound
 from bestarm.theory.complexity import complexity
 from bestarm.theory.fixed_sample import fixed_sample_tests
 from bestarm.theory.information import Flags, truth
+from bestarm.validation import Parameter
 
 MOST_WORLDS = 50
 DEFAULT_MAX_TESTS = 10**8
@@ -144,6 +145,7 @@ def forecast(
     problem: Problem,
     *,
     policy: str | type[Policy] | None = None,
+    options: Mapping[str, Parameter] | None = None,
     bound: str | None = None,
     delta: float | None = None,
     runs: int = 1000,
@@ -165,8 +167,7 @@ def forecast(
     >>> result.worlds, result.answers, result.unfinished
     (50, {'new': 1.0}, 0)
     """
-    plan = Plan.of(problem, delta=delta, bound=bound)
-    chosen = find_policy(plan.policy if policy is None else policy)
+    plan, chosen = planned(problem, policy, options, delta=delta, bound=bound)
     runs, seed, max_tests, workers = checked_limits(runs, seed, max_tests, workers)
     max_tests = min(max_tests, plan.max_tests)
 
@@ -179,7 +180,7 @@ def forecast(
     def take_counts(part: slice, tests: Ints) -> None:
         np.add(counts, tests.sum(axis=0), out=counts)
 
-    answers, tests, cost, sets, _ = simulate_jobs(
+    answers, tests, cost, sets, *_ = simulate_jobs(
         *(jobs, sizes, take_counts), executor=executor, workers=workers, device=device, progress=progress
     )
 

@@ -29,7 +29,7 @@ from bestarm.study.record.far_values import Typed
 from bestarm.study.record.frame import frame_of
 from bestarm.study.record.seeds import choose_seeds
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,6 +59,7 @@ class Study(Asking):
         name: str | None = None,
         delta: float | None = None,
         policy: str | None = None,
+        options: Mapping[str, Parameter] | None = None,
         budget: float | Budget | None = None,
         storage: str | os.PathLike[str] | Storage | None = None,
         seed: int | None = None,
@@ -75,7 +76,7 @@ class Study(Asking):
         random and recorded unless they are stated, to repeat a study. Never use an `items_seed` again for arms that
         were improved after a study on the same items: the guarantee would be void.
         """
-        plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)
+        plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
         seeds = choose_seeds(plan, seed, items_seed)
         check_can_be_decided(plan)
         kept = open_storage(storage, create=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bestarm.kernel.state import Floats, Ints
-from bestarm.policies import policy_for
+from bestarm.policies import policy_for, setting_for
 from bestarm.policies.base import Policy
 from bestarm.policies.confidence import COMPILE_STREAMS, WAIT_STREAMS
 from bestarm.policies.decisions import Stop
@@ -34,7 +34,7 @@ class Decider:
 
     def __init__(self, plan: Plan, seed: int, *, by_arrival: bool = False) -> None:
         policy = policy_for(plan, plan.policy)
-        setting = policy.new_setting(plan, plan.delta, plan.bound, references(plan))
+        setting = setting_for(plan, policy, plan.delta, plan.bound, references(plan))
         self.policy: Policy = policy(setting, len(plan.arms), len(plan.metrics), seed=seed)
         self._by_arrival = by_arrival
         self.entered = 0

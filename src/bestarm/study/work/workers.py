@@ -30,7 +30,7 @@ from bestarm.study.study import AlreadyTold, Study, Test
 from bestarm.study.work.failures import Counted, Declared, MeasurementFailed, NotStarted
 from bestarm.study.work.watching import Display
 from bestarm.texts import quoted
-from bestarm.validation import InvalidInput
+from bestarm.validation import InvalidInput, Parameter
 
 _log = logging.getLogger("bestarm")
 
@@ -60,6 +60,7 @@ def identify(
     *,
     delta: float | None = None,
     policy: str | None = None,
+    options: Mapping[str, Parameter] | None = None,
     budget: float | Budget | None = None,
     name: str | None = None,
     storage: str | os.PathLike[str] | Storage | None = None,
@@ -105,7 +106,7 @@ def identify(
     if problem.items is not None:
         _check_takes_items(function)
     kept = open_storage(":memory:" if storage is None else storage, create=True)
-    plan = Plan.of(problem, delta=delta, name=name, policy=policy, budget=budget)
+    plan = Plan.of(problem, delta=delta, name=name, policy=policy, options=options, budget=budget)
     study = create_or_open(plan, kept, seed, items_seed)
     declared = Declared.of(study.plan, failed_as, timeout_as, retries)
     alone = executor is None and workers is None
