@@ -22,6 +22,10 @@ def problem_of(means: list[float], noise: NoiseModel = SIGMA, **options: float) 
     return Problem(arms=arms, objective=ba.maximize("yield", noise=noise, **options))
 
 
+def truth_of(plan: Plan) -> dict[str, float]:
+    return dict(zip(plan.arm_names, plan.true_means()[:, 0].tolist(), strict=True))
+
+
 def uses_challengers(problem: Problem) -> bool:
     return bool(Certify.new_setting(problem, 0.1, "paper").pooled != ABSENT)
 
@@ -74,7 +78,7 @@ def test_fewer_tests_than_by_pairs() -> None:
 def test_what_is_shown_on_the_way() -> None:
     plan = Plan.of(problem_of([1.0, 0.5, 0.45, -3.0]), name="trial", delta=0.1)
     study, random = ba.Study.create(plan, seed=1, storage=":memory:"), np.random.default_rng(5)
-    truth = {arm.name: (arm.means or {})["yield"] for arm in plan.arms}
+    truth = truth_of(plan)
     seen: set[str] = set()
     while study.status().answer is None:
         for test in study.ask():
@@ -100,6 +104,5 @@ def test_results_from_before_count() -> None:
     """Results that were added at once have no challengers, but decide if they are clear."""
     plan = Plan.of(problem_of([2.0, 0.0, 0.0]), name="trial", delta=0.1)
     study, random = ba.Study.create(plan, seed=1, storage=":memory:"), np.random.default_rng(5)
-    truth = [(arm.name, (arm.means or {})["yield"]) for arm in plan.arms for _ in range(40)]
-    study.add([(arm, "yield", mean + random.standard_normal()) for arm, mean in truth])
+    study.add([(a, "yield", mean + random.standard_normal()) for a, mean in truth_of(plan).items() for _ in range(40)])
     assert study.status().answer is not None

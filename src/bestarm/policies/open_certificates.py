@@ -182,14 +182,14 @@ def open_by_evidence(
     arms = np.flatnonzero(is_open)
     worst, tests = np.full(len(arms), _NO_METRIC), np.zeros(len(arms))
     compiled_if_large(estimate, setting, streams)(setting, streams, leader, arms, worst, tests)
-    shown = _longest(tests, MOST_SHOWN)
+    shown = longest(tests, MOST_SHOWN)
     arms, worst, tests = arms[shown], worst[shown], tests[shown]
     shares = np.zeros(len(arms))
     compiled_if_large(weigh_against, setting, streams)(setting, streams, leader, arms, worst, shares, tests)
     return [*found, *_against(against, arms, worst, shares, tests)]
 
 
-def _longest(tests: Floats, most: int) -> Ints:
+def longest(tests: Floats, most: int) -> Ints:
     """The indices of the largest numbers, in order."""
     if len(tests) <= most:
         return np.arange(len(tests))
@@ -230,7 +230,7 @@ def open_by_intervals(setting: Setting, streams: Streams, found: Findings, leade
     shares = out.share[arms].max(axis=1) if has_any else np.zeros(len(arms))
     tests = out.tests[arms].min(axis=1) if has_any else np.full(len(arms), math.inf)
     worst = found.worst[arms] if counts.shape[1] > 1 else np.full(len(arms), _NO_METRIC)
-    shown = _longest(tests, MOST_SHOWN)
+    shown = longest(tests, MOST_SHOWN)
     return [*questions, *_against(leader, arms[shown], worst[shown], shares[shown], tests[shown])]
 
 

@@ -30,7 +30,7 @@ from bestarm.policies.certify.memory import Memory, new_memory_of_challengers
 from bestarm.policies.confidence import PresentAnswer, compiled_if_large, lesser
 from bestarm.policies.findings import Findings
 from bestarm.policies.leads import overhead
-from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left_to_go, share_of, tests_worse
+from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left_to_go, longest, share_of, tests_worse
 
 PAIRS = 0.02
 """The share of the evidence about pairs of arms in the evidence that an arm is not the best."""
@@ -210,14 +210,15 @@ def _open_against(
     setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
 ) -> list[OpenCertificate]:
     _, evidence, tests = _weighed(setting, streams, memory)
+    arms, level = np.flatnonzero(memory.rejected == 0), -math.log(setting.delta)
+    arms = arms[arms != leader]
     certificates = []
-    for arm in np.flatnonzero(memory.rejected == 0).tolist():
-        if arm != leader:
-            seen, made = challengers_of(setting, streams, memory, arm).n, int(streams.counts[arm, 0])
-            share = share_of(evidence[arm], -math.log(setting.delta), overhead(seen) + overhead(made))
-            more = left_to_go(tests[arm], share, seen + made)
-            certificates.append(OpenCertificate("rival", arm, None, leader, share, more))
-    return sorted(certificates, key=lambda one: -one.tests)[:MOST_SHOWN]
+    for arm in arms[longest(tests[arms], MOST_SHOWN)].tolist():
+        seen, made = challengers_of(setting, streams, memory, arm).n, int(streams.counts[arm, 0])
+        share = share_of(evidence[arm], level, overhead(seen) + overhead(made))
+        more = left_to_go(tests[arm], share, seen + made)
+        certificates.append(OpenCertificate("rival", arm, None, leader, share, more))
+    return certificates
 
 
 def evidence_against(setting: Setting, streams: Streams, memory: Memory) -> Floats:
