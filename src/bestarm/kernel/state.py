@@ -163,6 +163,8 @@ class Setting(NamedTuple):
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
     tracking: Tracking = ABSENT
+    pooled: Setting = ABSENT
+    """The setting of results of several arms in one stream, where each arm is compared with its challengers."""
     options: Any = ABSENT
     """The policy's own parameters, if it has any: the named tuple that its class declares, in numbers."""
 

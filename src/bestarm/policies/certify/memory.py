@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, seed_generator
-from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams, signed
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams, new_streams, signed
 from bestarm.kernel.tournament import NO_ARM, Tournament, new_tournament
 
 
@@ -47,11 +47,23 @@ class Tracked(NamedTuple):
     """[0]: after how many results the weights are computed again."""
 
 
+class Challengers(NamedTuple):
+    """What is kept in addition where each arm is compared with its challengers, whichever they are."""
+
+    results: Streams
+    """Metric 0 of a row for each arm: what its earlier challengers have measured. Three more rows: one for scratch, and
+    what the present two had measured when they became challengers."""
+    present: Ints
+    """[0]: the leader, who challenges all others; [1]: the runner-up, who challenges the leader; or -1."""
+    weights: Floats
+    """How much each result of these two counts."""
+
+
 class Memory(NamedTuple):
     """What is certified so far, the candidates for leader, and the arms whose certificates are open."""
 
     rejected: Flags
-    """By arm: 1 once it is certified infeasible."""
+    """By arm: 1 once it is certified infeasible or, where arms have challengers, not the best."""
     certified: Flags
     """[arm, metric]: `HOLDS` once the constraint is certified to hold, or `HOLDS_BEYOND_LUCK`."""
     suspect: Flags
@@ -74,6 +86,7 @@ class Memory(NamedTuple):
     ziggurat: Ziggurat
     chosen: Chosen = ABSENT
     tracked: Tracked = ABSENT
+    challengers: Challengers = ABSENT
 
 
 def new_memory(arms: int, metrics: int) -> Memory:
@@ -104,6 +117,11 @@ def new_memory_of_tracking(arms: int, metrics: int) -> Memory:
     is_open = np.zeros((arms, metrics), np.int8)
     tracked = Tracked(even, even.copy(), place, price, limit, reach, is_open, np.zeros(1, np.int64))
     return new_memory(arms, metrics)._replace(tracked=tracked)
+
+
+def new_memory_of_challengers(arms: int, metrics: int, kept: int) -> Memory:
+    challengers = Challengers(new_streams(arms + 3, 1, kept), np.full(2, NO_ARM), np.ones(2))
+    return new_memory(arms, metrics)._replace(challengers=challengers)
 
 
 @kernel

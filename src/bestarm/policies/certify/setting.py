@@ -55,9 +55,23 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
-    if getattr(problem, "options", {}).get("sampling") == "tracking":
-        setting = _tracked(setting, problem)
+    if is_tracked(problem):
+        return _tracked(setting, problem)
+    pooled = pooled_noise(problem)
+    if pooled is not None:
+        setting = setting._replace(pooled=setting._replace(kind=np.array([kind_of(type(pooled))])))
     return setting
+
+
+def pooled_noise(problem: Problem) -> NoiseModel | None:
+    """The noise of results of several arms in one stream, where each arm is compared with its challengers, as
+    `bestarm.policies.certify.challengers` says; else None. With two arms there is nothing to gain, and with a tolerance
+    the proof fails."""
+    if is_tracked(problem):
+        return None
+    is_plain = problem.items is None and not getattr(problem, "reserve", 0.0) and rules_of(problem) > 1
+    asks_best = problem.asks == "best" and not problem.constraints and len(problem.arms) > 2
+    return problem.objective.noise.pooled() if is_plain and asks_best and not problem.objective.tolerance else None
 
 
 # ----------------------------------------------------------------------------------------------------------- baseline
@@ -151,6 +165,11 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
 
 
 # ----------------------------------------------------------------------------------------------------------- tracking
+
+
+def is_tracked(problem: Problem) -> bool:
+    """Whether tests are chosen by tracking."""
+    return getattr(problem, "options", {}).get("sampling") == "tracking"
 
 
 def refusal(problem: Problem) -> str | None:

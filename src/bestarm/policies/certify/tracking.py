@@ -112,10 +112,15 @@ def _look(memory: Memory, leader: int) -> bool:
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
     leader = best(memory.candidates)
+    tracked, told = memory.tracked, memory.told[0]
+    is_due = told >= tracked.due[0]
+    if is_due:
+        # What sufficed before the last look may have been luck.
+        for arm in range(memory.beaten.shape[0]):
+            memory.beaten[arm] = NO_ARM
     if _is_answer(setting, streams, memory, leader):
         return conclude(NONE if leader == NO_ARM else leader)
-    tracked, told = memory.tracked, memory.told[0]
-    if _look(memory, leader) or told >= tracked.due[0]:
+    if _look(memory, leader) or is_due:
         set_weights(setting, streams, memory, leader)
         tracked.due[0] = told + 1 + told // LOOKS
     arm, metric = 0, 0
