@@ -94,7 +94,8 @@ class Answer:
     """The arms that are certified: `arm` alone or, if the study has another goal than the best arm, the short list or
     the best few arms, which `arm` leads. Empty if nothing is certified of any."""
     claim: str = ""
-    """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best."""
+    """What is certified of `arms`, in words; empty if it is that `arm` is feasible and best, or that no arm is feasible
+    and all were asked about."""
     warnings: tuple[str, ...] = ()
     """What is wrong with the results, in sentences with advice. Empty if nothing was found."""
     void_because: tuple[str, ...] = ()
@@ -112,7 +113,7 @@ class Answer:
         if self.state == "budget_spent":
             spent = f"the budget is spent after {self.tests:,} tests"
             return f"not certified: {spent}; {leads_words(self.arm)}; {known_words(self.known, self.void_because)}"
-        conclusion = "no arm is feasible"
+        conclusion = self.claim or "no arm is feasible"
         if self.arm is not None:
             claim = self.claim or good_words(self.tolerance, self.slack)
             conclusion = f"{all_names(self.arms or [self.arm])}: {claim}"

@@ -43,8 +43,9 @@ def svg_words(figure: Any) -> str:
 
 def pictures() -> Iterator[tuple[str, str, str]]:
     """Every plot of every study; each plot of half of the studies in either form."""
-    for place, (name, plot) in enumerate(itertools.product(STUDIES, ba.plot.__all__)):
-        yield name, plot, ("svg", "png")[(place + place // len(ba.plot.__all__)) % 2]
+    plots = [plot for plot in ba.plot.__all__ if plot != "curves"]
+    for place, (name, plot) in enumerate(itertools.product(STUDIES, plots)):
+        yield name, plot, ("svg", "png")[(place + place // len(plots)) % 2]
 
 
 def texts_outside(figure: Any) -> list[str]:
@@ -239,3 +240,23 @@ def test_the_chart_without_a_library_draws_every_study(name: str) -> None:
     chart = interval_chart(example(name).state)
     assert "nan" not in chart
     assert "inf" not in chart.replace("infeasible", "")
+
+
+def test_curves_of_simulations() -> None:
+    plan = ba.instance("exp1-a")
+    some = [ba.simulate(plan, policy=policy, runs=50, checkpoints=[50, 400, 800]) for policy in ("racing", "certify")]
+    figure = ba.plot.curves(*some)
+    words = svg_words(figure)
+    assert all(word in words for word in ("Wrong answers", "Regret", "racing", "certify", "800"))
+    assert "one" in svg_words(ba.plot.curves(*some, labels=["one", "other"]))
+    assert texts_outside(ba.plot.curves(ba.simulate(plan, runs=20, checkpoints=range(50, 2001, 50)))) == []
+    for wrong in ([], [plan], [ba.simulate(plan, runs=2)]):
+        with pytest.raises(ba.InvalidInput, match="curves"):
+            ba.plot.curves(*wrong)
+
+
+def test_text_in_a_pdf_is_text() -> None:
+    buffer = io.BytesIO()
+    ba.plot.compare(example("certified")).savefig(buffer, format="pdf")
+    assert b"/FontFile2" in buffer.getvalue(), "a TrueType font is embedded"
+    assert b"/Type3" not in buffer.getvalue()

@@ -94,6 +94,20 @@ for name, policy in all_policies().items():
     )
 
 
+def test_who_leads_on_the_way(on_simulator: Callable[..., None]) -> None:
+    on_simulator(
+        """
+cuda.FIRST_ROUNDS, cuda.LAUNCH_SECONDS = 5, 1e-3  # many launches
+checkpoints = dict(checkpoints=(1, 40, 41, 90, 150, 10**6))
+for name in ("certify", "racing", "feasible-lucb"):
+    same(Job(mixed(), all_policies()[name], 0.2, "mixture", 7, 150, **checkpoints), IN_MEMORY, 5)
+    short = Job(ba.instance("exp1-a"), all_policies()[name], 0.9, "mixture", 3, 10**7, **checkpoints)
+    ended = same(short, IN_MEMORY, 2)
+    assert (ended.leaders[:, -1] == ended.answers).all()
+"""
+    )
+
+
 def test_an_answer_of_none_and_a_policy_that_proposes_nothing(on_simulator: Callable[..., None]) -> None:
     on_simulator(
         """

@@ -315,7 +315,7 @@ def test_command_writes_the_plot(
     json.loads(capsys.readouterr().out)
     command(tied(), runs=5, max_tests=100, plot=tmp_path / "tie.v1", json=False)
     assert "tie.v1.csv" in capsys.readouterr().out.replace("\n", "")
-    names = {f"{stem}.v1{ending}" for stem in ("caches", "tie") for ending in (".png", ".svg", ".csv")}
+    names = {f"{stem}.v1{ending}" for stem in ("caches", "tie") for ending in (".png", ".svg", ".pdf", ".csv")}
     assert {file.name for file in tmp_path.iterdir()} == names
     assert all(file.stat().st_size for file in tmp_path.iterdir())
 

@@ -22,7 +22,9 @@ _CELL = "a cell"
 
 def _done(first: int, size: int) -> Done:
     runs = np.arange(first, first + size)
-    outcomes = Outcomes(runs % 3, runs + 1, (runs * 0.5).astype(np.float64), np.zeros((0, 0, 0), np.int64))
+    outcomes = Outcomes(
+        runs % 3, runs + 1, (runs * 0.5).astype(np.float64), np.zeros((0, 0, 0), np.int64), np.zeros((0, 0), np.int64)
+    )
     return Done(Piece(0, first, size), Chunk(outcomes, 0.01))
 
 

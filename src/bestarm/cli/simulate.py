@@ -88,6 +88,10 @@ def simulate(
     *,
     simulating: Simulating,
     max_tests: MaxTests = 10**9,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help="Also print what the runs would answer after so many tests: error, regret."),
+    ] = None,
     computing: Computing,
     as_json: AsJson = False,
 ) -> None:
@@ -102,6 +106,7 @@ def simulate(
             policy=None if policy is None else _chosen_policy(policy),
             max_tests=max_tests,
             keep_streams=False,
+            checkpoints=None if checkpoints is None else _whole_numbers("checkpoints", checkpoints),
             progress=runs_progress(bar, simulating.runs),
             **simulating.arguments(),
             **vars(computing),
@@ -110,6 +115,16 @@ def simulate(
         print_json(result.summary())
     else:
         Console().print(rows_table(simulator.simulation_title(result), simulator.simulation_rows(result)))
+
+
+def _whole_numbers(field: str, text: str) -> list[int]:
+    """Numbers with commas between them."""
+    from bestarm.parsing import read_whole
+
+    try:
+        return [read_whole(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InvalidInput(field, text, f"{error}, or several with commas between them, as in 200,400,800") from None
 
 
 def _chosen_policy(text: str) -> str | type[Policy]:
@@ -194,7 +209,7 @@ def forecast(
     simulating: Simulating,
     max_tests: MaxTests = 10**8,
     computing: Computing,
-    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG and data beside it).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write a plot here (.png; SVG, PDF and data beside it).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """How many tests a study will take and what it will cost, from guessed means."""
@@ -242,7 +257,7 @@ def _checked(plot: Path) -> Path:
         raise InvalidInput("plot", str(plot), f"the folder {str(plot.parent)!r} does not exist")
     require_plots()
     # Any other suffix is part of the name.
-    return plot if plot.suffix in (".png", ".svg", ".csv") else plot.with_name(f"{plot.name}.png")
+    return plot if plot.suffix in (".png", ".svg", ".pdf", ".csv") else plot.with_name(f"{plot.name}.png")
 
 
 def _drawn(result: Forecast, stem: Path) -> list[Path]:

@@ -138,6 +138,8 @@ class Setting(NamedTuple):
     """The place of what is asked for in `bestarm.problem.goals.ASKED`."""
     top: int = 1
     """How many arms the answer has at most."""
+    aside: int = -1
+    """The arm that only says what the limits of the others are: no certificate is about it. -1 if there is none."""
     log_members: float = 0.0
     """The log of how many arms of the answer each other arm has to be compared with."""
     pairing: int = SEPARATE

@@ -42,7 +42,7 @@ class Grid:
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """A picture in a file beside the page, which also exists as SVG and as data."""
+    """A picture in a file beside the page, which also exists as SVG, as PDF and as data."""
 
     stem: str
     caption: str
@@ -85,7 +85,8 @@ def _markdown(block: Block) -> str:
             rule = ("---", *["---:"] * (len(header) - 1))
             return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
         case Figure(stem, caption):
-            return f"![{caption}]({stem}.png)\n\n*{caption}* ([SVG]({stem}.svg), [data]({stem}.csv))"
+            links = f"[SVG]({stem}.svg), [PDF]({stem}.pdf), [data]({stem}.csv)"
+            return f"![{caption}]({stem}.png)\n\n*{caption}* ({links})"
 
 
 def to_markdown(blocks: Sequence[Block]) -> str:
@@ -109,7 +110,8 @@ def _html(block: Block) -> str:
             body = "".join(f"<tr>{''.join(f'<td>{_words(cell)}</td>' for cell in row)}</tr>" for row in rows)
             return f"<div class=scroll><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         case Figure(stem, caption):
-            links = f'<a href="{stem}.png">PNG</a>, <a href="{stem}.svg">SVG</a>, <a href="{stem}.csv">data</a>'
+            kinds = {"PNG": "png", "SVG": "svg", "PDF": "pdf", "data": "csv"}
+            links = ", ".join(f'<a href="{stem}.{suffix}">{kind}</a>' for kind, suffix in kinds.items())
             picture = f'<img src="{stem}.svg" alt="{escape(caption)}">'
             return f"<figure>{picture}<figcaption>{_words(caption)} ({links})</figcaption></figure>"
 

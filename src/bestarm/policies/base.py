@@ -312,6 +312,10 @@ class Policy(abc.ABC):
         default, what the intervals in `found` leave open."""
         return [] if self.untested else open_by_intervals(self.setting, self.streams, found, leader)
 
+    def recommend(self) -> int | None:
+        """The arm to answer with if no more tests could be made, or None: "no arm is feasible"."""
+        return self.present_answer().leader
+
     def settled(self, found: Findings, stop: Stop) -> Findings:
         """What was `found`, once the policy has stopped: in agreement with its answer."""
         return settled(self.setting, self.streams.counts, found, stop.arm)

@@ -81,7 +81,7 @@ def present_leader(setting: Setting, streams: Streams) -> int:
     leader = NO_ARM
     largest = -math.inf
     for arm in range(streams.counts.shape[0]):
-        if looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
+        if arm != setting.aside and looks_feasible(setting, streams, arm) and streams.means[arm, 0] > largest:
             leader = arm
             largest = streams.means[arm, 0]
     return leader

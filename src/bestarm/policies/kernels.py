@@ -10,16 +10,23 @@ import numpy as np
 
 from bestarm.evidence.items import with_room
 from bestarm.kernel.compile import Interpreted, compiled, is_kernel, kernel
-from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Setting, concluded
+from bestarm.kernel.state import EMPTY, NONE, ON_ITEMS, Flags, Floats, Ints, Setting, Streams, concluded
 from bestarm.noises.registry import known_for
 from bestarm.policies.advance import UNDECIDED, advance
 from bestarm.policies.base import Policy
+from bestarm.policies.confidence import present_leader
 from bestarm.policies.decisions import EmptyProposal, Stop, ignoring_overflow
 
 
 @kernel
 def no_choices(memory: Any, seed: int, run: int) -> None:
     """What a policy without random choices does with its seed."""
+
+
+@kernel
+def leader_by_means(setting: Setting, streams: Streams, memory: Any) -> int:
+    """What to answer if no more tests could be made: the best of the arms that look feasible, or `NONE`."""
+    return present_leader(setting, streams)
 
 
 class Kernels(NamedTuple):
@@ -29,8 +36,9 @@ class Kernels(NamedTuple):
     `start(memory, seed, run)` seeds policies that make random choices; `update(setting, streams, memory, arm, metric)`
     follows each result; `propose(setting, streams, memory, batch)` fills the batch and returns its size, 1 at least, or
     returns `conclude(answer)`. It never writes into `streams`. It may write into `memory` what follows from the results
-    so far, if a second call then proposes the same. `large` says that together they are a large program: an engine with
-    little room for instructions then keeps helpers marked `large` as functions of their own.
+    so far, if a second call then proposes the same. `recommend(setting, streams, memory)` is the arm to answer with if
+    no more tests could be made, or `NONE`; it writes nothing. `large` says that together they are a large program: an
+    engine with little room for instructions then keeps helpers marked `large` as functions of their own.
     """
 
     new_memory: Callable[[int, int], Any]
@@ -38,6 +46,7 @@ class Kernels(NamedTuple):
     propose: Callable[..., int]
     start: Callable[[Any, int, int], None] = no_choices
     large: bool = False
+    recommend: Callable[..., int] = leader_by_means
 
 
 class KernelPolicy(Policy):
@@ -80,6 +89,10 @@ class KernelPolicy(Policy):
     def update(self, arm: int, metric: int) -> None:
         with ignoring_overflow():
             self._kernels.update(self.setting, self.streams, self.memory, arm, metric)
+
+    def recommend(self) -> int | None:
+        answer = int(self._kernels.recommend(self.setting, self.streams, self.memory))
+        return None if answer == NONE else answer
 
     def propose(self) -> list[tuple[int, int]] | Stop:
         return self._decision(int(self._advance(*self._arguments(*_NO_RESULTS))))

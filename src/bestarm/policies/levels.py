@@ -2,7 +2,9 @@
 
 Let i* be the best truly feasible arm. An answer is wrong only if i* was rejected, or if another arm's certificates went
 wrong; that any other arm is rejected does no harm. So rejections need no union over arms: all of them have one share of
-delta, `REJECTING`, and the certificates of each arm have its share of the rest. `docs/certify.md` has the proof.
+delta, `REJECTING`, and the certificates of each arm have its share of the rest. If a single arm is asked about, as by
+a gate, it is certified wrongly only if it is infeasible, and rejected wrongly only if it is feasible: each has all of
+delta. `docs/certify.md` has the proofs.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.answer import odds
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import Floats
 from bestarm.problem import NEWEST_RULES, Problem
 
@@ -36,9 +39,12 @@ def rules_of(problem: Problem) -> int:
 
 
 def weights_of(problem: Problem) -> Floats:
-    """The prior weights of the arms, which add up to 1."""
+    """The prior weights of the arms that are asked about, which add up to 1. An arm that is set aside gets the least of
+    them, so that its intervals are as wide as any."""
     weights = np.array([arm.weight for arm in problem.arms])
-    share: Floats = weights / weights.sum()
+    asked = np.arange(len(weights)) != problem.set_aside
+    weights[~asked] = weights[asked].min()
+    share: Floats = weights / weights[asked].sum()
     return share
 
 
@@ -47,17 +53,17 @@ def levels_of(problem: Problem, delta: float) -> Levels:
     weights = weights_of(problem)
     if problem.goal == "top":
         # The rejection of any of several arms would be wrong: each arm has its share for everything.
-        level = -np.log(delta * weights)
+        level = -log(delta * weights)
         return Levels(level, level)
     # At worst i* is the arm with the least weight: all others can be answered wrongly.
     others = 1.0 - weights.min()
     if not problem.constraints:
         # No arm is infeasible, and "none" is never the answer.
         certifying = weights / others if others > 0.0 else weights
-        return Levels(-np.log(delta * certifying), np.full(len(weights), -np.log(delta)))
+        return Levels(-log(delta * certifying), np.full(len(weights), -math.log(delta)))
     rejecting = max(REJECTING, weights.min())
     rest = min((1.0 - rejecting) / others, 1.0) if others > 0.0 else 1.0
-    return Levels(-np.log(delta * rest * weights), np.full(len(weights), -np.log(delta * rejecting)))
+    return Levels(-log(delta * rest * weights), np.full(len(weights), -math.log(delta * rejecting)))
 
 
 def shares_with_reserve(plan: Problem) -> Floats:
@@ -82,7 +88,7 @@ def levels_in_words(problem: Problem, delta: float) -> str:
     if not problem.constraints:
         return words
     weights = np.array([constraint.weight for constraint in problem.constraints])
-    violated = np.subtract.outer(rejecting, np.log(weights / weights.sum()))
+    violated = np.subtract.outer(rejecting, log(weights / weights.sum()))
     return f"{words}, and {_range_of_odds(violated, 'the weight')} that a constraint is violated"
 
 

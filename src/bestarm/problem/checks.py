@@ -110,6 +110,9 @@ def _check_goal(problem: Question) -> None:
         raise InvalidInput("top", top, "has no meaning with the goal 'any feasible', which asks for one arm")
     if goal == "any feasible" and not problem.constraints:
         raise InvalidInput("goal", goal, "needs a constraint: without one every arm is feasible", GOALS)
+    if problem.set_aside is not None and arms == 1:
+        reason = "is the only arm; the goal 'any feasible' asks for one that is compared with it"
+        raise InvalidInput("baseline", problem.baseline, reason)
     if top > arms:
         raise InvalidInput("top", top, f"there are only {arms} arms")
     if goal == "best" and top == arms > 1:

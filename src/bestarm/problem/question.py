@@ -255,9 +255,16 @@ class Question:
         return np.array([arm.retired for arm in self.arms])
 
     @functools.cached_property
+    def set_aside(self) -> int | None:
+        """The number of the baseline if any feasible arm is asked for: then it only says what the limits of the others
+        are, and is not an answer. Under the first rules it is one."""
+        is_aside = self.goal == "any feasible" and getattr(self, "rules", None) != 1
+        return self.arm_names.index(self.baseline) if is_aside and self.baseline is not None else None
+
+    @functools.cached_property
     def arms_asked_about(self) -> int:
-        """How many arms there are that are not retired."""
-        return sum(not arm.retired for arm in self.arms)
+        """How many arms there are that are not retired or set aside."""
+        return sum(not arm.retired for arm in self.arms) - (self.set_aside is not None)
 
     def right_answers(self) -> tuple[int | None, ...]:
         """By the true means: every answer that is right, None standing for "no arm is feasible".
@@ -275,7 +282,8 @@ class Question:
         return tuple(arm for arm in nearly if any_will_do or scores[arm] >= best - self.objective.tolerance)
 
     def feasible_arms(self) -> tuple[list[int], list[int]]:
-        """By the true means: the arms that miss no threshold, and those that miss none by its `slack` or more."""
+        """By the true means: the arms that miss no threshold, and those that miss none by its `slack` or more. An arm
+        that is set aside is not among them."""
         means = self.compared_means()
         # The mean over a set of items can be known exactly. Then the threshold itself is allowed.
         rounding = 1e-12 if self.items is not None and not self.repeats else 0.0
@@ -288,5 +296,5 @@ class Question:
                 for k, c in sides
             )
 
-        arms = [arm for arm in range(len(self.arms)) if not self.arms[arm].retired]
+        arms = [k for k, arm in enumerate(self.arms) if not arm.retired and k != self.set_aside]
         return [arm for arm in arms if feasible(arm, slack=False)], [arm for arm in arms if feasible(arm, slack=True)]

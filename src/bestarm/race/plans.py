@@ -25,7 +25,7 @@ from bestarm.noises.bounded import Bounded
 from bestarm.noises.exact import Exact
 from bestarm.noises.quantile import Quantile
 from bestarm.noises.symmetric import Symmetric
-from bestarm.problem import Budget, Constraint, Objective, Plan
+from bestarm.problem import NEWEST_RULES, Budget, Constraint, Objective, Plan
 from bestarm.problem.measurements import Measurement
 from bestarm.race.limits import SHARES, Limit, time_words
 from bestarm.validation import InvalidInput
@@ -34,8 +34,8 @@ Assumed = Literal["symmetry", "range"]
 ASSUMED: tuple[Assumed, ...] = ("symmetry", "range")
 
 CANDIDATE = "candidate"
-"""The metric of a gate: 1 for the candidate, 0 for the baseline. So the candidate is the answer if and only if it meets
-every limit, whichever of the two is quicker."""
+"""The metric of a gate: 1 for the candidate, 0 for the baseline. A gate asks only whether the candidate meets every
+limit. By rules 1 it asks for the best command by this metric: the candidate if and only if it meets every limit."""
 
 _SHARE_OF_PAUSES = 0.1
 """The share of a race's delta, if it rests on symmetry, that the claim about pauses may use."""
@@ -58,6 +58,8 @@ class Question:
     delta: float = 0.05
     runs: int | None = None
     """The most runs there may be, of all commands together."""
+    rules: int = NEWEST_RULES
+    """The rules by which the study decides."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.delta < 1.0:
@@ -90,19 +92,20 @@ class Question:
 
     @property
     def delta_of_pauses(self) -> float:
-        """What claims on pauses may add to the probability of error, all together.
-
-        The study of a gate errs with probability delta / 2 at most: if the candidate meets every limit, only its
-        rejection is wrong, and if it does not, only its certificate is. Either has half of delta. So the other half is
-        free. In a race, the study gets the rest.
-        """
+        """What claims on pauses may add to the probability of error, all together. The study gets the rest."""
         if not self.rests_on_symmetry:
             return 0.0
-        return 0.5 * self.delta if self.is_gate else _SHARE_OF_PAUSES * self.delta
+        return 0.5 * self.delta if self.errs_by_half else _SHARE_OF_PAUSES * self.delta
+
+    @property
+    def errs_by_half(self) -> bool:
+        """Whether the study errs with half of its delta at most: by rules 1, the certificates of a gate's candidate
+        have half of delta, and so has its rejection. Only one of them can be wrong, so the other half is free."""
+        return self.is_gate and self.rules == 1
 
     @property
     def delta_of_study(self) -> float:
-        return self.delta if self.is_gate else round(self.delta - self.delta_of_pauses, 15)
+        return self.delta if self.errs_by_half else round(self.delta - self.delta_of_pauses, 15)
 
 
 def ceilings_of(question: Question, timeout: float, largest: Mapping[str, float]) -> dict[str, float]:
@@ -171,17 +174,20 @@ def plan_of(name: str, arms: Sequence[str], question: Question, ceilings: Mappin
         delta=question.delta_of_study,
         budget=None if question.runs is None else Budget(tests=question.runs),
         baseline=question.baseline,
+        goal="any feasible" if question.is_gate and question.rules > 1 else "best",
+        rules=question.rules,
     )
 
 
 def question_as_stored(question: Question, kept: Plan) -> Question:
-    """The question that an existing study answers. Studies of earlier versions limit the mean of memory and output,
-    not the median."""
+    """The question that an existing study answers, by its rules. Studies of earlier versions limit the mean of memory
+    and output, not the median."""
     limits = tuple(
         dataclasses.replace(limit, quantile=None) if limit.quantile == 0.5 and not part.noise.is_share else limit
         for limit, part in zip(question.limits, kept.constraints, strict=False)
     )
-    return dataclasses.replace(question, limits=limits) if len(limits) == len(question.limits) else question
+    stored = dataclasses.replace(question, rules=kept.rules)
+    return dataclasses.replace(stored, limits=limits) if len(limits) == len(question.limits) else stored
 
 
 def timeout_for(slowest: float, limits: Sequence[Limit]) -> float:

@@ -66,7 +66,7 @@ class RaceResult:
     def delta(self) -> float:
         """A bound on the probability of a wrong verdict: the study's share plus that of the claim about pauses."""
         question = self.question
-        return self.plan.delta if question.is_gate else round(self.plan.delta + question.delta_of_pauses, 15)
+        return self.plan.delta if question.errs_by_half else round(self.plan.delta + question.delta_of_pauses, 15)
 
     @property
     def found(self) -> Found:

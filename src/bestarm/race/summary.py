@@ -76,14 +76,12 @@ def verdict(result: RaceResult) -> str:
     if conclusion.withheld:
         return f"UNDECIDED {after}: {conclusion.withheld}. --at-most pauses=… or --assume range decides."
     end = f"{conclusion.exception}, {sure}, {after}.{_ceiling_sentence(result)}"
-    if status.state == "no_feasible_arm":
-        return f"No command meets every limit{end}"
-    if status.state == "certified":
-        if not result.question.is_gate:
-            return f"CERTIFIED: {status.answer} {_best_phrase(result)}{end}"
-        if status.answer == result.question.baseline:
-            return f"REFUTED: the candidate does not meet every limit{end}"
-        return f"CERTIFIED: {status.answer} meets every limit{end}"
+    if conclusion.found == "refuted":
+        whose = "REFUTED: the candidate does not meet" if result.question.is_gate else "No command meets"
+        return f"{whose} every limit{end}"
+    if conclusion.found == "certified":
+        phrase = "meets every limit" if result.question.is_gate else _best_phrase(result)
+        return f"CERTIFIED: {status.answer} {phrase}{end}"
     leads = f"{status.leader} leads" if status.leader and not result.question.is_gate else "the limits may hold or not"
     how = "stopped" if result.is_interrupted else "the budget is spent"
     return f"UNDECIDED: {how} {after}, and no answer is certain; {leads}."

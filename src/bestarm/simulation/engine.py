@@ -30,7 +30,19 @@ from bestarm.policies.setting import true_references
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
 from bestarm.simulation.item_worlds import ItemWorlds
-from bestarm.simulation.loop import ON_ITEMS, TOO_SMALL, Chunk, Outcomes, Trace, Workspace, new_workspace, simulate_runs
+from bestarm.simulation.loop import (
+    LATER,
+    ON_ITEMS,
+    TOO_SMALL,
+    Chunk,
+    Outcomes,
+    Trace,
+    Workspace,
+    new_workspace,
+    note_rest,
+    simulate_runs,
+    yes,
+)
 from bestarm.simulation.nature import draw_batch, new_nature
 
 Answered = tuple[Outcomes, Flags | None]
@@ -51,6 +63,8 @@ class Job:
     max_tests: int
     keep_counts: bool = False
     max_cost: float = math.inf
+    checkpoints: tuple[int, ...] = ()
+    """After how many tests to record which arm leads, in rising order."""
 
     @functools.cached_property
     def setting(self) -> Setting:
@@ -61,17 +75,16 @@ class Job:
         return new_nature(self.problem, self.setting.reference)
 
     @classmethod
-    def of(cls, plan: Plan, policy: type[Policy], *, seed: int, max_tests: int, keep_counts: bool = False) -> Job:
+    def of(cls, plan: Plan, policy: type[Policy], *, max_tests: int, **fields: Any) -> Job:
         """The job of a plan, within its budget. Raises errors about the plan here, not in a worker."""
         job = cls(
             problem=plan,
             policy=policy_for(plan, policy),
             delta=plan.delta,
             bound=plan.bound,
-            seed=seed,
             max_tests=min(max_tests, plan.max_tests),
-            keep_counts=keep_counts,
             max_cost=plan.max_cost,
+            **fields,
         )
         for part in ("setting", "nature"):
             getattr(job, part)
@@ -110,7 +123,13 @@ class Job:
             "update": kernels.update,
             "propose": kernels.propose,
             **({} if self.worlds is None else ON_ITEMS),
+            **self.checkpointing,
         }
+
+    @property
+    def checkpointing(self) -> dict[str, Any]:
+        """What the loop is compiled with where it is recorded who leads."""
+        return {"recommend": self.kernels.recommend, "has_checkpoints": yes} if self.checkpoints else {}
 
     def __getstate__(self) -> dict[str, Any]:
         """What to send. Tables are left out and made again by the receiver."""
@@ -175,7 +194,8 @@ class Job:
         """Room for the outcomes of runs and, where answers are sets, for their arms."""
         counts = np.zeros((runs if self.keep_counts else 0, *self.shape), np.int64)
         sets = np.zeros((runs, self.shape[0]), np.int8) if answers_sets(self.problem.asks) else None
-        return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts), sets
+        leaders = np.full((runs if self.checkpoints else 0, len(self.checkpoints)), UNFINISHED)
+        return Outcomes(np.full(runs, UNFINISHED), np.zeros(runs, np.int64), np.zeros(runs), counts, leaders), sets
 
     @functools.cached_property
     def worlds(self) -> ItemWorlds | None:
@@ -206,6 +226,7 @@ class Job:
         workspace = self._new_workspace()
         stop = _GO if stop is None else stop
         limits = self.max_tests, self.max_cost, stop
+        checkpoints = np.array([*self.checkpoints, LATER])
         # The arms of an answer are in the memory at the end of a run, and on items each run has a world of its own.
         is_alone = runs > 0 and (sets is not None or self.worlds is not None)
         for first, part in _one_by_one(outcomes) if is_alone else [(0, outcomes)]:
@@ -214,7 +235,8 @@ class Job:
                 if self.worlds is not None and runs:
                     world = self.world(run, self.worlds.room)
                     workspace = self._new_workspace(world)
-                loop(self.setting, self.nature, workspace, part, trace or _NO_TRACE, self.seed, run, *limits)
+                given = (self.setting, self.nature, workspace, part, trace or _NO_TRACE, checkpoints)
+                loop(*given, self.seed, run, *limits)
                 is_done = not (part.answers == TOO_SMALL).any()
                 if self.worlds is not None and not is_done:
                     self.worlds.room = max(self.worlds.room, 2 * world.shape[2])
@@ -250,7 +272,7 @@ class Job:
             while before < tests < self.max_tests and cost < self.max_cost and (stop is None or stop[0] == 0):
                 proposal = policy.decide()
                 if isinstance(proposal, Stop):
-                    outcomes.answers[k] = NONE if proposal.arm is None else proposal.arm
+                    outcomes.answers[k] = _number(proposal.arm)
                     if sets is not None:
                         sets[k, list(proposal.arms)] = 1
                     break
@@ -263,14 +285,25 @@ class Job:
                         results = end
                     policy.tell_together(made)
                     tests += 1
+                    if tests in self.checkpoints:
+                        outcomes.leaders[k, self.checkpoints.index(tests)] = _number(policy.recommend())
                     cost += float(self.setting.cost[made[0][1]])
                     if cost >= self.max_cost:
                         break
+            if self.checkpoints:
+                answer = int(outcomes.answers[k])
+                leader = _number(policy.recommend()) if answer == UNFINISHED else answer
+                note_rest(outcomes, k, np.array(self.checkpoints), tests, leader)
             outcomes.tests[k] = tests
             outcomes.cost[k] = total_cost(self.setting, policy.streams) if self.worlds is None else cost
             if self.keep_counts:
                 outcomes.counts[k] = policy.streams.counts
         return outcomes, sets
+
+
+def _number(arm: int | None) -> int:
+    """An answer as kernels write it."""
+    return NONE if arm is None else arm
 
 
 def _one_by_one(outcomes: Outcomes) -> list[tuple[int, Outcomes]]:

@@ -180,7 +180,7 @@ def forecast(
     def take_counts(part: slice, tests: Ints) -> None:
         np.add(counts, tests.sum(axis=0), out=counts)
 
-    answers, tests, cost, sets, _ = simulate_jobs(
+    answers, tests, cost, sets, *_ = simulate_jobs(
         *(jobs, sizes, take_counts), executor=executor, workers=workers, device=device, progress=progress
     )
 

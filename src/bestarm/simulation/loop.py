@@ -95,6 +95,8 @@ class Outcomes(NamedTuple):
     cost: Floats
     counts: Ints
     """[run, arm, metric], or empty if not wanted."""
+    leaders: Ints
+    """[run, checkpoint]: the arm that was recommended after so many tests, or `NONE`; empty if not wanted."""
 
 
 class Trace(NamedTuple):
@@ -127,12 +129,27 @@ def is_on_items() -> bool:
 
 
 @kernel
+def recommend(setting: Setting, streams: Streams, memory: Any) -> int:
+    """Stands for the policy's `recommend` until the loop is compiled for one."""
+    return UNFINISHED
+
+
+@kernel
+def has_checkpoints() -> bool:
+    """Whether it is recorded who leads on the way. Where it is, the loop is compiled with `yes` instead."""
+    return False
+
+
+@kernel
 def yes() -> bool:
     return True
 
 
 ON_ITEMS: dict[str, Any] = {"enter": record_at, "is_on_items": yes}
 """What the loop is compiled with on items."""
+
+LATER = 2**62
+"""Comes after the last checkpoint, so that there is a next one at any time."""
 
 
 @kernel
@@ -148,12 +165,21 @@ def note(outcomes: Outcomes, k: int, answer: int, tests: int, cost: float, strea
 
 
 @kernel
+def note_rest(outcomes: Outcomes, k: int, checkpoints: Ints, tests: int, leader: int) -> None:
+    """Run number k has ended after `tests` tests: `leader` is what it recommends from then on."""
+    for place in range(outcomes.leaders.shape[1]):
+        if checkpoints[place] >= tests:
+            outcomes.leaders[k, place] = leader
+
+
+@kernel
 def simulate_runs(
     setting: Setting,
     nature: Nature,
     workspace: Workspace,
     outcomes: Outcomes,
     trace: Trace,
+    checkpoints: Ints,
     seed: int,
     first_run: int,
     max_tests: int,
@@ -169,6 +195,7 @@ def simulate_runs(
         start(memory, seed, first_run + k)
         answer = UNFINISHED
         tests = 0
+        due = 0
         results = 0
         cost = 0.0
         while tests < max_tests and cost < max_cost and stop[0] == 0:
@@ -210,6 +237,9 @@ def simulate_runs(
                     update(setting, streams, memory, arm, part)
                     part = setting.following[part]
                 tests += 1
+                if has_checkpoints() and tests == checkpoints[due]:
+                    outcomes.leaders[k, due] = recommend(setting, streams, memory)
+                    due += 1
                 cost += setting.cost[metric]
                 if cost >= max_cost:
                     break
@@ -220,6 +250,9 @@ def simulate_runs(
             # Rounds less than the sum. On items, counts also rise by results that waited for others.
             cost = total_cost(setting, streams)
         note(outcomes, k, answer, tests, cost, streams)
+        if has_checkpoints():
+            leader = recommend(setting, streams, memory) if answer == UNFINISHED else answer
+            note_rest(outcomes, k, checkpoints, tests, leader)
 
 
 class Chunk(NamedTuple):

@@ -7,7 +7,7 @@ import importlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from bestarm.policies.base import Policy
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import answers_sets
 from bestarm.simulation.answers import Rows, answer_rows, named_answers, titled, wrong_answers
+from bestarm.simulation.checkpoints import Curves, checked_checkpoints, curves_of
 from bestarm.simulation.device import open_schedule
 from bestarm.simulation.engine import Job
 from bestarm.simulation.record import MOST_RUNS
@@ -53,6 +54,10 @@ class Simulation:
     seconds: float
     sets: Flags | None = None
     """[run, arm]: 1 for the arms of the answer, where answers are sets: short lists, or the `top` best arms."""
+    checkpoints: tuple[int, ...] = ()
+    leaders: Ints | None = None
+    """[run, checkpoint]: the arm that was recommended after so many tests, -1 for "no feasible arm"; `curves` sums it
+    up."""
 
     def __str__(self) -> str:
         return f"{shown(simulation_title(self))}\n{in_columns(simulation_rows(self))}"
@@ -110,6 +115,13 @@ class Simulation:
         order = {"none": -1, **{name: place for place, name in enumerate(self.plan.arm_names)}}
         return dict(sorted(given.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
 
+    @property
+    def curves(self) -> Curves:
+        """How often what is recommended at each checkpoint is wrong, and how much is lost by it."""
+        if self.leaders is None:
+            raise InvalidInput("curves need checkpoints: simulate(…, checkpoints=[200, 400, 800])")
+        return curves_of(self.plan, self.checkpoints, self.leaders)
+
     def answer_names(self) -> list[str | None]:
         """Each run's answer in words: an arm's name, those of a set, "none", or None if unfinished."""
         return named_answers(self.plan, self.answers, self.sets)
@@ -144,6 +156,7 @@ class Simulation:
             "unfinished": self.unfinished,
             "answers": self.answer_counts,
             "tests_per_second": self.tests_per_second,
+            **({"checkpoints": [*self.curves.rows()]} if self.checkpoints else {}),
         }
 
 
@@ -179,6 +192,7 @@ class Runs(NamedTuple):
     tests: Ints
     cost: Floats
     sets: Flags | None
+    leaders: Ints
     seconds: float
 
 
@@ -196,6 +210,7 @@ def simulate_jobs(
     runs, starts = sum(sizes), np.cumsum([0, *sizes])
     answers, tests, cost = np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros(runs)
     sets = np.zeros((runs, jobs[0].shape[0]), np.int8) if answers_sets(jobs[0].problem.asks) else None
+    leaders = np.zeros((runs, len(jobs[0].checkpoints)), np.int64)
     done = 0
     missing = [[(0, size)] for size in sizes]
     # One schedule for all jobs, so that no worker waits for the last run of one that takes long.
@@ -212,10 +227,12 @@ def simulate_jobs(
             take_counts(part, chunk.outcomes.counts)
             if sets is not None and chunk.sets is not None:
                 sets[part] = chunk.sets
+            if jobs[0].checkpoints:
+                leaders[part] = chunk.outcomes.leaders
             done += piece.runs
             if progress is not None:
                 progress(done, int(tests.sum()))
-    return Runs(answers, tests, cost, sets, max(time.perf_counter() - start, 1e-9))
+    return Runs(answers, tests, cost, sets, leaders, max(time.perf_counter() - start, 1e-9))
 
 
 def simulate(
@@ -229,6 +246,7 @@ def simulate(
     seed: int = 0,
     max_tests: int = DEFAULT_MAX_TESTS,
     keep_streams: bool = True,
+    checkpoints: Iterable[int] | None = None,
     executor: str | Executor | None = None,
     workers: int | None = None,
     device: str = "cpu",
@@ -250,6 +268,9 @@ def simulate(
         A run that has not stopped after this many tests ends as unfinished.
     keep_streams
         Whether to keep every run's number of tests per stream: runs × arms × metrics numbers of 8 bytes.
+    checkpoints
+        After how many tests to record what each run recommends, such as [200, 400, 800]; `curves` of the result has the
+        error and the regret of an answer after that many tests.
     executor
         "threads" (the default), "processes", "dask:ADDRESS", "ray:ADDRESS" or any `concurrent.futures.Executor`.
         Policies in plain Python use more than one core only with processes.
@@ -262,20 +283,25 @@ def simulate(
     >>> result = ba.simulate(ba.instance("exp1-a"), policy="feasibility-first", runs=20, seed=1)
     >>> result.answer_counts
     {'arm 5': 20}
+    >>> result = ba.simulate(ba.instance("exp1-a"), policy="racing", runs=200, seed=1, checkpoints=[100, 1000])
+    >>> result.curves.error.tolist()
+    [0.77, 0.25]
     """
     plan, chosen = planned(problem, policy, options, delta=delta, bound=bound)
     runs, seed, max_tests, workers = checked_limits(runs, seed, max_tests, workers)
-    job = Job.of(plan, chosen, seed=seed, max_tests=max_tests, keep_counts=keep_streams)
+    at = checked_checkpoints(plan, checkpoints, max_tests)
+    job = Job.of(plan, chosen, seed=seed, max_tests=max_tests, keep_counts=keep_streams, checkpoints=at)
     counts = np.zeros((runs, *job.shape), np.int64) if keep_streams else None
 
     def take_counts(part: slice, tests: Ints) -> None:
         if counts is not None:
             counts[part] = tests
 
-    answers, tests, cost, sets, seconds = simulate_jobs(
+    answers, tests, cost, sets, leaders, seconds = simulate_jobs(
         *([job], [runs], take_counts), executor=executor, workers=workers, device=device, progress=progress
     )
-    return Simulation(plan, chosen.name, seed, max_tests, answers, tests, cost, counts, seconds, sets)
+    outcomes = (answers, tests, cost, counts, seconds, sets, at, leaders if at else None)
+    return Simulation(plan, chosen.name, seed, max_tests, *outcomes)
 
 
 def planned(
@@ -307,6 +333,9 @@ def simulation_rows(result: Simulation) -> Rows:
         limit = f"stopped at {result.max_tests:,} tests; means include them"
         rows.append(("unfinished", f"{result.unfinished:,} ({limit})"))
     rows += answer_rows(result.answer_counts, "{:,}")
+    for row in result.curves.rows() if result.checkpoints else ():
+        losses = f"{100 * row['error_rate']:.3g}% wrong, {100 * row['infeasible']:.3g}% infeasible"
+        rows.append((f"after {row['tests']:,} tests", f"{losses}, regret {row['regret']:.3g}"))
     if not math.isnan(result.seconds):
         rows.append(("speed", f"{result.tests_per_second / 1e6:,.1f} million tests per second"))
     return rows

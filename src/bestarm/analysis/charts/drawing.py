@@ -18,6 +18,8 @@ from bestarm.validation import InvalidInput
 _COLORS = (*PALETTE, GRAY, "#f0e442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _LETTERS_ACROSS = 40
+_DATES: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+"""The kinds of pictures, and where they would have a date."""
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 
@@ -97,7 +99,6 @@ def _bars(axes: Any, panel: Panel, styles: dict[str, int]) -> None:
 
 def draw(chart: Chart) -> Any:
     """The chart as a matplotlib figure."""
-    _pyplot()
     styles = _styles(chart)
     figure, panels = new_figure(4.3 * len(chart.panels), 4.0, across=len(chart.panels))
     for axes, panel in zip(panels, chart.panels, strict=True):
@@ -138,15 +139,15 @@ def draw(chart: Chart) -> Any:
 
 
 def save(chart: Chart, stem: Path) -> list[Path]:
-    """Write the chart as PNG, SVG and CSV; returns the files."""
+    """Write the chart as PNG, SVG, PDF and CSV; returns the files."""
+    plt = _pyplot()
     figure = draw(chart)
-    files = [stem.with_suffix(suffix) for suffix in (".png", ".svg")]
+    files = [stem.with_suffix(suffix) for suffix in _DATES]
     for file in files:
         # Without dates and random ids, so that the same data give the same file.
-        with _pyplot().rc_context({"svg.hashsalt": "bestarm"}):
-            metadata = {"Date": None} if file.suffix == ".svg" else {}
-            figure.savefig(file, dpi=160, metadata=metadata)
-    _pyplot().close(figure)
+        with plt.rc_context({"svg.hashsalt": "bestarm"}):
+            figure.savefig(file, dpi=160, metadata=_DATES[file.suffix])
+    plt.close(figure)
     data = stem.with_suffix(".csv")
     chart.save_data(data)
     return [*files, data]

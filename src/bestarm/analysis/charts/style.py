@@ -21,9 +21,12 @@ GRAY = "#999999"
 def pyplot() -> Any:
     """matplotlib, or one clear line if it is not installed."""
     try:
-        return importlib.import_module("matplotlib.pyplot")
+        plt = importlib.import_module("matplotlib.pyplot")
     except ImportError:
         raise InvalidInput("plots need matplotlib: pip install 'bestarm[plot]'") from None
+    # Text in a PDF is text: by default it is drawn as shapes (Type 3 fonts), which journals refuse.
+    plt.rcParams["pdf.fonttype"] = 42
+    return plt
 
 
 def new_figure(width: float, height: float, across: int = 1) -> tuple[Any, Any]:

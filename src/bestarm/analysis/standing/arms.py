@@ -201,6 +201,8 @@ def _settled_at_once(part: Constraint, row: MetricStanding, limit: float = 0.0) 
 def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible: bool) -> tuple[Verdict, str]:
     if problem.arms[arm].retired:
         return "retired", "no longer measured, and not part of the question"
+    if arm == problem.set_aside:
+        return "open", "the baseline: not part of the question"
     if found.infeasible[arm]:
         worst = found.worst[arm]
         return "infeasible", _violated(problem, worst, row[worst], found.evidence[arm])

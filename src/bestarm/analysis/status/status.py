@@ -70,7 +70,8 @@ class Status:
     answered: tuple[str, ...] = ()
     """The arms that the policy has stopped with: `answer`, or the set that it leads. As `arms` of `Answer`."""
     claim: str = ""
-    """What it claims of them, in words; empty if it is that `answer` is feasible and best."""
+    """What it claims of them, in words; empty if it is that `answer` is feasible and best, or that no arm is feasible
+    and all were asked about."""
     awaited: Awaited | None = None
     """The test whose result counts next, who holds it, and how to free it."""
     health: Health = dataclasses.field(default_factory=Health)
@@ -107,7 +108,7 @@ class Status:
                     return f"{all_names(self.answered)}: {self.claim}"
                 return f"{self.answer} is {self.claim or good_words(self.tolerance, self.slack)}"
             case "no_feasible_arm":
-                return "no arm is feasible"
+                return self.claim or "no arm is feasible"
             case "void":
                 return f"{leads_words(self.leader)}; {void_words(self.void_because)}"
             case "budget_spent":

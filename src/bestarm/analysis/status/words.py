@@ -34,6 +34,8 @@ def question(plan: Plan) -> str:
     over = f"{_over_items(plan)}{f', where the baseline is {plan.baseline}' if plan.relative else ''}"
     aim, arms = f"the {goal} {mean}{plan.objective.metric}{such}{over}", f"{plan.arms_asked_about} arms"
     match plan.asks:
+        case "any feasible" if plan.set_aside is not None and plan.arms_asked_about == 1:
+            return f"Does {plan.arm_names[1 - plan.set_aside]} have {' and '.join(sides)}{over}?"
         case "any feasible":
             return f"Which of {arms}, whichever it is, has {' and '.join(sides)}{over}?"
         case "top":
@@ -74,7 +76,8 @@ def guarantee(plan: Plan, answer: Answer | None, status: Status | None = None) -
         )
     allowed = _allowed(plan)
     if answer.state == "no_feasible_arm":
-        return f"{allowed}: with that reservation, every arm violates at least one constraint."
+        every = "every arm" if plan.set_aside is None else f"every arm that is compared with {plan.baseline}"
+        return f"{allowed}: with that reservation, {every} violates at least one constraint."
     if plan.asks != "best":
         return f"{allowed}: with that reservation, {_set_guarantee(plan, answer)}."
     by = f" by more than {exact(plan.objective.tolerance)}" if plan.objective.tolerance else ""
@@ -152,6 +155,11 @@ def claim_words(plan: Problem, arms: Sequence[str], *, is_sure: bool) -> str:
     return f"the {what}{'' if len(arms) == 1 else 's'}{', ' if margins else ''}{' and '.join(margins)}"
 
 
+def none_words(plan: Problem) -> str:
+    """The answer that no arm is feasible. It says nothing of a baseline that is set aside."""
+    return "no arm is feasible" if plan.set_aside is None else f"no arm compared with {plan.baseline} is feasible"
+
+
 def _margins(plan: Problem) -> list[str]:
     tolerance = [f"within {exact(plan.objective.tolerance)}"] if plan.objective.tolerance else []
     return [*tolerance, "within the slack"] if plan.slacks else tolerance
@@ -201,7 +209,7 @@ def known(
     if state == "certified" and plan.asks == "best":
         return f"{sure} {leader} is {good_words(plan.objective.tolerance, plan.slacks)}"
     if state == "no_feasible_arm":
-        return f"{sure} no arm is feasible"
+        return f"{sure} {none_words(plan)}"
     facts = []
     if candidates and len(candidates) < plan.arms_asked_about:
         # Within the slack, an arm that is certified feasible may miss a threshold; so may every arm.
@@ -211,7 +219,7 @@ def known(
         which = listed(candidates, "or") if few else f"one of {len(candidates):,} arms"
         facts.append(f"{given} the best{_or_as_good(plan)} is {which}")
     elif not candidates:
-        facts.append(" no arm is feasible")
+        facts.append(f" {none_words(plan)}")
     if leader in feasible and (plan.constraints or regret is not None):
         words = [feasible_words(plan.slacks)] if plan.constraints else []
         words += [] if regret is None else [_regret(plan, regret)]

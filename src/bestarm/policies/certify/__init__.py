@@ -103,6 +103,7 @@ class Certify(KernelPolicy):
         self._is_on_items = setting.pairing == ON_ITEMS
         if setting.sharing == RESERVED:
             leave_out_retired(setting, self.memory)
+        any_feasible.leave_out_baseline(setting, self.memory)
 
     @classmethod
     def kernels_in(cls, setting: Setting) -> Kernels:
@@ -126,6 +127,12 @@ class Certify(KernelPolicy):
             return np.zeros(self.arms, np.bool_)
         retired: Bools = self.setting.reserve.is_retired != 0
         return retired
+
+    @property
+    def is_left_out(self) -> Bools:
+        """By arm: whether it is retired or set aside, so that it cannot be the answer, and nothing is said of that."""
+        left_out: Bools = self.is_retired | (np.arange(self.arms) == self.setting.aside)
+        return left_out
 
     def must_be_tested(self, arm: int) -> bool:
         return not self.is_retired[arm]
@@ -187,8 +194,8 @@ class Certify(KernelPolicy):
         return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
 
     def findings(self) -> Findings:
-        """What is certified. Nothing is said of a retired arm."""
-        memory, streams, leader, retired = self.memory, self.streams, self.leader, self.is_retired
+        """What is certified. Nothing is said of an arm that is left out."""
+        memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
         arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
         compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
@@ -202,18 +209,23 @@ class Certify(KernelPolicy):
             tested=streams.counts.max(axis=1) > 0,
         )
         exclude_beaten(findings, memory.beaten, leader)
-        found = judged(self.setting, streams.counts, findings)
+        return self._of_arms_asked_about(judged(self.setting, streams.counts, findings))
+
+    def _of_arms_asked_about(self, found: Findings) -> Findings:
+        left_out, is_aside = self.is_left_out, (np.arange(self.arms) == self.setting.aside)[:, np.newaxis]
         return found._replace(
-            infeasible=found.infeasible & ~retired,
-            excluded=found.excluded | retired,
-            tested=found.tested & ~retired,
-            beaten_by=np.where(retired, NO_ARM, found.beaten_by),
+            holds=found.holds & ~is_aside,
+            violated=found.violated & ~is_aside,
+            infeasible=found.infeasible & ~left_out,
+            excluded=found.excluded | left_out,
+            tested=found.tested & ~left_out,
+            beaten_by=np.where(left_out, NO_ARM, found.beaten_by),
         )
 
     def settled(self, found: Findings, stop: Stop) -> Findings:
         if stop.arm is None:
-            return super().settled(found, stop)
-        return self._goal.settled(self.setting, self.streams, self.memory, found, stop)
+            return self._of_arms_asked_about(super().settled(found, stop))
+        return self._of_arms_asked_about(self._goal.settled(self.setting, self.streams, self.memory, found, stop))
 
     def regret(self, leader: int, found: Findings) -> float:
         """From the evidence that each other arm is infeasible or not better by more."""

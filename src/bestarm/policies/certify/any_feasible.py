@@ -15,12 +15,12 @@ import numpy as np
 from bestarm.evidence.claims import constraint_evidence, excess_of, room_of
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import normal
-from bestarm.kernel.state import NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude, signed
+from bestarm.kernel.state import FIRST_RULES, NONE, Batch, Flags, Floats, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tables import slot
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.streams import BELOW
 from bestarm.policies.certify.best_arm import open_against
-from bestarm.policies.certify.choosing import rejection
+from bestarm.policies.certify.choosing import reject, rejection
 from bestarm.policies.certify.goal import Goal, answer_of, kernels_of, open_constraints
 from bestarm.policies.certify.memory import Memory, is_certified, seed_choices
 from bestarm.policies.confidence import PresentAnswer, compiled_if_large, lesser, violation
@@ -97,8 +97,16 @@ def rejection_of(setting: Setting, streams: Streams, memory: Memory, arm: int) -
 
 
 @kernel
+def leave_out_baseline(setting: Setting, memory: Memory) -> None:
+    """An arm that is set aside is no candidate, and needs no certificate."""
+    if setting.aside != NO_ARM and memory.rejected[setting.aside] == 0:
+        reject(memory, setting.aside)
+
+
+@kernel
 def reject_arms(setting: Setting, streams: Streams, memory: Memory) -> int:
     """Reject arms where the evidence suffices. Those that are left come into `open_arms`; returns how many."""
+    leave_out_baseline(setting, memory)
     open_count = 0
     for arm in range(memory.rejected.shape[0]):
         if memory.rejected[arm] == 0:
@@ -118,6 +126,19 @@ def best_certified(streams: Streams, memory: Memory, open_count: int) -> int:
         if is_certified(memory, arm) and (found == NO_ARM or streams.means[arm, 0] > streams.means[found, 0]):
             found = arm
     return found
+
+
+@kernel
+def measured_with(setting: Setting, memory: Memory, batch: Batch) -> int:
+    """To the one test of a batch, add the open constraints that it measures anyway, so that the baseline keeps up with
+    all of them. Returns how many there are."""
+    size = 1
+    arm, metric = signed(batch[0, 0]), signed(batch[0, 1])
+    for other in range(1, memory.certified.shape[1]):
+        is_measured = other != metric and setting.lead[other] == setting.lead[metric]
+        if setting.aside != NO_ARM and is_measured and memory.certified[arm, other] == 0:
+            size = add_test(batch, size, arm, other)
+    return size
 
 
 @kernel
@@ -144,7 +165,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     for index in range(open_count):
         rejecting_all += rejection_of(setting, streams, memory, signed(memory.open_arms[index])).cost
     if cheapest < math.inf and cheapest * all_fail <= rejecting_all:
-        return 1
+        return measured_with(setting, memory, batch)
     # … or, if that promises an end sooner, each arm on the constraint that is most clearly violated.
     for index in range(open_count):
         arm = signed(memory.open_arms[index])
@@ -166,12 +187,13 @@ def weigh_arms(setting: Setting, streams: Streams, rejected: Flags, certified: F
         cases[arm] = -math.inf
         if rejected[arm] == 0:
             handicap = setting.level[arm] + log_delta
+            rejecting = setting.level[arm] if setting.rules == FIRST_RULES else setting.rejecting[arm]
             cases[arm] = math.inf
             for metric in range(1, metrics):
                 if certified[arm, metric] == 0:
                     evidence = constraint_evidence(setting, streams, arm, metric, BELOW)
                     cases[arm] = lesser(cases[arm], evidence - handicap)
-            none = lesser(none, violation(setting, streams, arm) - handicap)
+            none = lesser(none, violation(setting, streams, arm) - (rejecting + log_delta))
     return none
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Batch, Setting, Streams
-from bestarm.kernel.tournament import NO_ARM
+from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.choosing import first_tests, update, with_baseline
 from bestarm.policies.certify.memory import Memory, new_memory, start
 from bestarm.policies.confidence import PresentAnswer, confidence_of
@@ -34,6 +34,12 @@ class Goal(NamedTuple):
     """(found, stop): what is known once the study has stopped with an arm."""
 
 
+@kernel
+def leader_of(setting: Setting, streams: Streams, memory: Memory) -> int:
+    """The arm to answer with if no more tests could be made, or `NO_ARM`: none looks feasible."""
+    return best(memory.candidates)
+
+
 def kernels_of(
     tests: Callable[[Setting, Streams, Memory, Batch], int],
     memory_of: Callable[[int, int], Memory] = new_memory,
@@ -48,7 +54,7 @@ def kernels_of(
             size = tests(setting, streams, memory, batch)
         return with_baseline(setting, streams, batch, size)
 
-    return Kernels(memory_of, update, propose, start, large=True)
+    return Kernels(memory_of, update, propose, start, large=True, recommend=leader_of)
 
 
 def answer_of(setting: Setting, leader: int, evidence: float) -> PresentAnswer:

@@ -8,7 +8,9 @@ import math
 import numpy as np
 
 from bestarm.evidence.items import UNLIMITED
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
+from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
 from bestarm.noises.streams import ABOVE
 from bestarm.policies.levels import shares_with_reserve
@@ -28,7 +30,8 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
     """The setting in which `certify` decides `problem`."""
     setting = new_setting(problem, delta, bound, reference)
     log_members = math.log(problem.top) if problem.asks == "top" else 0.0
-    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, log_members=log_members)
+    aside = NO_ARM if problem.set_aside is None else problem.set_aside
+    setting = setting._replace(goal=ASKED.index(problem.asks), top=problem.top, aside=aside, log_members=log_members)
     if problem.relative:
         setting = setting._replace(limits=RELATIVE, relative=_relative(problem))
     if problem.items is not None:
@@ -116,11 +119,11 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
     if is_reduced:
         again = 0.25 * reserve * share / (1.0 - reserve)
         alone = np.where(came == 0, np.minimum(share, again), alone)
-    level = -np.log(setting.delta * alone)
+    level = -log(setting.delta * alone)
     kept = Reserve(
         came=came,
         is_retired=plan.is_retired.astype(np.int8),
-        rarity=-np.log(share),
+        rarity=-log(share),
         is_reduced=int(is_reduced),
         first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
         later_pairs=-math.log(setting.delta / 8.0),

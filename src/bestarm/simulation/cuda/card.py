@@ -16,7 +16,7 @@ from numba import cuda
 
 from bestarm.evidence.items import streams_for
 from bestarm.kernel.compile import Variant, variant_of
-from bestarm.kernel.state import EMPTY, Setting
+from bestarm.kernel.state import EMPTY, Ints, Setting
 from bestarm.noises.registry import known_for
 from bestarm.noises.streams import Nature
 from bestarm.policies.kernels import Kernels, new_batch
@@ -36,7 +36,7 @@ from bestarm.simulation.cuda.runs import (
 )
 from bestarm.simulation.cuda.tiles import LANES, Same, Shape, same_throughout, state_shapes, state_words
 from bestarm.simulation.engine import Job
-from bestarm.simulation.loop import Chunk, Outcomes
+from bestarm.simulation.loop import LATER, Chunk, Outcomes, yes
 from bestarm.simulation.schedule import Done, Piece, Span
 from bestarm.validation import InvalidInput
 
@@ -95,6 +95,7 @@ class Given(NamedTuple):
     setting: Setting
     nature: Nature
     fresh: Fresh
+    checkpoints: Ints
 
 
 def this_card() -> Card:
@@ -127,7 +128,7 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
     memory = SHARE_OF_MEMORY * card.free
     near = 8 * state_words(fresh.near)
     thread = 8 * (state_words(fresh) + len(Threads._fields) + 3)
-    outcome = 8 * (3 + (fresh.far.streams.counts.size if job.keep_counts else 0))
+    outcome = 8 * (3 + len(job.checkpoints) + (fresh.far.streams.counts.size if job.keep_counts else 0))
     together = min(runs, MOST_RUNS, int(memory / 2 / outcome))
     most = min(together, int(memory / 2 / thread))
     if most < 1:
@@ -154,6 +155,7 @@ def planned(job: Job, runs: int, card: Card) -> Layout:
 def _kernel(
     name: str,
     kernels: Kernels,
+    has_checkpoints: bool,
     shapes: tuple[tuple[Shape, ...], ...],
     same: tuple[Same, ...],
     shared: bool,
@@ -162,6 +164,8 @@ def _kernel(
 ) -> Any:
     """The loop compiled for a policy, for states of these shapes and for tables with a single value."""
     replaced: dict[str, Any] = {"start": kernels.start, "update": kernels.update, "propose": kernels.propose}
+    if has_checkpoints:
+        replaced |= {"recommend": kernels.recommend, "has_checkpoints": yes}
     if shared:
         replaced |= {"opened": opened_shared, "closed": closed_shared}
     if not SIMULATED:
@@ -203,12 +207,13 @@ class CardJob:
         self.layout = layout
         fresh = new_fresh(job)
         self._words = [state_words(part) for part in fresh]
-        self._given = on_card(Given(job.setting, job.nature, fresh))
+        self._given = on_card(Given(job.setting, job.nature, fresh, np.array([*job.checkpoints, LATER])))
         self._rounds = FIRST_ROUNDS
         shapes = tuple(map(state_shapes, fresh))
         same = same_throughout(job.setting, job.nature)
         variant = variant_of(known_for(job.setting, job.nature))
-        self.kernel = _kernel(job.policy.name, job.kernels, shapes, same, layout.shared > 0, layout.registers, variant)
+        of_policy = (job.policy.name, job.kernels, bool(job.checkpoints))
+        self.kernel = _kernel(*of_policy, shapes, same, layout.shared > 0, layout.registers, variant)
         prepare(self.kernel, self._arguments(self._new_threads(LANES), self._new_outcomes(1), 0, 0), layout.shared)
 
     def _arguments(self, threads: Threads, outcomes: Outcomes, first_run: int, rounds: int) -> tuple[Any, ...]:
@@ -228,7 +233,9 @@ class CardJob:
     def _new_outcomes(self, runs: int) -> Outcomes:
         counts = room_on_card((runs if self.job.keep_counts else 0, *self.job.shape), np.int64)
         answers = on_card(np.full(runs, PENDING))
-        return Outcomes(answers, room_on_card(runs, np.int64), room_on_card(runs, np.float64), counts)
+        checkpoints = len(self.job.checkpoints)
+        leaders = room_on_card((runs if checkpoints else 0, checkpoints), np.int64)
+        return Outcomes(answers, room_on_card(runs, np.int64), room_on_card(runs, np.float64), counts, leaders)
 
     def simulate(self, first_run: int, runs: int) -> Iterator[tuple[int, Chunk]]:
         """Runs from `first_run` on, at most `layout.batch`: chunks of consecutive runs as they end, in order."""
@@ -245,8 +252,7 @@ class CardJob:
             ended = self._ended(outcomes.answers[done : min(int(on_host(threads.queue)[0]), runs)])
             if ended:
                 part = slice(done, done + ended)
-                counts = outcomes.counts[part] if self.job.keep_counts else outcomes.counts
-                arrays = (*(array[part] for array in outcomes[:3]), counts)
+                arrays = (array[part] if array.shape[0] else array for array in outcomes)
                 now = time.perf_counter()
                 yield first_run + done, Chunk(self.job.checked(Outcomes(*map(on_host, arrays))), now - last)
                 done += ended

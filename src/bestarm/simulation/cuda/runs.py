@@ -25,7 +25,7 @@ from bestarm.kernel.state import (
 from bestarm.noises.dispatch import record
 from bestarm.noises.streams import Nature
 from bestarm.policies.advance import propose, update
-from bestarm.simulation.loop import Outcomes, note, start
+from bestarm.simulation.loop import Outcomes, has_checkpoints, note, note_rest, recommend, start
 from bestarm.simulation.nature import draw_part
 
 IDLE = -1
@@ -161,6 +161,7 @@ def continue_runs(
     setting: Setting,
     nature: Nature,
     fresh: Fresh,
+    checkpoints: Ints,
     words: int,
     threads: Threads,
     outcomes: Outcomes,
@@ -186,6 +187,10 @@ def continue_runs(
     far = far_of(fresh.far, threads.far, thread)
     streams, batch, covered = far
     runs = outcomes.answers.shape[0]
+    due = 0
+    if has_checkpoints():
+        while checkpoints[due] <= tests:
+            due += 1
     for _ in range(rounds):
         if not any_goes_on(run < runs):
             break
@@ -198,6 +203,7 @@ def continue_runs(
                 seed_generator(generator, seed, first_run + run, NOISE)
                 start(memory, seed, first_run + run)
                 tests = 0
+                due = 0
                 cost = 0.0
                 size = 0
                 row = 0
@@ -234,12 +240,18 @@ def continue_runs(
                     part = setting.following[part]
                 row += 1
                 tests += 1
+                if has_checkpoints() and tests == checkpoints[due]:
+                    outcomes.leaders[run, due] = recommend(setting, streams, memory)
+                    due += 1
                 cost += setting.cost[metric]
                 if cost >= max_cost:
                     ended = True
                     break
             if ended or tests >= max_tests:
                 note(outcomes, run, answer, tests, total_cost(setting, streams), streams)
+                if has_checkpoints():
+                    leader = recommend(setting, streams, memory) if answer == UNFINISHED else answer
+                    note_rest(outcomes, run, checkpoints, tests, leader)
                 run = IDLE
     closed(threads.near, block, words)
     threads.run[thread] = run

@@ -44,11 +44,7 @@ def compare(*things: Study | Simulation | CampaignResult, labels: Sequence[str] 
     rows = [row for thing in things for row in _rows(thing)]
     if not rows:
         raise InvalidInput("compare: name the studies or simulations to compare")
-    if labels is not None and len(labels) != len(rows):
-        raise InvalidInput(
-            "labels", list(labels), f"must be {len(rows)}, one for each line", shown=quoted(list(labels))
-        )
-    names = short_names(list(labels) if labels is not None else _labels(rows))
+    names = line_names([(row.plan, row.policy) for row in rows], labels)
     figure, (left, right) = new_figure(10, 1.3 + 0.4 * len(rows), across=2)
     _draw_tests(left, rows)
     handles = _draw_answers(right, rows)
@@ -60,6 +56,15 @@ def compare(*things: Study | Simulation | CampaignResult, labels: Sequence[str] 
     right.tick_params(labelleft=False)
     legend_below(figure, handles)
     return figure
+
+
+def line_names(names: Sequence[tuple[str, str]], labels: Sequence[str] | None) -> list[str]:
+    """The labels of lines, or else what tells them apart: a study's name, a policy, or both."""
+    if labels is not None and len(labels) != len(names):
+        raise InvalidInput(
+            "labels", list(labels), f"must be {len(names)}, one for each line", shown=quoted(list(labels))
+        )
+    return short_names(_distinct(names) if labels is None else list(labels))
 
 
 def _rows(thing: Any) -> Iterable[_Row]:
@@ -83,15 +88,15 @@ def _simulated(simulation: Simulation) -> _Row:
     return _Row(simulation.plan.name, simulation.policy, simulation.tests.astype(float), shares)
 
 
-def _labels(rows: Sequence[_Row]) -> list[str]:
-    """What tells the lines apart: the policy, or the name, or both."""
-    plans, policies = {row.plan for row in rows}, {row.policy for row in rows}
-    if len(policies) == 1 and len(plans) == len(rows):
-        return [row.plan for row in rows]
-    if len(plans) == 1 and len(policies) == len(rows):
-        return [row.policy for row in rows]
-    both = [f"{row.plan}, {row.policy}" for row in rows]
-    return both if len({*both}) == len(rows) else [f"{number}: {label}" for number, label in enumerate(both, start=1)]
+def _distinct(names: Sequence[tuple[str, str]]) -> list[str]:
+    """What tells lines apart that have a study's name and a policy each: the policy, or the name, or both."""
+    plans, policies = ([*column] for column in zip(*names, strict=True))
+    if len({*policies}) == 1 and len({*plans}) == len(names):
+        return plans
+    if len({*plans}) == 1 and len({*policies}) == len(names):
+        return policies
+    both = [f"{plan}, {policy}" for plan, policy in names]
+    return both if len({*both}) == len(names) else [f"{number}: {label}" for number, label in enumerate(both, start=1)]
 
 
 def _draw_tests(axes: Any, rows: Sequence[_Row]) -> None:

@@ -2,7 +2,7 @@
 dashboard.
 
 Each function takes a `Study` and returns a matplotlib figure, which a notebook shows. `compare` takes several studies
-or simulations.
+or simulations, and `curves` several simulations.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from bestarm.analysis.charts.style import ACROSS, legend_below, new_figure, plai
 from bestarm.analysis.standing.arms import ArmStanding, Verdict
 from bestarm.study.plots.compare import compare
 from bestarm.study.plots.courses import evidence, open_arms
+from bestarm.study.plots.curves import curves
 from bestarm.study.study import Study
 
-__all__ = ["compare", "costs", "evidence", "intervals", "open_arms", "progress"]
+__all__ = ["compare", "costs", "curves", "evidence", "intervals", "open_arms", "progress"]
 
 _MARKERS: dict[Verdict, str] = {"feasible": "o", "infeasible": "x", "worse": "v", "open": "o", "retired": "_"}
 

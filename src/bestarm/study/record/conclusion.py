@@ -15,7 +15,7 @@ from bestarm.analysis.standing.knowledge import (
 )
 from bestarm.analysis.standing.quantiles import RawValues
 from bestarm.analysis.status.status import Status, StudyState, basis_of
-from bestarm.analysis.status.words import claim_words, known
+from bestarm.analysis.status.words import claim_words, known, none_words
 from bestarm.answer import Answer
 from bestarm.policies.base import Policy
 from bestarm.policies.decisions import Stop
@@ -69,6 +69,8 @@ def status_of(
     if plan.asks != "best" and answered:
         is_sure = not plan.constraints or bool(found.feasible.any())
         claim = claim_words(plan, answered, is_sure=is_sure)
+    elif state == "no_feasible_arm" and plan.set_aside is not None:
+        claim = none_words(plan)
     questions = () if stop is not None else open_questions_of(plan, policy, found, number)
     tests, cost = policy.spent
     fields: dict[str, Any] = {"study": plan.name, "tests": tests, "cost": cost, "pending": 0, "waiting": 0} | recorded

@@ -179,7 +179,7 @@ function pieces(study, delta, name) {
       }
       return [[name(study.answer ?? leader), ` is ${study.claim || goodWords(study)}, ${promised(delta)} confidence`], null];
     case "no_feasible_arm":
-      return [[`No arm is feasible, ${promised(delta)} confidence`], null];
+      return [[`${study.claim ? `N${study.claim.slice(1)}` : "No arm is feasible"}, ${promised(delta)} confidence`], null];
     case "void":
       return [[leader === null ? "No arm looks feasible" : [name(leader), " leads"], voidWords(study)].flat(), null];
     case "budget_spent": {
@@ -217,10 +217,14 @@ export function question(plan) {
   const objective = plan.objective;
   const constraints = plan.constraints || [];
   const aim = objective.goal === "maximize" ? "largest " : "smallest ";
-  const arms = plural(plan.arms.length, "arm");
+  // The baseline is not asked about if any feasible arm is.
+  const asked = plan.arms.map((arm) => arm.name ?? arm)
+    .filter((name) => plan.goal !== "any feasible" || plan.rules === 1 || name !== plan.baseline);
+  const arms = plural(asked.length, "arm");
   const limits = [constraints.slice(0, 6).map((part, k) => [
     k === 0 ? "" : k === constraints.length - 1 ? " and " : ", ", named(titleOf(part)), ` ${requirement(part)}`]),
   constraints.length > 6 ? ` and ${constraints.length - 6} more constraints` : ""];
+  if (asked.length === 1 && plan.arms.length === 2) return ["Does ", named(asked[0]), " have ", limits, "?"];
   if (plan.goal === "any feasible") return ["Which of ", arms, ", whichever it is, has ", limits, "?"];
   const several = plan.top > 1;
   const which = !several ? ["Which of ", arms, " has the "]
