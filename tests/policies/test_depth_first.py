@@ -52,7 +52,7 @@ def test_where_it_is_used() -> None:
         assert goal_in(certify_setting(other, 0.1, "paper")) is best_arm.GOAL
 
 
-BUNDLE = [ba.Measurement(["performance", *METRICS[:3]]), ba.Measurement(METRICS[3:])]
+BUNDLE = [ba.Measurement(("performance", *METRICS[:3])), ba.Measurement(tuple(METRICS[3:]))]
 FEATURES: dict[str, dict[str, Any]] = {
     "plain": {},
     "tolerance and slack": {"tolerance": 0.1, "slack": 0.1},
