@@ -43,9 +43,9 @@ def leader_of(setting: Setting, streams: Streams, memory: Memory) -> int:
 def kernels_of(
     tests: Callable[[Setting, Streams, Memory, Batch], int],
     memory_of: Callable[[int, int], Memory] = new_memory,
-    take_in: Callable[[Setting, Streams, Memory, int, int], None] = update,
+    update: Callable[..., None] = update,
 ) -> Kernels:
-    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result; `take_in`
+    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result; `update`
     follows each result."""
 
     @kernel
@@ -55,7 +55,7 @@ def kernels_of(
             size = tests(setting, streams, memory, batch)
         return with_baseline(setting, streams, batch, size)
 
-    return Kernels(memory_of, take_in, propose, start, large=True, recommend=leader_of)
+    return Kernels(memory_of, update, propose, start, large=True, recommend=leader_of)
 
 
 def answer_of(setting: Setting, leader: int, evidence: float) -> PresentAnswer:
