@@ -261,7 +261,7 @@ def test_few_are_shown_of_many_and_those_that_take_longest() -> None:
         arms=[ba.Arm(f"arm {k}", {"p": float(p)}) for k, p in enumerate(rng.normal(0.0, 1.0, 300))],
         objective=ba.maximize("p", noise=GAUSSIAN),
     )
-    policy = told(plan, 4)
+    policy = told(plan, 2)
     leader = policy.present_answer().leader
     assert leader is not None
     rows = policy.open_certificates(leader, policy.findings())

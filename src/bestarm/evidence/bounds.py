@@ -13,12 +13,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from bestarm.kernel.elementary import exp, log
 from bestarm.validation import InvalidInput
 
 Floats = npt.NDArray[np.float64]
 Bound = Callable[[Floats, float], Floats]
 
 _BOUNDS: dict[str, Bound] = {}
+_FAR = 3.0
+"""From here on, the normal distribution is computed from its tail."""
 
 
 def bound(name: str) -> Callable[[Bound], Bound]:
@@ -46,7 +49,7 @@ def find_bound(name: str) -> Bound:
 @bound("paper")
 def union_bound(n: Floats, alpha: float) -> Floats:
     """The paper's D(n, alpha) = sqrt(2 log(4 n^4 / alpha) / n): Hoeffding at each n, and a union over n."""
-    width: Floats = np.sqrt(2.0 / n * (math.log(4.0 / alpha) + 4.0 * np.log(n)))
+    width: Floats = np.sqrt(2.0 / n * (math.log(4.0 / alpha) + 4.0 * log(n)))
     return width
 
 
@@ -60,8 +63,25 @@ def iterated_logarithm(n: Floats, alpha: float, *, epsilon: float = 0.01) -> Flo
     """
     e = epsilon
     d = math.log1p(e) * (alpha / 2.0 * e / (2.0 + e)) ** (1.0 / (1.0 + e))
-    width: Floats = (1.0 + math.sqrt(e)) * np.sqrt(2.0 * (1.0 + e) * np.log(np.log((1.0 + e) * n) / d) / n)
+    width: Floats = (1.0 + math.sqrt(e)) * np.sqrt(2.0 * (1.0 + e) * log(log((1.0 + e) * n) / d) / n)
     return width
+
+
+def _normal(x: Floats) -> tuple[Floats, Floats]:
+    """The density and the distribution function Phi of the standard normal distribution, at positive numbers."""
+    density = exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+    # (Phi - ½) / density = x + x³ / 3 + x⁵ / (3 · 5) + …
+    near = np.minimum(x, _FAR)
+    term, series = near, near
+    for k in range(3, 81, 2):
+        term = term * (near * near / k)
+        series = series + term
+    # density / (1 - Phi) = x + 1 / (x + 2 / (x + 3 / …))
+    far = np.maximum(x, _FAR)
+    fraction = far
+    for k in range(30, 0, -1):
+        fraction = far + k / fraction
+    return density, np.where(x < _FAR, 0.5 + density * series, 1.0 - density / fraction)
 
 
 @bound("mixture")
@@ -72,14 +92,14 @@ def normal_mixture(n: Floats, alpha: float, *, rho: float = 20.0) -> Floats:
     effects is E = 2 sqrt(rho / (n + rho)) exp(x² / 2) Phi(x): a test supermartingale, so it ever reaches 2 / alpha with
     probability at most alpha / 2. The half-width is where E = 2 / alpha. `rho` is the sample size it is tuned for.
     """
-    target = math.log(2.0 / alpha) - 0.5 * np.log(4.0 * rho / (n + rho))
+    target = math.log(2.0 / alpha) - 0.5 * log(4.0 * rho / (n + rho))
     # log E is increasing and convex in x here, so Newton from the right comes down to the root and never below it:
     # stopped at any step it errs to the safe side.
     x = np.sqrt(2.0 * (target + math.log(2.0)))
     for _ in range(8):
-        phi = 0.5 * np.array([math.erfc(-v / math.sqrt(2.0)) for v in x])
-        slope = x + np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi) / phi
-        step = (0.5 * x * x + np.log(phi) - target) / slope
+        density, phi = _normal(x)
+        slope = x + density / phi
+        step = (0.5 * x * x + log(phi) - target) / slope
         x = x - step
         if np.max(step) < 1e-12:
             break

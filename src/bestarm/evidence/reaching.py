@@ -19,7 +19,7 @@ from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.mixture import ROUNDING
-from bestarm.noises.streams import ABOVE, BELOW, stream_of
+from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
 
 HOLDS = 1
 HOLDS_BEYOND_LUCK = 2
@@ -63,17 +63,33 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
 
 
 @kernel
-def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
-    """A ceiling of the evidence that the leader performs better than the arm: the product at any c is at least the
-    smallest product."""
-    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
-    mean_leader, mean = streams.means[leader, 0] + setting.tolerance, streams.means[arm, 0]
-    if mean_leader < mean:
+def ceiling_between(ahead: Stream, behind: Stream, mean_ahead: float, mean: float, margin: float) -> float:
+    """A ceiling of `pair_evidence`, given the means of both streams: the product at any c is at least the smallest
+    product."""
+    mean_ahead += margin
+    if mean_ahead < mean:
         return -math.inf
-    c = (ahead.n * mean_leader + behind.n * mean) / (ahead.n + behind.n)
+    c = (ahead.n * mean_ahead + behind.n * mean) / (ahead.n + behind.n)
     # Only a c inside both ranges can lie between the means.
-    c = min(max(c, ahead.low + setting.tolerance), behind.high)
-    return product_ceiling(ahead, behind, c - setting.tolerance, c)
+    c = min(max(c, ahead.low + margin), behind.high)
+    return product_ceiling(ahead, behind, c - margin, c)
+
+
+@kernel
+def pair_may_reach(ahead: Stream, behind: Stream, margin: float, level: float) -> bool:
+    """Whether the evidence that the first mean plus `margin` is above the second may reach the level."""
+    if ahead.n == 0 or behind.n == 0:
+        return False
+    if not ceiling_between(ahead, behind, ahead.total / ahead.n, behind.total / behind.n, margin) >= level:
+        return False
+    return evidence_between(ahead, behind, margin) + ROUNDING >= level
+
+
+@kernel
+def pair_ceiling(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
+    """A ceiling of the evidence that the leader performs better than the arm."""
+    ahead, behind = stream_of(setting, streams, leader, 0), stream_of(setting, streams, arm, 0)
+    return ceiling_between(ahead, behind, streams.means[leader, 0], streams.means[arm, 0], setting.tolerance)
 
 
 @kernel

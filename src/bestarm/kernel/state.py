@@ -149,6 +149,8 @@ class Setting(NamedTuple):
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
+    pooled: Setting = ABSENT
+    """The setting of results of several arms in one stream, where each arm is compared with its challengers."""
     options: Any = ABSENT
     """The policy's own parameters, if it has any: the named tuple that its class declares, in numbers."""
 

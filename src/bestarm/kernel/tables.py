@@ -17,6 +17,7 @@ from bestarm.kernel.compile import kernel, large
 DENSE = 65536
 _OCTAVES = 24
 _PER_OCTAVE = 4096
+_PART = 8192
 
 LARGEST = DENSE << _OCTAVES
 """No study has this many tests (10^12)."""
@@ -46,5 +47,7 @@ def table_arguments() -> npt.NDArray[np.float64]:
 
 
 def tabulate(function: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
-    """The table of a function of n."""
-    return np.ascontiguousarray(function(table_arguments()), dtype=np.float64)
+    """The table of a function of n. Part by part, so that what it computes on the way fits into a processor's cache."""
+    arguments = table_arguments()
+    parts = [function(arguments[first : first + _PART]) for first in range(0, len(arguments), _PART)]
+    return np.concatenate(parts, dtype=np.float64)

@@ -69,6 +69,8 @@ class NoiseModel(abc.ABC):
     """How many statistics a stream keeps besides the number of results and their sum."""
     is_common: ClassVar[bool] = False
     """Whether kernels check for it first, because it is the most common."""
+    is_weighted: ClassVar[bool] = False
+    """Whether streams keep, first of all, the sums of weights w, of w² and of w times the result."""
     is_whole: ClassVar[bool] = False
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True
@@ -184,6 +186,14 @@ class NoiseModel(abc.ABC):
             reason = f"{self.name} noise is not known for differences; state Symmetric(), or Bounded(low, high)"
             raise InvalidInput("noise", self.name, reason)
         return OnItems.symmetric_set(ENDLESS, BELOW)
+
+    def pooled(self) -> NoiseModel | None:
+        """The noise of results of several arms in one stream; None if there is none.
+
+        Its evidence must be valid for results with different means, as long as the mean of each, given those before it,
+        lies on the other side of c. What its streams keep must add up. If it `is_weighted`, results count by weights.
+        """
+        return None
 
     def contrast(self, factor: float) -> NoiseModel:
         """The noise of an arm's value minus `factor` times another arm's value of a common item.

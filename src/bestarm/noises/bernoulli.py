@@ -21,6 +21,8 @@ from bestarm.noises.bets import (
     BET_ROUNDING,
     BETS,
     LEAST_VARIANCE,
+    POOLED_LIKENESS,
+    POOLED_ROOT_WEIGHT,
     ROOT_WEIGHT,
     STAKE,
     TILT,
@@ -199,6 +201,24 @@ def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
 
 
 @kernel
+def _pooled_root_weight(k: int) -> float:
+    weight: float = POOLED_ROOT_WEIGHT[k]
+    return weight
+
+
+_, pooled_product = bets_with(gain, _pooled_root_weight, POOLED_LIKENESS)
+
+
+@kernel
+def pooled_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    """What the best tilts gain."""
+    total_above, above = _in_unit(high, ABOVE, c)
+    total_below, below = _in_unit(low, BELOW, d)
+    gained = _best_tilt(high.n, total_above, above) + _best_tilt(low.n, total_below, below)
+    return gained + BET_ROUNDING * (high.n + low.n)
+
+
+@kernel
 def guess(s: Stream, side: int, level: float) -> float:
     """Where the ceiling is `level`, or a little farther in."""
     total, left = _in_unit(s, side, s.high if side == BELOW else s.low)
@@ -253,6 +273,9 @@ class Bernoulli(NoiseModel):
     def scale(self) -> float:
         return 0.5
 
+    def pooled(self) -> NoiseModel:
+        return _Pooled()
+
     @property
     def range(self) -> tuple[float, float]:
         return (0.0, 1.0)
@@ -275,3 +298,9 @@ class Bernoulli(NoiseModel):
 
     def divergence(self, p: Floats, q: Floats) -> Floats:
         return np.maximum(_surprise(p, q) + _surprise(1.0 - p, 1.0 - q), 0.0)
+
+
+class _Pooled(Bernoulli):
+    """Results of several arms."""
+
+    kernels = Bernoulli.kernels._replace(product=pooled_product, product_ceiling=pooled_ceiling)

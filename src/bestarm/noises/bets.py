@@ -68,21 +68,26 @@ LIKENESS = 0.45
 """In a pair, how much less weight a bet has for each step that its tilts are apart."""
 
 
-def _all_pairs(shares: Sequence[float]) -> float:
+POOLED_LIKENESS = 0.2
+"""The same where both streams have as many results: see `bestarm.policies.certify.challengers`."""
+
+
+def _all_pairs(shares: Sequence[float], likeness: float) -> float:
     pairs = [(k, j) for k in range(BETS) for j in range(BETS)]
-    return sum(math.sqrt(shares[k] * shares[j]) * LIKENESS ** abs(k - j) for k, j in pairs)
+    return sum(math.sqrt(shares[k] * shares[j]) * likeness ** abs(k - j) for k, j in pairs)
 
 
-def _roots(shares: Sequence[float]) -> tuple[float, ...]:
-    all_pairs = _all_pairs(shares)
+def _roots(shares: Sequence[float], likeness: float = LIKENESS) -> tuple[float, ...]:
+    all_pairs = _all_pairs(shares, likeness)
     return tuple(math.sqrt(share / all_pairs) for share in shares)
 
 
 PAIRED_SHARES = tuple(_shares(USUAL_PAIR))
-PAIRS = _all_pairs(PAIRED_SHARES)
+PAIRS = _all_pairs(PAIRED_SHARES, LIKENESS)
 """ROOT_WEIGHT[k]² is PAIRED_SHARES[k] / PAIRS."""
 ROOT_WEIGHT = _roots(PAIRED_SHARES)
 """The bets k and j on two streams have the weight ROOT_WEIGHT[k] ROOT_WEIGHT[j] LIKENESS^|k - j|: together 1."""
+POOLED_ROOT_WEIGHT = _roots(PAIRED_SHARES, POOLED_LIKENESS)
 EVEN_ROOT_WEIGHT = _roots(_EVEN_SHARES)
 
 
@@ -104,7 +109,7 @@ PairedBets = Callable[[Stream, Stream, float, float], tuple[float, float, float]
 
 
 def bets_with(
-    gain: Callable[[Stream, int, int], float], root_weight: Callable[[int], float]
+    gain: Callable[[Stream, int, int], float], root_weight: Callable[[int], float], likeness: float = LIKENESS
 ) -> tuple[BestBet, PairedBets]:
     """The kernels `best_bet` and `paired_bets` of a noise. `gain(s, side, k)` is L_k of a stream, on the side `BELOW`
     of its mirror image; `root_weight(k)` is as in `ROOT_WEIGHT`."""
@@ -137,7 +142,7 @@ def bets_with(
     def paired_bets(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
         """The log-evidence that the mean of `high` lies above c and that of `low` below d, and its derivatives in both.
 
-        The sum over all pairs of bets takes one pass: what bets before the k-th contribute falls by `LIKENESS` with
+        The sum over all pairs of bets takes one pass: what bets before the k-th contribute falls by `likeness` with
         each step.
         """
         above, below = position_of(high, ABOVE, c), position_of(low, BELOW, d)
@@ -154,10 +159,10 @@ def bets_with(
             y = root_weight(k) * math.exp(log_bet(low, BELOW, below, k) - most_below)
             x_fall = x * STAKE[k] / (1.0 + above * STAKE[k])
             y_rise = y * STAKE[k] / (1.0 + below * STAKE[k])
-            before_above *= LIKENESS
-            before_below *= LIKENESS
-            fall_before *= LIKENESS
-            rise_before *= LIKENESS
+            before_above *= likeness
+            before_below *= likeness
+            fall_before *= likeness
+            rise_before *= likeness
             weight += x * (y + before_below) + y * before_above
             fall += x_fall * (y + before_below) + y * fall_before
             rise += y_rise * (x + before_above) + x * rise_before

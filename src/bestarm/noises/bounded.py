@@ -174,6 +174,9 @@ class Bounded(NoiseModel):
     def scale(self) -> float:
         return (self.high - self.low) / 2
 
+    def pooled(self) -> NoiseModel:
+        return self
+
     @property
     def range(self) -> tuple[float, float]:
         return (self.low, self.high)

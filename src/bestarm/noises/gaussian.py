@@ -89,43 +89,77 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 
 COMMON = 0.85
 """The share of a pair's evidence that is for a common tilt of both streams; the rest is for two tilts."""
+POOLED_COMMON = 0.97
+"""The same where results have weights that make a common tilt fit."""
 RHO_OF_PAIRS = 40.0
-_LOG_COMMON, _LOG_SEPARATE = math.log(COMMON), math.log1p(-COMMON)
 
 
-@large
 @kernel
-def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
-    """Arms that are compared have about as many tests each. Then one tilt fits both, at the cost of one mixture."""
+def _with_common_tilt(
+    high: Stream, low: Stream, c: float, d: float, deviation: float, weight: float, squares: float, share: float
+) -> tuple[float, float, float]:
+    """`product`, where the results of `high` deviate from c by `deviation` in all, each by its weight. The weights add
+    up to `weight`, and their squares to `squares`. The evidence has the `share` of a common tilt."""
     above, fall = evidence_and_slope(high, ABOVE, c)
     below, rise = evidence_and_slope(low, BELOW, d)
-    n = high.n + low.n
-    deviation = (_deviation(high, ABOVE, c) + _deviation(low, BELOW, d)) / high.width
+    n = squares + low.n
     root = math.sqrt(n + RHO_OF_PAIRS)
-    x = deviation / root
+    x = (deviation + _deviation(low, BELOW, d)) / high.width / root
     scaled_phi = log_scaled_phi(x)
     slope = slope_of_scaled_phi(x, scaled_phi) / (root * high.width)
-    common = 0.5 * math.log(4.0 * RHO_OF_PAIRS / (n + RHO_OF_PAIRS)) + scaled_phi + _LOG_COMMON
-    separate = above + below + _LOG_SEPARATE
+    common = 0.5 * math.log(4.0 * RHO_OF_PAIRS / (n + RHO_OF_PAIRS)) + scaled_phi + math.log(share)
+    separate = above + below + math.log1p(-share)
     larger = max(common, separate)
     total = larger + math.log1p(math.exp(min(common, separate) - larger))
-    share = math.exp(common - total)
-    rest = 1.0 - share
-    return total, rest * fall - share * slope * high.n, rest * rise + share * slope * low.n
+    part = math.exp(common - total)
+    rest = 1.0 - part
+    return total, rest * fall - part * slope * weight, rest * rise + part * slope * low.n
 
 
 @kernel
-def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+def _ceiling_with_common_tilt(high: Stream, low: Stream, c: float, d: float, deviation: float, squares: float) -> float:
     separate = ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
     # The cost of a mixture depends on n / RHO only.
-    place = slot(int((high.n + low.n) * (RHO / RHO_OF_PAIRS)))
-    deviation = (_deviation(high, ABOVE, c) + _deviation(low, BELOW, d)) * high.inverse_sigma
+    place = slot(int((squares + low.n) * (RHO / RHO_OF_PAIRS)))
+    deviation = (deviation + _deviation(low, BELOW, d)) * high.inverse_sigma
     common: float = high.mixture[place, 0]
     if deviation <= 0.0:
         common -= _LOG_2
     else:
         common += deviation * deviation * high.mixture[place, 1] * (RHO / RHO_OF_PAIRS)
     return max(common, separate)
+
+
+@large
+@kernel
+def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    """Arms that are compared have about as many tests each. Then one tilt fits both, at the cost of one mixture."""
+    return _with_common_tilt(high, low, c, d, _deviation(high, ABOVE, c), high.n, high.n, COMMON)
+
+
+@kernel
+def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    return _ceiling_with_common_tilt(high, low, c, d, _deviation(high, ABOVE, c), high.n)
+
+
+@kernel
+def _weighted_deviation(s: Stream, c: float) -> float:
+    deviation: float = s.kept[s.arm, s.metric, 2] - s.kept[s.arm, s.metric, 0] * c
+    return deviation
+
+
+@large
+@kernel
+def pooled_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float, float]:
+    """Where `high` has r times as many results as `low`, weights of 1 / r make one tilt fit both."""
+    weight, squares = high.kept[high.arm, high.metric, 0], high.kept[high.arm, high.metric, 1]
+    return _with_common_tilt(high, low, c, d, _weighted_deviation(high, c), weight, squares, POOLED_COMMON)
+
+
+@kernel
+def pooled_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
+    squares = high.kept[high.arm, high.metric, 1]
+    return _ceiling_with_common_tilt(high, low, c, d, _weighted_deviation(high, c), squares)
 
 
 @kernel
@@ -210,6 +244,9 @@ class Gaussian(NoiseModel):
     def of_set(self, items: int, *, ties: int = BELOW) -> NoiseModel:
         return OnItems.gaussian_set(self.sigma, items, ties)
 
+    def pooled(self) -> NoiseModel:
+        return _Pooled(self.sigma)
+
     def differences(self) -> NoiseModel:
         # How much two arms' values of a common item differ is not stated.
         return OnItems.symmetric_set(ENDLESS, BELOW)
@@ -218,4 +255,12 @@ class Gaussian(NoiseModel):
 class _ByProducts(Gaussian):
     """Under the first rules, two arms are compared by a product of evidence."""
 
-    kernels = NoiseKernels(evidence, evidence_and_slope, scatter, draw, ceiling, guess)
+    kernels = Gaussian.kernels._replace(product=None, product_ceiling=None)
+
+
+class _Pooled(Gaussian):
+    """Results of several arms, each with a weight."""
+
+    kernels = Gaussian.kernels._replace(product=pooled_product, product_ceiling=pooled_ceiling)
+    kept = 3
+    is_weighted = True

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from bestarm.kernel.compile import kernel
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import Floats
 from bestarm.kernel.tables import tabulate
 
@@ -47,5 +48,5 @@ def log_mixture_factor(n: float) -> float:
 
 def mixture_table() -> Floats:
     """[slot]: log(2 sqrt(RHO / (n + RHO))), the cost of the mixture, and 1 / (2 (n + RHO)), both rounded up."""
-    cost = tabulate(lambda n: 0.5 * np.log(4.0 * RHO / (n + RHO)) + ROUNDING)
+    cost = tabulate(lambda n: 0.5 * log(4.0 * RHO / (n + RHO)) + ROUNDING)
     return np.ascontiguousarray(np.stack([cost, tabulate(lambda n: (0.5 + _SHARE) / (n + RHO))], axis=1))

@@ -80,8 +80,7 @@ def known_for(*settings: Any) -> tuple[int, ...]:
     """
     every = range(len(numbered()))
     found = set().union(*map(kinds_in, settings))
-    here, with_sets = _tiers
-    noises = every[:here] if max(found) < here else sorted(found) if max(found) < with_sets else every
+    noises = every[: _tiers[0]] if max(found) < _tiers[0] else sorted(found)
     features = {number for one in settings if "pairing" in one._fields for number in features_of(one)}
     return (*noises, *sorted(features))
 

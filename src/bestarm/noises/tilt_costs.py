@@ -29,6 +29,7 @@ import math
 import numpy as np
 
 from bestarm.kernel.compile import kernel, large
+from bestarm.kernel.elementary import exp, log
 from bestarm.kernel.state import Floats
 from bestarm.noises.bets import BETS, LIKENESS, PAIRED_SHARES, PAIRS, RATIO, TILT
 from bestarm.noises.mixture import ROUNDING
@@ -54,8 +55,8 @@ _LIKENESS_COST = math.log(PAIRS * (1.0 - LIKENESS) / (1.0 + LIKENESS))
 def _shortfalls(best: Floats) -> Floats:
     """[L, k]: r_k in the limit c -> 1."""
     tilts, best = np.array(TILT), best[:, np.newaxis]
-    gain = -np.expm1(-tilts) - tilts * np.exp(-best)
-    most = -np.expm1(-best) - best * np.exp(-best)
+    gain = 1.0 - exp(-tilts) - tilts * exp(-best)
+    most = 1.0 - exp(-best) - best * exp(-best)
     shortfalls: Floats = np.maximum(1.0 - gain / most, 0.0)
     return shortfalls
 
@@ -63,12 +64,12 @@ def _shortfalls(best: Floats) -> Floats:
 @functools.cache
 def _costs_of(weights: tuple[float, ...]) -> tuple[float, ...]:
     """[cell, knot]: the least cost of a mixture with these weights, in one row."""
-    ends = _shortfalls(TILT[0] * RATIO ** (np.arange(_CELLS + 1) / _PER_TILT))
+    ends = _shortfalls(TILT[0] * exp(np.arange(_CELLS + 1) / _PER_LOG))
     least = np.concatenate([ends[:1], np.minimum(ends[:-1], ends[1:]), ends[-1:]])
     knots = _KNOT * np.arange(_KNOTS)
-    sums = (np.array(weights) * np.exp(-knots[:, np.newaxis] * least[:, np.newaxis, :])).sum(axis=2)
+    sums = (np.array(weights) * exp(-knots[:, np.newaxis] * least[:, np.newaxis, :])).sum(axis=2)
     # A mean on the edge of two cells may be put into the wrong one by rounding.
-    return tuple((-np.log(sums) - ROUNDING).ravel().tolist())
+    return tuple((-log(sums) - ROUNDING).ravel().tolist())
 
 
 @functools.cache

@@ -154,8 +154,8 @@ def _copied(memory: Any) -> Any:
 
 
 def new_batch(arms: int, metrics: int) -> Any:
-    """Room for the largest batch: one test of every stream."""
-    return np.zeros((arms * metrics, 2), np.uint32)
+    """Room for the largest batch: one test of every stream, and as many of one arm as there are arms."""
+    return np.zeros((arms * (metrics + 1), 2), np.uint32)
 
 
 _NO_RESULTS = (np.zeros((0, 2), np.int64), np.zeros(0), np.zeros(0, np.int8))

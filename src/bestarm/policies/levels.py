@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bestarm.answer import odds
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import Floats
 from bestarm.problem import NEWEST_RULES, Problem
 
@@ -52,17 +53,17 @@ def levels_of(problem: Problem, delta: float) -> Levels:
     weights = weights_of(problem)
     if problem.goal == "top":
         # The rejection of any of several arms would be wrong: each arm has its share for everything.
-        level = -np.log(delta * weights)
+        level = -log(delta * weights)
         return Levels(level, level)
     # At worst i* is the arm with the least weight: all others can be answered wrongly.
     others = 1.0 - weights.min()
     if not problem.constraints:
         # No arm is infeasible, and "none" is never the answer.
         certifying = weights / others if others > 0.0 else weights
-        return Levels(-np.log(delta * certifying), np.full(len(weights), -np.log(delta)))
+        return Levels(-log(delta * certifying), np.full(len(weights), -math.log(delta)))
     rejecting = max(REJECTING, weights.min())
     rest = min((1.0 - rejecting) / others, 1.0) if others > 0.0 else 1.0
-    return Levels(-np.log(delta * rest * weights), np.full(len(weights), -np.log(delta * rejecting)))
+    return Levels(-log(delta * rest * weights), np.full(len(weights), -math.log(delta * rejecting)))
 
 
 def shares_with_reserve(plan: Problem) -> Floats:
@@ -87,7 +88,7 @@ def levels_in_words(problem: Problem, delta: float) -> str:
     if not problem.constraints:
         return words
     weights = np.array([constraint.weight for constraint in problem.constraints])
-    violated = np.subtract.outer(rejecting, np.log(weights / weights.sum()))
+    violated = np.subtract.outer(rejecting, log(weights / weights.sum()))
     return f"{words}, and {_range_of_odds(violated, 'the weight')} that a constraint is violated"
 
 

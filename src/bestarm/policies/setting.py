@@ -10,6 +10,7 @@ import numpy as np
 
 from bestarm.evidence.bounds import find_bound
 from bestarm.evidence.combine import JOINT_WEIGHTS, WEIGHTS
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import FIRST_RULES, SECOND_RULES, Floats, Ints, Setting
 from bestarm.kernel.tables import tabulate
 from bestarm.noises.base import NoiseModel
@@ -28,7 +29,7 @@ def _radius_table(bound: str, alpha: float) -> Floats:
 
 @functools.cache
 def _count_tables() -> tuple[Floats, Floats, Floats]:
-    return tabulate(lambda n: np.sqrt(2.0 * np.log(n))), tabulate(lambda n: 1.0 / np.sqrt(n)), mixture_table()
+    return tabulate(lambda n: np.sqrt(2.0 * log(n))), tabulate(lambda n: 1.0 / np.sqrt(n)), mixture_table()
 
 
 def references(problem: Problem, first: float = 0.0) -> Floats:
@@ -132,13 +133,12 @@ def new_setting(
     first, joint = heads == np.arange(len(heads)), heads[1:] == 0
     # On items, streams of different tests also depend on each other.
     ways = JOINT_WEIGHTS if joint.all() or problem.items is not None else WEIGHTS
-    with np.errstate(divide="ignore"):
-        log_worse, log_both = np.log(ways).tolist()
+    log_worse, log_both = log(ways).tolist()
     return Setting(
         reference=reference,
         threshold=threshold,
         slack=form.slack,
-        log_weight=np.log(constraint_weights),
+        log_weight=log(constraint_weights),
         sigma=form.sigma,
         inverse_sigma=1.0 / form.sigma,
         cost=np.where(first, form.cost, 0.0),

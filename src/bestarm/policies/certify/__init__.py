@@ -14,17 +14,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bestarm.answer import odds
 from bestarm.evidence.contrasts import contrast_mean, is_known
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import UNLIMITED, with_own_differences
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Floats, Setting
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, Flags, Floats, Setting
 from bestarm.kernel.tournament import NO_ARM, best
+from bestarm.noises.dispatch import most_kept
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
-from bestarm.policies.certify import any_feasible, best_arm, short_list, top
+from bestarm.policies.certify import any_feasible, best_arm, challengers, short_list, top
+from bestarm.policies.certify.challengers import evidence_against
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
-from bestarm.policies.certify.setting import certify_setting
+from bestarm.policies.certify.setting import certify_setting, pooled_noise
 from bestarm.policies.comparisons import Reasons, differences_from, margin_of, narrow, pair_levels, regret_of, survey
 from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_large, lower_level, new_intervals
 from bestarm.policies.decisions import Stop
@@ -45,6 +48,8 @@ GOALS: dict[Asked, Goal] = {
 
 def goal_in(setting: Setting) -> Goal:
     """The goal of a setting, with the rules of its edition."""
+    if setting.pooled != ABSENT:
+        return challengers.goal_keeping(most_kept(setting.pooled))
     return GOALS[ASKED[setting.goal]]
 
 
@@ -177,23 +182,35 @@ class Certify(KernelPolicy):
 
     @classmethod
     def note_on_intervals(cls, plan: Plan, *, brief: bool = False) -> str:
-        note = (
-            "An interval ends where the evidence that the mean lies inside of that end reaches the level that decides"
-        )
+        note = "An interval ends where the evidence that the mean lies inside of that end reaches "
+        if pooled_noise(plan) is not None:
+            level = odds(-math.log(plan.delta))
+            note = f"{note}{levels_in_words(plan, plan.delta)}. Decisions come sooner, from many results taken together"
+            return f"{note}: the evidence that another arm is better than this one must reach {level}."
+        note = f"{note}the level that decides"
         if not brief and not plan.reserve:
             return f"{note}: {levels_in_words(plan, plan.delta)}."
         note = f"{note}. Decisions may come sooner, from several arms or metrics taken together."
         return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
 
+    @property
+    def _infeasible(self) -> Flags:
+        """By arm: 1 once it is certified infeasible, or retired."""
+        return self.memory.rejected if self.setting.pooled == ABSENT else np.zeros(self.arms, np.int8)
+
     def findings(self) -> Findings:
         """What is certified. Nothing is said of an arm that is left out."""
         memory, streams, leader = self.memory, self.streams, self.leader
         reasons = Reasons(np.zeros(self.arms, np.int64), np.zeros(self.arms), np.zeros(self.arms))
-        arguments = (memory.rejected, memory.beaten, leader, self.intervals, reasons)
+        infeasible = self._infeasible
+        arguments = (infeasible, memory.beaten, leader, self.intervals, reasons)
         compiled_if_large(survey, self.setting, streams)(self.setting, streams, *arguments)
-        rejected, holds = memory.rejected != 0, memory.certified != 0
+        if self.setting.pooled != ABSENT and not self.untested:
+            reasons.evidence[:] = evidence_against(self.setting, streams, memory)
+        holds = memory.certified != 0
         findings = Findings(
-            *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds), rejected, rejected.copy()),
+            *(self.intervals.low, self.intervals.high, holds, np.zeros_like(holds)),
+            *(infeasible != 0, memory.rejected != 0),
             beaten_by=np.where(memory.beaten == leader, leader, NO_ARM),
             worst=reasons.worst,
             evidence=reasons.evidence,
@@ -223,12 +240,14 @@ class Certify(KernelPolicy):
         """From the evidence that each other arm is infeasible or not better by more."""
         memory = self.memory
         limit = compiled_if_large(regret_of, self.setting, self.streams)
-        return float(limit(self.setting, self.streams, memory.rejected, memory.beaten, leader))
+        return float(limit(self.setting, self.streams, self._infeasible, memory.beaten, leader))
 
     @classmethod
     def regret_is_apart(cls, problem: Problem) -> bool:
-        """For goal "top", and for evidence that is not log-convex, the limit needs a delta of its own: see "How far the
-        leader can be from the best" in `docs/certify.md`."""
+        """For goal "top", for evidence that is not log-convex, and where arms are compared with their challengers, the
+        limit needs a delta of its own: see "How far the leader can be from the best" in `docs/certify.md`."""
+        if pooled_noise(problem) is not None:
+            return True
         noise = problem.objective.noise if problem.items is None else problem.objective.noise.differences()
         return problem.asks == "top" or (noise.kernels.evidence_and_slope is None and not noise.is_exact)
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.random import CHOICE, ZIGGURAT, Generator, Ziggurat, next_word, seed_generator
-from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams, signed
+from bestarm.kernel.state import ABSENT, Flags, Floats, Ints, Streams, new_streams, signed
 from bestarm.kernel.tournament import NO_ARM, Tournament, new_tournament
 
 
@@ -24,11 +24,23 @@ class Chosen(NamedTuple):
     """A performance that was drawn (top), or what it costs to exclude the arm (short list)."""
 
 
+class Challengers(NamedTuple):
+    """What is kept in addition where each arm is compared with its challengers, whichever they are."""
+
+    results: Streams
+    """Metric 0 of a row for each arm: what its earlier challengers have measured. Three more rows: one for scratch, and
+    what the present two had measured when they became challengers."""
+    present: Ints
+    """[0]: the leader, who challenges all others; [1]: the runner-up, who challenges the leader; or -1."""
+    weights: Floats
+    """How much each result of these two counts."""
+
+
 class Memory(NamedTuple):
     """What is certified so far, the candidates for leader, and the arms whose certificates are open."""
 
     rejected: Flags
-    """By arm: 1 once it is certified infeasible."""
+    """By arm: 1 once it is certified infeasible or, where arms have challengers, not the best."""
     certified: Flags
     """[arm, metric]: `HOLDS` once the constraint is certified to hold, or `HOLDS_BEYOND_LUCK`."""
     suspect: Flags
@@ -50,6 +62,7 @@ class Memory(NamedTuple):
     generator: Generator
     ziggurat: Ziggurat
     chosen: Chosen = ABSENT
+    challengers: Challengers = ABSENT
 
 
 def new_memory(arms: int, metrics: int) -> Memory:
@@ -72,6 +85,11 @@ def new_memory(arms: int, metrics: int) -> Memory:
 def new_memory_of_sets(arms: int, metrics: int) -> Memory:
     chosen = Chosen(np.zeros(arms, np.int8), np.zeros(arms, np.int8), np.zeros(arms))
     return new_memory(arms, metrics)._replace(chosen=chosen)
+
+
+def new_memory_of_challengers(arms: int, metrics: int, kept: int) -> Memory:
+    challengers = Challengers(new_streams(arms + 3, 1, kept), np.full(2, NO_ARM), np.ones(2))
+    return new_memory(arms, metrics)._replace(challengers=challengers)
 
 
 @kernel

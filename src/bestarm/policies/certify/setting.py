@@ -8,11 +8,13 @@ import math
 import numpy as np
 
 from bestarm.evidence.items import UNLIMITED
+from bestarm.kernel.elementary import log
 from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
+from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import ABOVE
-from bestarm.policies.levels import shares_with_reserve
+from bestarm.policies.levels import rules_of, shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
 from bestarm.problem.goals import ASKED
@@ -37,7 +39,19 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
+    pooled = pooled_noise(problem)
+    if pooled is not None:
+        setting = setting._replace(pooled=setting._replace(kind=np.array([kind_of(type(pooled))])))
     return setting
+
+
+def pooled_noise(problem: Problem) -> NoiseModel | None:
+    """The noise of results of several arms in one stream, where each arm is compared with its challengers, as
+    `bestarm.policies.certify.challengers` says; else None. With two arms there is nothing to gain, and with a tolerance
+    the proof fails."""
+    is_plain = problem.items is None and not getattr(problem, "reserve", 0.0) and rules_of(problem) > 1
+    asks_best = problem.asks == "best" and not problem.constraints and len(problem.arms) > 2
+    return problem.objective.noise.pooled() if is_plain and asks_best and not problem.objective.tolerance else None
 
 
 # ----------------------------------------------------------------------------------------------------------- baseline
@@ -118,11 +132,11 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
     if is_reduced:
         again = 0.25 * reserve * share / (1.0 - reserve)
         alone = np.where(came == 0, np.minimum(share, again), alone)
-    level = -np.log(setting.delta * alone)
+    level = -log(setting.delta * alone)
     kept = Reserve(
         came=came,
         is_retired=plan.is_retired.astype(np.int8),
-        rarity=-np.log(share),
+        rarity=-log(share),
         is_reduced=int(is_reduced),
         first_pairs=-math.log(0.5 * setting.delta * reserve) + 2.0 * math.log1p(-reserve),
         later_pairs=-math.log(setting.delta / 8.0),

@@ -1,0 +1,236 @@
+"""The best arm, without constraints: the kernels of `certify` that need no union over which arm is the better one.
+
+Each arm j is tested against "j is the best", by evidence that its *challengers* perform better. The challenger of an
+arm is the leader. That of the leader is the runner-up, the best of the other open arms. It is chosen at the beginning
+of a round, and may change from round to round. If j is the best arm, no challenger is better. Only for the best arm is
+the hypothesis true, so each arm has all of delta. `docs/certify.md` has the proof.
+
+Results from before there was a challenger, such as those of an import, count in the evidence about pairs alone. That
+has a small share.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from bestarm.evidence.claims import suffices
+from bestarm.evidence.pairs import pair_evidence
+from bestarm.evidence.reaching import pair_may_reach
+from bestarm.kernel.compile import kernel
+from bestarm.kernel.state import Batch, Floats, Setting, Streams, add_test, conclude, signed
+from bestarm.kernel.tournament import NO_ARM, best
+from bestarm.noises.streams import Stream, stream_of
+from bestarm.policies.certify.best_arm import settled_best
+from bestarm.policies.certify.choosing import reject
+from bestarm.policies.certify.goal import Goal, answer_of, kernels_of
+from bestarm.policies.certify.memory import Memory, new_memory_of_challengers
+from bestarm.policies.confidence import PresentAnswer, compiled_if_large, lesser
+from bestarm.policies.findings import Findings
+from bestarm.policies.leads import overhead
+from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left_to_go, longest, share_of, tests_worse
+
+PAIRS = 0.02
+"""The share of the evidence about pairs of arms in the evidence that an arm is not the best."""
+STALE = 100
+"""An arm that was rejected is tested again when the leader has this many times as many tests."""
+_LOG_REST, _LOG_PAIRS = math.log1p(-PAIRS), math.log(PAIRS)
+
+# ------------------------------------------------------------------------------------------- results of challengers
+
+
+@kernel
+def _copy(results: Streams, row: int, source: Streams, arm: int) -> None:
+    results.counts[row, 0] = source.counts[arm, 0]
+    results.sums[row, 0] = source.sums[arm, 0]
+    for k in range(source.kept.shape[2]):
+        results.kept[row, 0, k] = source.kept[arm, 0, k]
+
+
+@kernel
+def _add_since(results: Streams, row: int, streams: Streams, arm: int, start: int, weight: float) -> None:
+    """Add to a row the results of an arm that came since its statistics were those in the row `start`."""
+    n, total = streams.counts[arm, 0] - results.counts[start, 0], streams.sums[arm, 0] - results.sums[start, 0]
+    results.counts[row, 0] += n
+    results.sums[row, 0] += total
+    if _is_weighted(results, streams):
+        results.kept[row, 0, 0] += weight * n
+        results.kept[row, 0, 1] += weight * weight * n
+        results.kept[row, 0, 2] += weight * total
+    else:
+        for k in range(streams.kept.shape[2]):
+            results.kept[row, 0, k] += streams.kept[arm, 0, k] - results.kept[start, 0, k]
+
+
+@kernel
+def _is_weighted(results: Streams, streams: Streams) -> bool:
+    return bool(results.kept.shape[2] > streams.kept.shape[2])
+
+
+@kernel
+def challengers_of(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Stream:
+    """The results of the arm's challengers, each from when it was the challenger, as one stream."""
+    results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
+    arms = streams.counts.shape[0]
+    _copy(results, arms, results, arm)
+    turn = 1 if present[0] == arm else 0
+    if present[turn] != NO_ARM:
+        _add_since(results, arms, streams, present[turn], arms + 1 + turn, weights[turn])
+    return stream_of(setting.pooled, results, arms, 0)
+
+
+@kernel
+def _appoint(streams: Streams, memory: Memory, leader: int, runner_up: int, tests: int) -> None:
+    """From now on these are the challengers, and each round has so many tests of the leader for one of another arm.
+    What earlier challengers have shown is kept."""
+    results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
+    if present[0] == leader and present[1] == runner_up and weights[1] == tests:
+        return
+    arms = streams.counts.shape[0]
+    for arm in range(arms):
+        turn = 1 if present[0] == arm else 0
+        if present[turn] != NO_ARM:
+            _add_since(results, arm, streams, present[turn], arms + 1 + turn, weights[turn])
+    present[0], present[1] = leader, runner_up
+    weights[0], weights[1] = 1.0 / tests, tests
+    for turn in range(2):
+        if present[turn] != NO_ARM:
+            _copy(results, arms + 1 + turn, streams, present[turn])
+
+
+# ------------------------------------------------------------------------------------------- deciding and choosing
+
+
+@kernel
+def not_best_evidence(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> float:
+    """log W_j: evidence that another arm is better."""
+    own, ahead = stream_of(setting, streams, arm, 0), challengers_of(setting, streams, memory, arm)
+    found = -math.inf if ahead.n == 0 else _LOG_REST + pair_evidence(ahead, own, 0.0)
+    if arm == leader:
+        return found
+    # The log of the leader's share among all pairs.
+    share = -(setting.level[leader] + math.log(setting.delta))
+    by_pair = _LOG_PAIRS + share + pair_evidence(stream_of(setting, streams, leader, 0), own, 0.0)
+    return by_pair if not found > by_pair else found
+
+
+@kernel
+def _is_not_best(setting: Setting, streams: Streams, memory: Memory, leader: int, arm: int) -> bool:
+    """Whether that suffices, computed only as far as it takes to tell."""
+    own, ahead = stream_of(setting, streams, arm, 0), challengers_of(setting, streams, memory, arm)
+    level, pair_level = -math.log(setting.delta), setting.level[leader] - _LOG_PAIRS
+    if not (
+        pair_may_reach(ahead, own, 0.0, level - _LOG_REST)
+        or pair_may_reach(stream_of(setting, streams, leader, 0), own, 0.0, pair_level)
+    ):
+        return False
+    return suffices(not_best_evidence(setting, streams, memory, leader, arm), level)
+
+
+@kernel
+def _close(setting: Setting, streams: Streams, memory: Memory, leader: int) -> int:
+    """Reject the arms that are not the best. Returns the runner-up."""
+    kept = 0
+    runner_up = NO_ARM
+    for index in range(memory.open_count[0]):
+        arm = signed(memory.open_arms[index])
+        if arm != leader and _is_not_best(setting, streams, memory, leader, arm):
+            reject(memory, arm)
+        else:
+            memory.open_arms[kept] = arm
+            kept += 1
+            if arm != leader and (runner_up == NO_ARM or streams.means[arm, 0] > streams.means[runner_up, 0]):
+                runner_up = arm
+    memory.open_count[0] = kept
+    return runner_up
+
+
+@kernel
+def _reopen(streams: Streams, memory: Memory, leader: int) -> None:
+    """Test arms again that were rejected long ago. In a study in a thousand the best arm is rejected by early luck, as
+    delta allows. To tell the next two apart could take a thousand times as long."""
+    for arm in range(streams.counts.shape[0]):
+        if memory.rejected[arm] != 0 and STALE * streams.counts[arm, 0] < streams.counts[leader, 0]:
+            memory.rejected[arm] = 0
+            memory.open_arms[memory.open_count[0]] = arm
+            memory.open_count[0] += 1
+
+
+@kernel
+def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
+    """One test of each open arm and, where results can be weighted, several of the leader: to tell it from m others,
+    each with n tests, takes the fewest tests if it has n times the root of m."""
+    leader = best(memory.candidates)
+    runner_up = _close(setting, streams, memory, leader)
+    if runner_up == NO_ARM:
+        return conclude(leader)
+    of_leader = 1
+    if _is_weighted(memory.challengers.results, streams):
+        of_leader = int(math.sqrt(memory.open_count[0] - 1.0) + 0.5)
+    _appoint(streams, memory, leader, runner_up, of_leader)
+    _reopen(streams, memory, leader)
+    size = 0
+    for index in range(memory.open_count[0]):
+        size = add_test(batch, size, signed(memory.open_arms[index]), 0)
+    for _ in range(1, of_leader):
+        size = add_test(batch, size, leader, 0)
+    return size
+
+
+# ------------------------------------------------------------------------------------------------------ for showing it
+
+
+@kernel
+def _weigh(setting: Setting, streams: Streams, memory: Memory, leader: int, evidence: Floats, tests: Floats) -> None:
+    """By arm: the evidence that it is not the best, and about how many more tests it takes until that suffices."""
+    level = -math.log(setting.delta)
+    for arm in range(streams.counts.shape[0]):
+        evidence[arm] = not_best_evidence(setting, streams, memory, leader, arm)
+        if arm != leader:
+            tests[arm] = tests_worse(setting, streams, leader, arm, level)
+
+
+def _weighed(setting: Setting, streams: Streams, memory: Memory) -> tuple[int, Floats, Floats]:
+    leader = int(best(memory.candidates))
+    evidence, tests = np.zeros((2, len(streams.counts)))
+    compiled_if_large(_weigh, setting, streams)(setting, streams, memory, leader, evidence, tests)
+    return leader, evidence, tests
+
+
+def _likeliest(setting: Setting, streams: Streams, memory: Memory) -> PresentAnswer:
+    leader, evidence, _ = _weighed(setting, streams, memory)
+    is_open = memory.rejected == 0
+    is_open[leader] = False
+    return answer_of(setting, leader, functools.reduce(lesser, evidence[is_open].tolist(), math.inf))
+
+
+def _open_against(
+    setting: Setting, streams: Streams, memory: Memory, leader: int | None, found: Findings
+) -> list[OpenCertificate]:
+    _, evidence, tests = _weighed(setting, streams, memory)
+    arms, level = np.flatnonzero(memory.rejected == 0), -math.log(setting.delta)
+    arms = arms[arms != leader]
+    certificates = []
+    for arm in arms[longest(tests[arms], MOST_SHOWN)].tolist():
+        seen, made = challengers_of(setting, streams, memory, arm).n, int(streams.counts[arm, 0])
+        share = share_of(evidence[arm], level, overhead(seen) + overhead(made))
+        more = left_to_go(tests[arm], share, seen + made)
+        certificates.append(OpenCertificate("rival", arm, None, leader, share, more))
+    return certificates
+
+
+def evidence_against(setting: Setting, streams: Streams, memory: Memory) -> Floats:
+    """By arm: the log-evidence that another arm is better."""
+    return _weighed(setting, streams, memory)[1]
+
+
+KERNELS = kernels_of(_tests)
+
+
+@functools.cache
+def goal_keeping(kept: int) -> Goal:
+    """The goal, where challengers' streams keep so many further statistics."""
+    kernels = KERNELS._replace(new_memory=functools.partial(new_memory_of_challengers, kept=kept))
+    return Goal(kernels, _likeliest, _open_against, settled_best)
