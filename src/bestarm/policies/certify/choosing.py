@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bestarm.evidence.claims import excess_of, looks_fine, suffices
 from bestarm.evidence.items import DIFFERENCE, difference_of, row_of
@@ -44,37 +45,49 @@ _ROOT_HALF = math.sqrt(0.5)
 # -------------------------------------------------------------------------------------------------- taking in results
 
 
-@kernel
-def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-    """Certify a constraint if it can be, and see whether the arm looks feasible."""
-    if metric > 0:
-        # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise one
-        # that was closed by luck could cost many tests.
-        memory.certified[arm, metric] = holding_reaches(setting, streams, arm, metric, setting.level[arm])
-        suspicious = not looks_fine(setting, streams, arm, metric) and memory.certified[arm, metric] == 0
-        memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
-        memory.suspect[arm, metric] = suspicious
-    is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
-    enter(memory.candidates, arm, key_of(streams.means[arm, 0]) if is_candidate else -math.inf)
+def updating(is_suspicious: Callable[[Setting, Streams, int, int], bool]) -> Callable[..., None]:
+    """The kernel that takes in a result. An arm is no candidate while one of its constraints `is_suspicious` and not
+    certified."""
+
+    @kernel
+    def judge(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+        """Certify a constraint if it can be, and see whether the arm is a candidate."""
+        if metric > 0:
+            # A certificate could be kept for good. But if its constraint is tested again it must still hold: otherwise
+            # one that was closed by luck could cost many tests.
+            memory.certified[arm, metric] = holding_reaches(setting, streams, arm, metric, setting.level[arm])
+            suspicious = memory.certified[arm, metric] == 0 and is_suspicious(setting, streams, arm, metric)
+            memory.suspects[arm] += suspicious - memory.suspect[arm, metric]
+            memory.suspect[arm, metric] = suspicious
+        is_candidate = memory.suspects[arm] == 0 and not memory.rejected[arm] and streams.counts[arm, 0] > 0
+        enter(memory.candidates, arm, key_of(streams.means[arm, 0]) if is_candidate else -math.inf)
+
+    @kernel
+    def judge_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+        """A result of the baseline says something about every arm that is compared with it."""
+        is_limit = setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline
+        first, last = (0, streams.counts.shape[0]) if is_limit else (arm, arm + 1)
+        for concerned in range(first, last):
+            judge(setting, streams, memory, concerned, metric)
+
+    judge_all = choice("setting.limits", {FIXED: judge, RELATIVE: judge_compared}, unknown="")
+
+    @kernel
+    def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
+        memory.told[0] += 1
+        judge_all(setting, streams, memory, arm, metric)
+
+    return update
 
 
 @kernel
-def _judge_compared(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-    """A result of the baseline says something about every arm that is compared with it."""
-    is_limit = setting.relative.factor[metric] != 0.0 and arm == setting.relative.baseline
-    first, last = (0, streams.counts.shape[0]) if is_limit else (arm, arm + 1)
-    for concerned in range(first, last):
-        judge(setting, streams, memory, concerned, metric)
+def looks_violated(setting: Setting, streams: Streams, arm: int, metric: int) -> bool:
+    """Whether a constraint's mean is on the wrong side."""
+    return not looks_fine(setting, streams, arm, metric)
 
 
-_judge_all = choice("setting.limits", {FIXED: judge, RELATIVE: _judge_compared}, unknown="")
-
-
-@kernel
-def update(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
-    """Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
-    memory.told[0] += 1
-    _judge_all(setting, streams, memory, arm, metric)
+update = updating(looks_violated)
+"""Certify the constraint that was just tested if it can be, and see whether the arm looks feasible."""
 
 
 # ------------------------------------------------------------------------------------------------ closing certificates
@@ -189,13 +202,9 @@ def share_of_gain(setting: Setting, streams: Streams, leader: int, arm: int) -> 
 
 
 @kernel
-def stream_to_test(
-    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
-) -> int:
-    """The metric of `arm` that promises the most evidence against it per cost, or LEADER for the leader's
-    performance."""
+def _drawn_suspect(setting: Setting, streams: Streams, memory: Memory, arm: int) -> int:
+    """The constraint that is likeliest violated, by posterior draws, or one that is stale; 0 if all are certified."""
     chosen = 0
-    promise = 0.0
     largest = -math.inf
     for metric in range(1, streams.counts.shape[1]):
         if is_stale(streams, memory, arm, metric):
@@ -206,8 +215,27 @@ def stream_to_test(
             if gain > largest:
                 largest = gain
                 chosen = metric
-    if leader == NO_ARM:
+    return chosen
+
+
+@kernel
+def stream_to_test(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int
+) -> int:
+    """The metric of `arm` that promises the most evidence against it per cost, or LEADER for the leader's
+    performance."""
+    chosen = _drawn_suspect(setting, streams, memory, arm)
+    return against_performance(setting, streams, memory, leader, drawn_leader, arm, chosen)
+
+
+@kernel
+def against_performance(
+    setting: Setting, streams: Streams, memory: Memory, leader: int, drawn_leader: float, arm: int, chosen: int
+) -> int:
+    """The metric `chosen` of `arm`, or 0 or LEADER if performance promises more evidence per cost."""
+    if leader == NO_ARM or (chosen > 0 and memory.certified[arm, chosen] != 0):
         return chosen
+    promise = 0.0
     lead = drawn_lead(setting, streams, memory, leader, drawn_leader, arm)
     n, n_leader = streams.counts[arm, 0], streams.counts[leader, 0]
     if chosen > 0:

@@ -41,7 +41,9 @@ def leader_of(setting: Setting, streams: Streams, memory: Memory) -> int:
 
 
 def kernels_of(
-    tests: Callable[[Setting, Streams, Memory, Batch], int], memory_of: Callable[[int, int], Memory] = new_memory
+    tests: Callable[[Setting, Streams, Memory, Batch], int],
+    memory_of: Callable[[int, int], Memory] = new_memory,
+    update: Callable[..., None] = update,
 ) -> Kernels:
     """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result."""
 
