@@ -21,7 +21,7 @@ from bestarm.kernel.state import NONE, Batch, Setting, Streams, add_test, conclu
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.policies.certify.allocation import set_weights
 from bestarm.policies.certify.best_arm import likeliest, open_against, settled_best
-from bestarm.policies.certify.choosing import judge
+from bestarm.policies.certify.choosing import update
 from bestarm.policies.certify.goal import Goal, kernels_of
 from bestarm.policies.certify.memory import Memory, is_certified, new_memory_of_tracking
 from bestarm.policies.confidence import pair_level
@@ -36,12 +36,11 @@ MOST_EXPLORED = 0.5
 @kernel
 def _take_in(setting: Setting, streams: Streams, memory: Memory, arm: int, metric: int) -> None:
     """Judge the arm by its present evidence, and note what every stream is owed."""
-    memory.told[0] += 1
     if metric > 0 and _is_tested(streams, arm):
         level = setting.rejecting[arm]
         found = infeasibility_up_to(setting, streams, arm, level)
         memory.rejected[arm] = found.is_exact and suffices(found.evidence, level)
-    judge(setting, streams, memory, arm, metric)
+    update(setting, streams, memory, arm, metric)
     tracked = memory.tracked
     arms, metrics = tracked.owed.shape
     explored = min(EXPLORED * math.sqrt(arms * metrics / memory.told[0]), MOST_EXPLORED)
