@@ -19,8 +19,8 @@ from bestarm.analysis.charts.drawing import save
 
 Sampling = Literal["default", "tracking"]
 SAMPLINGS: tuple[Sampling, ...] = ("default", "tracking")
-EXPONENTS = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40)
-SHOWN = (1, 3, 10, 20, 40)
+EXPONENTS = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 60, 100)
+SHOWN = (1, 3, 10, 40, 100)
 """The exponents in the table; the picture has all."""
 
 
@@ -88,13 +88,13 @@ def chart(found: Found) -> Chart:
     places = tuple(float(exponent) for exponent in EXPONENTS)
     for name, rows in found.items():
         series = [_series(sampling, places, row, style) for style, (sampling, row) in enumerate(rows.items())]
-        limit = Series("the limit, T* log(1/δ)", (places[0], places[-1]), (1.0, 1.0), reference=True)
-        panels.append(Panel(name, "k, for δ = 10⁻ᵏ", "tests ÷ limit", (*series, limit), log_x=True))
+        limit = Series("the limit, T* log(1/δ)", (places[0], places[-1]), (100.0, 100.0), reference=True)
+        panels.append(Panel(name, "k, for δ = 10⁻ᵏ", "tests, % of the limit", (*series, limit), log_x=True))
     return Chart("Tests as δ falls", tuple(panels))
 
 
 def _series(sampling: str, places: tuple[float, ...], row: Sequence[Measured], style: int) -> Series:
-    ratios, errors = tuple(one.ratio for one in row), tuple(one.error for one in row)
+    ratios, errors = tuple(100.0 * one.ratio for one in row), tuple(100.0 * one.error for one in row)
     return Series(f"sampling = {sampling}", places, ratios, errors, style=style)
 
 

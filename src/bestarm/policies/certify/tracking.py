@@ -121,6 +121,7 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
         return conclude(NONE if leader == NO_ARM else leader)
     if _look(memory, leader) or is_due:
         set_weights(setting, streams, memory, leader)
+    if is_due:
         tracked.due[0] = told + 1 + told // LOOKS
     arm, metric = 0, 0
     for row in range(tracked.owed.shape[0]):
