@@ -3,7 +3,9 @@
     python benchmarks/goals.py --runs 1000
 
 The first table has mean tests of `certify`, and in brackets their share of what the best arm takes. The second counts
-wrong answers on the problems of `hard_goals` in `tests/tools/hard.py`.
+wrong answers on the problems of `hard_goals` in `tests/tools/hard.py`. The third and the fourth are about gates
+(`tests/tools/gates.py`): mean tests under the second rules, and in brackets their share of those under the first; and
+wrong answers where the arm is on its limit, or a hair beside it. `--only gates` prints these two.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import bestarm as ba
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests` is found, wherever this is run
 
+from tests.tools.gates import DELTA, NOISES, gate
 from tests.tools.hard import hard_goals
 
 INSTANCES = ("exp1-a", "exp1-c", "drug", "exp2-k16")
@@ -62,10 +65,49 @@ def print_errors(runs: int, max_tests: int) -> None:
         print(f"| {plan.name} | {' | '.join(cells)} |", flush=True)
 
 
+def print_gates(runs: int) -> None:
+    misses = (-0.3, -0.15, -0.08, 0.08, 0.15)
+    heads = " | ".join(f"{miss:+g}" for miss in misses)
+    print(f"\n| noise, limit, items | {heads} |\n| --- |{' ---: |' * len(misses)}")
+    for noise in NOISES:
+        for limits, items in (("relative", ""), ("relative", "again"), ("both kinds", "")):
+            cells = []
+            for miss in misses:
+                first, second = (
+                    ba.simulate(gate(noise, limits, miss, items, rules=rules, goal=goal), delta=0.05, runs=runs, seed=1)
+                    for rules, goal in ((1, "best"), (2, "any feasible"))
+                )
+                cells.append(f"{second.mean_tests:,.0f} ({second.mean_tests / first.mean_tests:.2f})")
+            print(f"| {noise}, {limits}{', items' if items else ''} | {' | '.join(cells)} |", flush=True)
+
+
+def print_errors_of_gates(runs: int, max_tests: int) -> None:
+    misses = (-0.001, 0.0, 0.001)
+    print(f"\n| noise, limit, items | {' | '.join(f'{miss:+g}' for miss in misses)} |\n| --- |{' ---: |' * 3}")
+    for noise in NOISES:
+        for limits, items in (
+            ("own, beside a baseline", ""),
+            ("relative", ""),
+            ("relative", "again"),
+            ("both kinds", ""),
+        ):
+            cells = []
+            for miss in misses:
+                plan = gate(noise, limits, miss, items)
+                found = ba.simulate(plan, delta=DELTA, runs=runs, max_tests=max_tests, seed=1, keep_streams=False)
+                limit = float(beta.ppf(0.99, found.wrong + 1, found.runs - found.wrong))
+                cells.append(f"{found.error_rate:.4f} [{limit:.4f}]")
+            print(f"| {noise}, {limits}{', items' if items else ''} | {' | '.join(cells)} |", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000, help="studies of each instance (ten times as many if hard)")
     parser.add_argument("--max-tests", type=int, default=1000, help="where studies of hard problems are given up")
+    parser.add_argument("--only", choices=["gates"], help="print only the tables of gates")
     options = parser.parse_args()
-    print_savings(options.runs)
-    print_errors(10 * options.runs, options.max_tests)
+    if options.only is None:
+        print_savings(options.runs)
+        print_errors(10 * options.runs, options.max_tests)
+    print_gates(options.runs)
+    print_errors_of_gates(10 * options.runs, options.max_tests)

@@ -1,13 +1,19 @@
 """How far `certify` is from an oracle that knows the means and tests each certificate's best stream until it is met.
 
     python benchmarks/oracle.py --runs 1000
+    python benchmarks/oracle.py --runs 1000 --costs drug
 
-Both use the same evidence and the same levels; the oracle only spares itself the search.
+Both use the same evidence and the same levels; the oracle only spares itself the search. The second command prints what
+studies of one problem cost if tests of its metrics cost 1, 3 and 10, and what they would cost if the policy took all
+tests to cost the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -98,10 +104,55 @@ def oracle_of(plan: ba.Plan) -> type[KernelPolicy]:
     return Oracle
 
 
+def with_costs(plan: ba.Plan, costs: Sequence[float]) -> ba.Plan:
+    """The same plan, whose metrics cost so much to test."""
+    parts = zip(plan.constraints, costs[1:], strict=True)
+    return dataclasses.replace(
+        plan,
+        objective=dataclasses.replace(plan.objective, cost=costs[0]),
+        constraints=tuple(dataclasses.replace(part, cost=cost) for part, cost in parts),
+    )
+
+
+def mean_tests(plan: ba.Plan, policy: str | type[KernelPolicy], runs: int) -> Floats:
+    """By metric."""
+    result = simulate(plan, policy=policy, runs=runs)
+    assert result.tests_per_stream is not None
+    found: Floats = result.tests_per_stream.mean(axis=0).sum(axis=0)
+    return found
+
+
+def costs_table(plan: ba.Plan, runs: int) -> Iterator[str]:
+    """What studies cost where tests cost 1, 3 and 10 (further metrics: 1), in every order, and where they cost 1."""
+    ratios = ("oracle", "oracle that ignores costs", "certify that ignores costs")
+    header = (", ".join(plan.metrics), "T\\* kl(δ, 1 − δ)", "certify", *(f"÷ {name}" for name in ratios))
+    yield f"| {' | '.join(header)} |"
+    yield "| --- |" + " ---: |" * (len(header) - 1)
+    metrics = len(plan.metrics)
+    plain = with_costs(plan, [1.0] * metrics)
+    ignorant = [mean_tests(plain, policy, runs) for policy in (oracle_of(plain), "certify")]
+    orders = itertools.permutations((1.0, 3.0, 10.0)[:metrics])
+    for costs in ([1.0] * metrics, *([*order, *[1.0] * (metrics - len(order))] for order in orders)):
+        priced = with_costs(plan, costs)
+        ours, *others = (
+            float(tests @ np.array(costs))
+            for tests in (*(mean_tests(priced, policy, runs) for policy in ("certify", oracle_of(priced))), *ignorant)
+        )
+        bound = ba.analyze(priced, plan.delta).kl_bound
+        figures = (f"{bound:,.0f}", f"**{ours:,.0f}**", *(f"{ours / cost:.2f}" for cost in others))
+        yield f"| {', '.join(f'{cost:g}' for cost in costs)} | {' | '.join(figures)} |"
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--runs", type=int, default=1000)
-    runs = options.parse_args().runs
+    options.add_argument("--costs", metavar="INSTANCE", help="what studies of this problem cost")
+    given = options.parse_args()
+    runs = given.runs
+    if given.costs is not None:
+        for line in costs_table(ba.instance(given.costs), runs):
+            print(line, flush=True)
+        return
     table = Table(title=f"mean tests at δ = 0.1, {runs:,} runs")
     headings = ("instance", "Theorem 1", "T* kl(δ, 1 − δ)", "certify", "÷ Theorem 1", "÷ T* kl", "oracle", "÷ T* kl")
     for heading in (*headings, "certify ÷ oracle"):

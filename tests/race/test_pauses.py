@@ -266,7 +266,11 @@ def test_delta_is_shared_between_the_study_and_pauses() -> None:
     gate_of_today = Question(CANDIDATE, relative, "old", delta=DELTA)
     for one in (Question(delta=DELTA), gate_of_today):
         assert one.delta_of_study + one.delta_of_pauses == pytest.approx(DELTA)
+    # Only one of the two commands of a gate can be favored where the study does not err.
+    assert gate_of_today.delta_of_each_claim(2) == gate_of_today.delta_of_pauses
+    assert Question(delta=DELTA).delta_of_each_claim(2) == 0.5 * Question(delta=DELTA).delta_of_pauses
     before = dataclasses.replace(gate_of_today, rules=1)
+    assert before.delta_of_each_claim(2) == 0.25 * DELTA
     assert 0.5 * before.delta_of_study + before.delta_of_pauses == pytest.approx(DELTA)
     assert Question(assumed="range", delta=DELTA).delta_of_study == DELTA
 
@@ -284,7 +288,7 @@ def test_equal_commands_on_the_limit(rate: float, count: int, allowed: int) -> N
 
 @pytest.mark.parametrize(("at_most", "found"), [("output=1.05x", "certified"), ("output=0.5x", "refuted")])
 def test_what_never_varies_takes_bets_on_signs(at_most: str, found: str) -> None:
-    """The evidence of n equal differences is 0.9 + 0.05 (1 + 1.5^n): 15 pairs reach 1 / (0.9 DELTA) = 22.2."""
+    """The evidence of n equal differences is 0.9 + 0.05 (1 + 1.5^n): 15 pairs reach 1 / (0.95 DELTA) = 21.1."""
     outcome = gate(lambda *_: a_run(1.0), at_most)
     assert (outcome.found, outcome.status.tests) == (found, 30)
 

@@ -14,13 +14,15 @@ import math
 
 from bestarm.evidence.claims import constraint_evidence
 from bestarm.kernel.compile import choice, kernel, large
-from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
+from bestarm.kernel.state import ON_ITEMS, SEARCHING, SEPARATE, TRACKING, Setting, Streams
 from bestarm.noises.streams import ABOVE
 
 WEIGHTS = (0.9, 0.1)
 """The weights of the evidence that an arm is worse, and of its product with the evidence that it is infeasible."""
 JOINT_WEIGHTS = (1.0, 0.0)
 """Where every constraint is measured together with the objective, or on items, there is nothing to multiply."""
+
+LOG_HALF = math.log(0.5)
 
 
 @large
@@ -53,7 +55,23 @@ def _most_suspect(setting: Setting, streams: Streams, arm: int) -> float:
     return largest
 
 
-infeasible_evidence = choice("setting.pairing", {SEPARATE: _together, ON_ITEMS: _most_suspect})
+@kernel
+def _together_and_product(setting: Setting, streams: Streams, arm: int) -> float:
+    """Half of the weight is for the product over all constraints of 1 - w + w E: where several are violated, it grows
+    with the evidence of all of them. Each is tested by itself, so that their evidence may be multiplied."""
+    added = -math.inf
+    multiplied = 0.0
+    for metric in range(1, streams.counts.shape[1]):
+        violated = constraint_evidence(setting, streams, arm, metric, ABOVE)
+        added = add_logs(added, setting.log_weight[metric] + violated)
+        multiplied += add_logs(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
+    if streams.counts.shape[1] <= 2:
+        return added
+    return add_logs(added, multiplied + LOG_HALF)
+
+
+_separate = choice("setting.sampling", {SEARCHING: _together, TRACKING: _together_and_product})
+infeasible_evidence = choice("setting.pairing", {SEPARATE: _separate, ON_ITEMS: _most_suspect})
 """log A_j: evidence that the arm is infeasible (minus infinity without constraints). On items, it is that of the
 most suspect constraint, by its weight."""
 

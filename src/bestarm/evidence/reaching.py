@@ -12,11 +12,11 @@ import math
 from typing import NamedTuple
 
 from bestarm.evidence.claims import constraint_ceiling, constraint_evidence, suffices
-from bestarm.evidence.combine import independent_evidence, infeasible_evidence, rival_evidence
+from bestarm.evidence.combine import LOG_HALF, independent_evidence, infeasible_evidence, rival_evidence
 from bestarm.evidence.items import difference_of
 from bestarm.evidence.pairs import evidence_between, pair_evidence, product_ceiling
 from bestarm.kernel.compile import choice, kernel
-from bestarm.kernel.state import ON_ITEMS, SEPARATE, Setting, Streams
+from bestarm.kernel.state import ON_ITEMS, SEARCHING, SEPARATE, TRACKING, Setting, Streams
 from bestarm.noises.dispatch import ceiling, evidence
 from bestarm.noises.mixture import ROUNDING
 from bestarm.noises.streams import ABOVE, BELOW, Stream, stream_of
@@ -47,9 +47,8 @@ def add_logs_ceiling(a: float, b: float) -> float:
 
 
 @kernel
-def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
-    """A ceiling of log A_j, the evidence that the arm is infeasible: all constraints but the most suspect one count as
-    if they were as suspect as the second."""
+def _sum_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    """All constraints but the most suspect one count as if they were as suspect as the second."""
     chosen = 0
     largest = -math.inf
     second = -math.inf
@@ -60,6 +59,21 @@ def infeasible_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
         else:
             second = max(second, violated)
     return add_logs_ceiling(setting.log_weight[chosen] + largest, second)
+
+
+@kernel
+def _sum_and_product_ceiling(setting: Setting, streams: Streams, arm: int) -> float:
+    added = -math.inf
+    multiplied = 0.0
+    for metric in range(1, streams.counts.shape[1]):
+        violated = constraint_ceiling(setting, streams, arm, metric, ABOVE)
+        added = add_logs_ceiling(added, setting.log_weight[metric] + violated)
+        multiplied += add_logs_ceiling(setting.tracking.log_rest[metric], setting.tracking.log_part[metric] + violated)
+    return add_logs_ceiling(added, multiplied + LOG_HALF)
+
+
+infeasible_ceiling = choice("setting.sampling", {SEARCHING: _sum_ceiling, TRACKING: _sum_and_product_ceiling})
+"""A ceiling of log A_j, the evidence that the arm is infeasible."""
 
 
 @kernel

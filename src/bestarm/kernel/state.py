@@ -44,6 +44,9 @@ SHARED, RESERVED = 1004, 1005
 """Among whom delta is shared: the arms there are, or also arms that come later."""
 FIRST_RULES, SECOND_RULES = 1006, 1007
 """The edition of the rules that decide: `Plan.rules`."""
+SEARCHING, TRACKING = 1008, 1009
+"""How tests are chosen: for the open certificates of the likeliest answer, or in the proportions that are best for the
+measured means, with evidence that grows as fast as theirs."""
 
 ABSENT: Any = ()
 """The part of a setting or of streams that belongs to a feature which a study does not use."""
@@ -83,6 +86,15 @@ class Reserve(NamedTuple):
     first_pairs: float
     later_pairs: float
     """Where the level of a pair begins: of two arms that were there from the start, if `is_reduced`, and of others."""
+
+
+class Tracking(NamedTuple):
+    """What a setting has in addition where tests are tracked: by metric, the logs of a constraint's weight in the
+    product of the evidence that constraints are violated, and of the rest of 1. In the sum that goes with it they weigh
+    what `log_weight` says."""
+
+    log_part: Floats
+    log_rest: Floats
 
 
 class Setting(NamedTuple):
@@ -146,9 +158,11 @@ class Setting(NamedTuple):
     limits: int = FIXED
     sharing: int = SHARED
     rules: int = SECOND_RULES
+    sampling: int = SEARCHING
     items: Items = ABSENT
     relative: Relative = ABSENT
     reserve: Reserve = ABSENT
+    tracking: Tracking = ABSENT
     pooled: Setting = ABSENT
     """The setting of results of several arms in one stream, where each arm is compared with its challengers."""
     options: Any = ABSENT
@@ -157,7 +171,7 @@ class Setting(NamedTuple):
 
 def features_of(setting: Setting) -> tuple[int, ...]:
     """The numbers of features by which kernels choose in a setting."""
-    return setting.pairing, setting.limits, setting.sharing, setting.rules
+    return setting.pairing, setting.limits, setting.sharing, setting.rules, setting.sampling
 
 
 class ItemStreams(NamedTuple):

@@ -140,7 +140,7 @@ def _bottom(s: Stream, side: int) -> float:
 
 
 @kernel
-def _in_unit(s: Stream, side: int, c: float) -> tuple[float, float]:
+def in_unit(s: Stream, side: int, c: float) -> tuple[float, float]:
     """The sum of the observations and c, scaled so that the range is [0, 1]. `BELOW` is the mirror image of `ABOVE`."""
     bottom = _bottom(s, side)
     if side == BELOW:
@@ -150,13 +150,13 @@ def _in_unit(s: Stream, side: int, c: float) -> tuple[float, float]:
 
 @kernel
 def evidence(s: Stream, side: int, c: float) -> float:
-    total, position = _in_unit(s, side, c)
+    total, position = in_unit(s, side, c)
     return rate_evidence(s.n, total, position, s.numbers, s.metric)
 
 
 @kernel
 def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
-    total, position = _in_unit(s, side, c)
+    total, position = in_unit(s, side, c)
     log_evidence, slope = rate_evidence_and_slope(s.n, total, position, s.numbers, s.metric)
     slope = slope / s.width
     return log_evidence, -slope if side == BELOW else slope
@@ -164,7 +164,7 @@ def evidence_and_slope(s: Stream, side: int, c: float) -> tuple[float, float]:
 
 @kernel
 def ceiling(s: Stream, side: int, c: float) -> float:
-    total, position = _in_unit(s, side, c)
+    total, position = in_unit(s, side, c)
     return rate_ceiling(s.n, total, position, s.numbers, s.metric)
 
 
@@ -188,8 +188,8 @@ _, product = bets_with(gain, root_weight)
 def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     """Each of the two mixtures that are left if the best tilt of the other stream were known costs as much as
     `rate_ceiling` says, or more: the larger cost is a bound for both together. The table has a closer one."""
-    total_above, above = _in_unit(high, ABOVE, c)
-    total_below, below = _in_unit(low, BELOW, d)
+    total_above, above = in_unit(high, ABOVE, c)
+    total_below, below = in_unit(low, BELOW, d)
     one, other = _best_tilt(high.n, total_above, above), _best_tilt(low.n, total_below, below)
     rounding = BET_ROUNDING * (high.n + low.n)
     rough = one + other - _rough_cost(max(one, other)) + rounding
@@ -212,8 +212,8 @@ _, pooled_product = bets_with(gain, _pooled_root_weight, POOLED_LIKENESS)
 @kernel
 def pooled_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     """What the best tilts gain."""
-    total_above, above = _in_unit(high, ABOVE, c)
-    total_below, below = _in_unit(low, BELOW, d)
+    total_above, above = in_unit(high, ABOVE, c)
+    total_below, below = in_unit(low, BELOW, d)
     gained = _best_tilt(high.n, total_above, above) + _best_tilt(low.n, total_below, below)
     return gained + BET_ROUNDING * (high.n + low.n)
 
@@ -221,7 +221,7 @@ def pooled_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
 @kernel
 def guess(s: Stream, side: int, level: float) -> float:
     """Where the ceiling is `level`, or a little farther in."""
-    total, left = _in_unit(s, side, s.high if side == BELOW else s.low)
+    total, left = in_unit(s, side, s.high if side == BELOW else s.low)
     left = 0.0
     right = total / s.n
     for _ in range(10):

@@ -43,9 +43,11 @@ def find_noise(name: str) -> type[NoiseModel] | None:
 
 _of_sets: Registry[NoiseModel] = Registry("bestarm.noises.sets", NoiseModel, "bestarm.noises.base.NoiseModel")
 """The noises of sets of items, which users cannot choose."""
+_tracked: Registry[NoiseModel] = Registry("bestarm.noises.tracked", NoiseModel, "bestarm.noises.base.NoiseModel")
+"""Those of sampling = "tracking", which users cannot choose either."""
 _numbered: list[type[NoiseModel]] = []
 _tiers: list[int] = []
-"""How many noises there are in this folder, and with those of sets."""
+"""How many noises there are in this folder, and with those that users cannot choose."""
 _numbering = threading.Lock()
 
 
@@ -58,6 +60,7 @@ def numbered() -> list[type[NoiseModel]]:
                 _numbered.extend(sorted(built_in().values(), key=lambda noise: not noise.is_common))
                 first = len(_numbered)
                 _numbered.extend(_of_sets.built_in.values())
+                _numbered.extend(_tracked.built_in.values())
                 _tiers.extend((first, len(_numbered)))
     return _numbered
 

@@ -38,7 +38,8 @@ CANDIDATE = "candidate"
 limit. By rules 1 it asks for the best command by this metric: the candidate if and only if it meets every limit."""
 
 _SHARE_OF_PAUSES = 0.1
-"""The share of a race's delta, if it rests on symmetry, that the claim about pauses may use."""
+_SHARE_OF_PAUSES_IN_GATES = 0.05
+"""The share of the delta of a race or gate, if it rests on symmetry, that the claim about pauses may use."""
 
 _TIMES_LIMIT = 4.0
 """Values above this multiple of their limit count as this multiple."""
@@ -95,7 +96,14 @@ class Question:
         """What claims on pauses may add to the probability of error, all together. The study gets the rest."""
         if not self.rests_on_symmetry:
             return 0.0
-        return 0.5 * self.delta if self.errs_by_half else _SHARE_OF_PAUSES * self.delta
+        share = _SHARE_OF_PAUSES_IN_GATES if self.is_gate else _SHARE_OF_PAUSES
+        return 0.5 * self.delta if self.errs_by_half else share * self.delta
+
+    def delta_of_each_claim(self, commands: int) -> float:
+        """What the claim on the pauses of one command may add. In a race, any command may be the one that it is about.
+        In a gate it is the candidate or the baseline. Where the claim is about the one that the verdict wrongly favors,
+        the study errs already, and that is counted."""
+        return self.delta_of_pauses / (1 if self.is_gate and not self.errs_by_half else commands)
 
     @property
     def errs_by_half(self) -> bool:

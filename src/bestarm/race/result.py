@@ -92,7 +92,7 @@ class RaceResult:
                     return Conclusion("undecided", withheld=f"{seen_here}, so symmetry cannot be assumed")
                 seen.append(f"{own.words} of {name} against {others.words} of {whose}")
             else:
-                alpha = self.question.delta_of_pauses / len(self.contestants)
+                alpha = self.question.delta_of_each_claim(len(self.contestants))
                 stated = 0 if limit is None else math.floor(1.0 / limit + 1e-9)
                 is_known = bool(self.cutoffs) and not own.count
                 seen_none = rarer_than(own.runs, alpha) if is_known else 0

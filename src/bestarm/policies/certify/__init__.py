@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,16 +19,16 @@ from bestarm.answer import odds
 from bestarm.evidence.contrasts import contrast_mean, is_known
 from bestarm.evidence.intervals import interval_end
 from bestarm.evidence.items import UNLIMITED, with_own_differences
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, SECOND_RULES, SEPARATE, Flags, Floats, Setting
+from bestarm.kernel.state import ABSENT, ON_ITEMS, RESERVED, SECOND_RULES, SEPARATE, TRACKING, Flags, Floats, Setting
 from bestarm.kernel.tournament import NO_ARM, best
 from bestarm.noises.dispatch import most_kept
 from bestarm.noises.streams import ABOVE, BELOW, stream_of
-from bestarm.policies.certify import any_feasible, best_arm, challengers, depth_first, short_list, top
+from bestarm.policies.certify import any_feasible, best_arm, challengers, depth_first, short_list, top, tracking
 from bestarm.policies.certify.challengers import evidence_against
 from bestarm.policies.certify.choosing import leave_out_retired
 from bestarm.policies.certify.goal import Goal
 from bestarm.policies.certify.memory import Memory
-from bestarm.policies.certify.setting import certify_setting, pooled_noise
+from bestarm.policies.certify.setting import certify_setting, pooled_noise, refusal
 from bestarm.policies.comparisons import Reasons, differences_from, margin_of, narrow, pair_levels, regret_of, survey
 from bestarm.policies.confidence import Intervals, PresentAnswer, compiled_if_large, lower_level, new_intervals
 from bestarm.policies.decisions import Stop
@@ -37,6 +38,7 @@ from bestarm.policies.levels import levels_in_words
 from bestarm.policies.open_certificates import OpenCertificate
 from bestarm.problem import Plan, Problem
 from bestarm.problem.goals import ASKED, Asked
+from bestarm.validation import InvalidInput
 
 GOALS: dict[Asked, Goal] = {
     "best": best_arm.GOAL,
@@ -53,12 +55,21 @@ on average, and the longest runs get longer."""
 
 def goal_in(setting: Setting) -> Goal:
     """The goal of a setting, with the rules of its edition."""
+    if setting.sampling == TRACKING:
+        return tracking.GOAL
     if setting.pooled != ABSENT:
         return challengers.goal_keeping(most_kept(setting.pooled))
     asked = ASKED[setting.goal]
     constraints = len(setting.level) * (len(setting.threshold) - 1)
     is_searched = setting.rules == SECOND_RULES and setting.pairing == SEPARATE and constraints >= MANY
     return depth_first.GOAL if asked == "best" and is_searched else GOALS[asked]
+
+
+class Options(NamedTuple):
+    """The parameters of `certify`."""
+
+    sampling: Literal["default", "tracking"] = "default"
+    """How tests are chosen: "tracking" has a proven limit of the number of tests, as delta falls to 0."""
 
 
 class Certify(KernelPolicy):
@@ -73,6 +84,9 @@ class Certify(KernelPolicy):
     1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
     `tolerance` and `slack` keep ties and means on a threshold from running forever. It needs several times fewer tests
     than the confidence bounds of the paper's algorithms allow.
+
+    With the option `sampling = "tracking"`, tests are made in the proportions that are best for the measured means.
+    Then the number of tests has a proven limit as delta falls to 0; at usual deltas it is larger.
 
     `propose` notes in its memory which arms the evidence has rejected or shown beaten, and seeds its
     random choices by the number of results. Asked again, it proposes the same tests.
@@ -101,6 +115,7 @@ class Certify(KernelPolicy):
     asked = ASKED
     uses_items = uses_baseline = uses_reserve = True
     kernels = GOALS["best"].kernels
+    Options = Options
     memory: Memory
 
     def __init__(self, setting: Setting, arms: int, metrics: int, *, seed: int = 0, run: int = 0) -> None:
@@ -114,6 +129,13 @@ class Certify(KernelPolicy):
     @classmethod
     def kernels_in(cls, setting: Setting) -> Kernels:
         return goal_in(setting).kernels
+
+    @classmethod
+    def options_of(cls, problem: Problem | None = None) -> Any:
+        options = super().options_of(problem)
+        if options.sampling == "tracking" and problem is not None and (reason := refusal(problem)):
+            raise InvalidInput("options.sampling", options.sampling, reason, ["default"])
+        return options
 
     @classmethod
     def new_setting(cls, problem: Problem, delta: float, bound: str, reference: Floats | None = None) -> Setting:
@@ -197,10 +219,12 @@ class Certify(KernelPolicy):
             note = f"{note}{levels_in_words(plan, plan.delta)}. Decisions come sooner, from many results taken together"
             return f"{note}: the evidence that another arm is better than this one must reach {level}."
         note = f"{note}the level that decides"
-        if not brief and not plan.reserve:
+        if not brief and not plan.reserve and cls.options_of(plan).sampling == "default":
             return f"{note}: {levels_in_words(plan, plan.delta)}."
         note = f"{note}. Decisions may come sooner, from several arms or metrics taken together."
-        return note if brief else f"{note} Arms that come later have a smaller share of delta, and wider intervals."
+        if brief or not plan.reserve:
+            return note
+        return f"{note} Arms that come later have a smaller share of delta, and wider intervals."
 
     @property
     def _infeasible(self) -> Flags:

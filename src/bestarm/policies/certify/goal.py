@@ -45,7 +45,8 @@ def kernels_of(
     memory_of: Callable[[int, int], Memory] = new_memory,
     update: Callable[..., None] = update,
 ) -> Kernels:
-    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result."""
+    """The kernels of a goal. `tests` proposes what to test, or concludes, once every stream has a result; `update`
+    follows each result."""
 
     @kernel
     def propose(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:

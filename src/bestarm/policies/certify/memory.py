@@ -24,6 +24,29 @@ class Chosen(NamedTuple):
     """A performance that was drawn (top), or what it costs to exclude the arm (short list)."""
 
 
+class Tracked(NamedTuple):
+    """What is kept in addition where tests are chosen by tracking. Entries are [arm, metric] or by arm."""
+
+    weights: Floats
+    """The shares of the tests that are best for the means and the open certificates at the last look."""
+    owed: Floats
+    """How many more tests a stream should have had than it has."""
+    place: Floats
+    """The mean performance, as a place in the range, or in standard deviations."""
+    price: Floats
+    """The least cost of a unit of information that the arm is infeasible, or `HOPELESS`."""
+    limit: Floats
+    """How often the arm's performance is worth a test, for each test of the leader's: after that, a test of a violated
+    constraint tells more per cost."""
+    reach: Floats
+    """The information about performance up to that limit, per test of the leader."""
+    is_open: Flags
+    """[arm, metric]: which certificates were open at the last look: at 0 that another arm is not better, at the
+    constraints of the leader that these hold."""
+    due: Ints
+    """[0]: after how many results the weights are computed again."""
+
+
 class Challengers(NamedTuple):
     """What is kept in addition where each arm is compared with its challengers, whichever they are."""
 
@@ -62,6 +85,7 @@ class Memory(NamedTuple):
     generator: Generator
     ziggurat: Ziggurat
     chosen: Chosen = ABSENT
+    tracked: Tracked = ABSENT
     challengers: Challengers = ABSENT
 
 
@@ -85,6 +109,14 @@ def new_memory(arms: int, metrics: int) -> Memory:
 def new_memory_of_sets(arms: int, metrics: int) -> Memory:
     chosen = Chosen(np.zeros(arms, np.int8), np.zeros(arms, np.int8), np.zeros(arms))
     return new_memory(arms, metrics)._replace(chosen=chosen)
+
+
+def new_memory_of_tracking(arms: int, metrics: int) -> Memory:
+    even = np.full((arms, metrics), 1.0 / (arms * metrics))
+    place, price, limit, reach = np.zeros((4, arms))
+    is_open = np.zeros((arms, metrics), np.int8)
+    tracked = Tracked(even, even.copy(), place, price, limit, reach, is_open, np.zeros(1, np.int64))
+    return new_memory(arms, metrics)._replace(tracked=tracked)
 
 
 def new_memory_of_challengers(arms: int, metrics: int, kept: int) -> Memory:

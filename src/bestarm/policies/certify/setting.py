@@ -7,13 +7,29 @@ import math
 
 import numpy as np
 
+from bestarm.evidence.combine import LOG_HALF
 from bestarm.evidence.items import UNLIMITED
 from bestarm.kernel.elementary import log
-from bestarm.kernel.state import ABSENT, ON_ITEMS, RELATIVE, RESERVED, Floats, Items, Relative, Reserve, Setting
+from bestarm.kernel.state import (
+    ABSENT,
+    ON_ITEMS,
+    RELATIVE,
+    RESERVED,
+    TRACKING,
+    Floats,
+    Items,
+    Relative,
+    Reserve,
+    Setting,
+    Tracking,
+)
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
+from bestarm.noises.bernoulli import Bernoulli
+from bestarm.noises.gaussian import Gaussian
 from bestarm.noises.registry import kind_of
 from bestarm.noises.streams import ABOVE
+from bestarm.noises.tracked.rates import TrackedRates
 from bestarm.policies.levels import rules_of, shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
@@ -39,6 +55,8 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         setting = setting._replace(pairing=ON_ITEMS, items=_items(problem, delta, bound))
     if getattr(problem, "reserve", 0.0):
         setting = _with_reserve(setting, problem)
+    if is_tracked(problem):
+        return _tracked(setting, problem)
     pooled = pooled_noise(problem)
     if pooled is not None:
         setting = setting._replace(pooled=setting._replace(kind=np.array([kind_of(type(pooled))])))
@@ -49,6 +67,8 @@ def pooled_noise(problem: Problem) -> NoiseModel | None:
     """The noise of results of several arms in one stream, where each arm is compared with its challengers, as
     `bestarm.policies.certify.challengers` says; else None. With two arms there is nothing to gain, and with a tolerance
     the proof fails."""
+    if is_tracked(problem):
+        return None
     is_plain = problem.items is None and not getattr(problem, "reserve", 0.0) and rules_of(problem) > 1
     asks_best = problem.asks == "best" and not problem.constraints and len(problem.arms) > 2
     return problem.objective.noise.pooled() if is_plain and asks_best and not problem.objective.tolerance else None
@@ -142,3 +162,46 @@ def _with_reserve(setting: Setting, plan: Problem) -> Setting:
         later_pairs=-math.log(setting.delta / 8.0),
     )
     return setting._replace(level=level, rejecting=level.copy(), sharing=RESERVED, reserve=kept)
+
+
+# ----------------------------------------------------------------------------------------------------------- tracking
+
+
+def is_tracked(problem: Problem) -> bool:
+    """Whether tests are chosen by tracking."""
+    return getattr(problem, "options", {}).get("sampling") == "tracking"
+
+
+def refusal(problem: Problem) -> str | None:
+    """Why tests cannot be tracked: the theorem about time is not known to hold; None if they can."""
+    excluded = {
+        "goal 'best' and top = 1": problem.asks != "best",
+        "plans of rules 2": rules_of(problem) == 1,
+        "arms that are not compared on items": problem.items is not None,
+        "limits that do not depend on a baseline": bool(problem.relative),
+        "arms that neither come nor go": getattr(problem, "reserve", 0.0) > 0.0,
+        "metrics that are tested separately": any(problem.leads[k] != k for k in range(len(problem.parts))),
+        "Gaussian noise and rates": any(_tracked_kind(part.noise) is None for part in problem.parts),
+    }
+    needed = [condition for condition, is_broken in excluded.items() if is_broken]
+    return f"tracking is for {' and for '.join(needed)}" if needed else None
+
+
+def _tracked_kind(noise: NoiseModel) -> int | None:
+    """The number of the noise with which tests are tracked; None if there is none."""
+    if noise.kernels is Bernoulli.kernels:
+        return kind_of(TrackedRates)
+    return kind_of(Gaussian) if isinstance(noise, Gaussian) else None
+
+
+def _tracked(setting: Setting, problem: Problem) -> Setting:
+    """With evidence that grows as fast as the information in the results, but for their logarithm."""
+    rest = [1.0 - math.exp(weight) for weight in setting.log_weight.tolist()]
+    # If there are several constraints, one half is for their sum, and one for their product.
+    log_weight = setting.log_weight + (LOG_HALF if len(problem.constraints) > 1 else 0.0)
+    return setting._replace(
+        kind=np.array([_tracked_kind(part.noise) for part in problem.parts]),
+        log_weight=log_weight,
+        sampling=TRACKING,
+        tracking=Tracking(setting.log_weight, log(np.array(rest))),
+    )
