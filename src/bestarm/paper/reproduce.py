@@ -32,6 +32,10 @@ DEPARTURES = (
     "which changes nothing. With Bernoulli outcomes, which is what a trial would see, it is our addition.",
     "The paper names an ablation of confidence bounds but prints no figures of it; the bounds here are the paper's "
     "own, a law of the iterated logarithm and a normal mixture.",
+    "If S is empty and F is not, we answer with the arm of F that has the best lower bound; the paper's line 2 returns "
+    "that no arm is feasible. Either way some confidence bound does not hold.",
+    "SampleForSafety compares constraints in single precision. Verdicts rest on double precision.",
+    "P-first keeps every sample when it drops an arm and starts LUCB again; the paper does not say.",
     "Theorem 2 bounds epochs; we set four tests an epoch and the initial tests beside our counts.",
 )
 """Where we had to interpret the paper."""

@@ -75,9 +75,10 @@ class Options(NamedTuple):
 class Certify(KernelPolicy):
     """Gather evidence for the certificates of the likeliest answer, each until it suffices, and then stop.
 
-    The leader has the best mean among the arms that look feasible. To answer with it takes a certificate for each
-    of its constraints and one against each other arm: that it is infeasible, or worse, or half of each. Each round
-    tests one stream for each open certificate: the one that, by posterior draws, promises the most evidence per cost.
+    The leader has the best mean among the arms that look feasible; with many arms or constraints, among those that
+    are not suspect. To answer with it takes a certificate for each of its constraints and one
+    against each other arm: that it is infeasible, or worse, or half of each. Each round tests one stream for each open
+    certificate: the one that, by posterior draws, promises the most evidence per cost.
 
     Errs with probability at most delta (each certificate is an e-process, which by Ville's inequality ever reaches
     1 / alpha with probability at most alpha if it is false) when observations are independent and scatter as stated.
@@ -142,7 +143,7 @@ class Certify(KernelPolicy):
 
     @property
     def leader(self) -> int:
-        """The arm with the best mean among those that look feasible, or `NO_ARM`."""
+        """The arm with the best mean among those that look feasible, or may be for all that is known; or `NO_ARM`."""
         return int(best(self.memory.candidates))
 
     # ---------------------------------------------------------------------------------------------------- deciding

@@ -36,7 +36,7 @@ class Goal(NamedTuple):
 
 @kernel
 def leader_of(setting: Setting, streams: Streams, memory: Memory) -> int:
-    """The arm to answer with if no more tests could be made, or `NO_ARM`: none looks feasible."""
+    """The arm to answer with if no more tests could be made, or `NO_ARM`: none is a candidate."""
     return best(memory.candidates)
 
 

@@ -67,11 +67,11 @@ class Memory(NamedTuple):
     certified: Flags
     """[arm, metric]: `HOLDS` once the constraint is certified to hold, or `HOLDS_BEYOND_LUCK`."""
     suspect: Flags
-    """[arm, metric]: 1 while the constraint looks violated."""
+    """[arm, metric]: 1 while the constraint is suspicious: it looks violated, or more than that."""
     suspects: Ints
-    """By arm: how many constraints look violated."""
+    """By arm: how many constraints are suspicious."""
     candidates: Tournament
-    """Arms that look feasible, by mean performance; the best is the leader."""
+    """Arms without suspicious constraints, by mean performance; the best is the leader."""
     beaten: Ints
     """By arm: the leader by which it is certified beaten, or -1."""
     open_arms: npt.NDArray[np.uint32]
