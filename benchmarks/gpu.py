@@ -29,7 +29,11 @@ from bestarm.simulation.cuda.card import CardJob, CardSchedule, planned, this_ca
 from bestarm.simulation.engine import Job
 from bestarm.simulation.simulate import Simulation, simulate
 
-PARITY = ("exp1-a", "exp1-b", "exp1-c", "drug", "drug-bernoulli")
+CLASSICS = {
+    "four means, no constraint": ("gaussian", (1.0, 0.85, 0.8, 0.7)),
+    "four rates, no constraint": ("bernoulli", (0.5, 0.45, 0.43, 0.4)),
+}
+PARITY = ("exp1-a", "exp1-b", "exp1-c", "drug", "drug-bernoulli", "exp2-n8", *CLASSICS)
 PARITY_MAX_TESTS = 10_000
 PARITY_RUNS = 100_000
 
@@ -73,9 +77,19 @@ class Difference:
     streams: int
 
 
+def problem_of(name: str) -> ba.Problem:
+    if name not in CLASSICS:
+        return ba.instance(name)
+    noise, means = CLASSICS[name]
+    arms = [ba.Arm(f"arm {k}", {"performance": mean}) for k, mean in enumerate(means)]
+    return ba.Problem(
+        arms, ba.maximize("performance", noise=ba.Gaussian(1.0) if noise == "gaussian" else ba.Bernoulli())
+    )
+
+
 def on_both(instance: str, policy: str, runs: int, max_tests: int) -> tuple[Simulation, Simulation]:
     options: dict[str, Any] = {"policy": policy, "runs": runs, "seed": 1, "max_tests": max_tests}
-    plan = ba.instance(instance)
+    plan = problem_of(instance)
     return simulate(plan, **options), simulate(plan, **options, device="cuda")
 
 

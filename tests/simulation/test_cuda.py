@@ -362,3 +362,17 @@ def jit(cache):
 assert kept_by_numba(jit, "abc") is False
 """
     on_simulator(script.replace("FOLDER", str(tmp_path / "kept")))
+
+
+def test_a_setting_within_a_setting_may_be_of_another_kind() -> None:
+    """A table is known throughout if all its entries are equal, in the settings within a setting, too."""
+    from bestarm.policies.certify import Certify
+    from bestarm.simulation.cuda.tiles import same_throughout
+
+    arms = [ba.Arm(f"arm {k}", {"p": k}) for k in range(3)]
+    problem = ba.Problem(arms, ba.maximize("p", noise=ba.Gaussian(1.0)))
+    setting = Certify.new_setting(problem, 0.1, "paper")
+    assert setting.pooled.kind[0] != setting.kind[0]
+    known = {name for _, name, _ in same_throughout(setting)}
+    assert "kind" not in known
+    assert "lead" in known

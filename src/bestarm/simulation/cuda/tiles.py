@@ -7,6 +7,7 @@ by side, then their second ones, and so on. Tables that all runs share are not i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,18 @@ def state_shapes(fresh: Any) -> tuple[Shape, ...]:
 
 
 def same_throughout(*given: Any) -> tuple[Same, ...]:
-    """The tables of whole numbers in which all entries are equal. Such tables say of what kind things are."""
-    named = ((type(part), name, table) for part in given for name, table in part._asdict().items())
-    return tuple(
-        (owner, name, int(table.flat[0]))
-        for owner, name, table in named
-        if isinstance(table, np.ndarray) and table.dtype == np.int64 and (table == table.flat[0]).all()
-    )
+    """The tables of whole numbers in which all entries are equal, in settings within a setting, too. Such tables say of
+    what kind things are."""
+    entries: dict[tuple[type, str], set[int]] = {}
+    for owner, name, table in _tables(given):
+        entries.setdefault((owner, name), set()).update(table.flat)
+    return tuple((*table, int(min(numbers))) for table, numbers in entries.items() if len(numbers) == 1)
+
+
+def _tables(parts: Iterable[Any]) -> Iterator[tuple[type, str, Any]]:
+    for part in parts:
+        if hasattr(part, "_asdict"):
+            for name, table in part._asdict().items():
+                if isinstance(table, np.ndarray) and table.dtype == np.int64:
+                    yield type(part), name, table
+            yield from _tables(part)
