@@ -11,10 +11,12 @@ from bestarm.evidence.reaching import HOLDS, Infeasibility, holding_reaches, inf
 from bestarm.kernel.compile import choice, kernel
 from bestarm.kernel.random import normal
 from bestarm.kernel.state import (
+    FIRST_RULES,
     FIXED,
     ON_ITEMS,
     RELATIVE,
     RESERVED,
+    SECOND_RULES,
     SEPARATE,
     SHARED,
     Batch,
@@ -138,6 +140,33 @@ def drawn_excess(setting: Setting, streams: Streams, memory: Memory, arm: int, m
 
 
 @kernel
+def _evidence_per_cost(setting: Setting, excess: float, metric: int) -> float:
+    gain: float = excess * abs(excess) * setting.inverse_cost[metric]
+    return gain
+
+
+@kernel
+def suspicion_per_cost(setting: Setting, excess: float, metric: int) -> float:
+    """If a violation is likely, the evidence for it that a test promises per cost; else the larger, the likelier and
+    cheaper it is."""
+    if excess > 0.0:
+        return _evidence_per_cost(setting, excess, metric)
+    doubt: float = -excess * excess / setting.inverse_cost[metric]
+    return doubt
+
+
+@kernel
+def _excess_alone(setting: Setting, excess: float, metric: int) -> float:
+    return excess
+
+
+suspicion = choice("setting.rules", {FIRST_RULES: _evidence_per_cost, SECOND_RULES: suspicion_per_cost})
+"""By which the constraint of an arm is chosen that is tested next."""
+doubt_of_leader = choice("setting.rules", {FIRST_RULES: _excess_alone, SECOND_RULES: suspicion_per_cost})
+"""The same for the leader."""
+
+
+@kernel
 def is_stale(streams: Streams, memory: Memory, arm: int, metric: int) -> bool:
     """Whether a certified constraint is worth another test.
 
@@ -211,7 +240,7 @@ def _drawn_suspect(setting: Setting, streams: Streams, memory: Memory, arm: int)
             return metric
         if memory.certified[arm, metric] == 0:
             excess = drawn_excess(setting, streams, memory, arm, metric, CONSTRAINT_SPREAD)
-            gain = excess * abs(excess) * setting.inverse_cost[metric]
+            gain = suspicion(setting, excess, metric)
             if gain > largest:
                 largest = gain
                 chosen = metric
@@ -281,9 +310,9 @@ def tests_of_leader(
             if is_alone:
                 size = add_test(batch, size, leader, metric)
             else:
-                excess = drawn_excess(setting, streams, memory, leader, metric, 1.0)
-                if excess > largest:
-                    largest = excess
+                doubt = doubt_of_leader(setting, drawn_excess(setting, streams, memory, leader, metric, 1.0), metric)
+                if doubt > largest:
+                    largest = doubt
                     chosen = metric
     if chosen > 0:
         size = add_test(batch, size, leader, chosen)

@@ -22,6 +22,7 @@ from bestarm.policies.certify.choosing import (
     drawn_lead,
     drawn_performance,
     is_stale,
+    suspicion,
     updating,
 )
 from bestarm.policies.certify.goal import Goal, kernels_of
@@ -75,7 +76,7 @@ def _most_suspect(setting: Setting, streams: Streams, memory: Memory, arm: int) 
             return metric
         if memory.certified[arm, metric] == 0:
             index = _search_index(setting, streams, memory, arm, metric)
-            gain = index * abs(index) * setting.inverse_cost[metric]
+            gain = suspicion(setting, index, metric)
             if gain > largest:
                 largest = gain
                 chosen = metric
