@@ -71,6 +71,8 @@ class NoiseModel(abc.ABC):
     """Whether kernels check for it first, because it is the most common."""
     is_weighted: ClassVar[bool] = False
     """Whether streams keep, first of all, the sums of weights w, of w² and of w times the result."""
+    tracked_as: ClassVar[str | None] = None
+    """The name of the noise whose evidence `sampling = "tracking"` uses; None if there is none. It is not inherited."""
     is_whole: ClassVar[bool] = False
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True

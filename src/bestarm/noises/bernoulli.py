@@ -266,6 +266,7 @@ class Bernoulli(NoiseModel):
         *(evidence, evidence_and_slope, scatter, draw, ceiling, guess), product=product, product_ceiling=product_ceiling
     )
     is_whole = True
+    tracked_as = "tracked-rates"
     takes_spread = False
     is_quadratic = False
 

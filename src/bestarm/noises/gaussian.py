@@ -212,6 +212,7 @@ class Gaussian(NoiseModel):
     place = 40
     if_unstated = _NO_SIGMA
     is_common = True
+    tracked_as = "gaussian"
     kernels = NoiseKernels(
         *(evidence, evidence_and_slope, scatter, draw, ceiling, guess), product=product, product_ceiling=product_ceiling
     )

@@ -35,6 +35,7 @@ class Quantile(NoiseModel):
     place = 50
     stated: ClassVar = {"q": StatedNumber("quantile q", default=0.99, above=0.0)}
     kernels = Bernoulli.kernels
+    tracked_as = Bernoulli.tracked_as
     is_quadratic = False
     is_share = True
     takes_spread = False

@@ -96,3 +96,9 @@ def kind_of(noise: type[NoiseModel]) -> int:
             known.append(noise)
             forget_alternatives()
     return known.index(noise)
+
+
+def tracked_kind(noise: NoiseModel) -> int | None:
+    """The number of the noise with whose evidence tests are tracked; None if there is none."""
+    name = vars(type(noise)).get("tracked_as")
+    return None if name is None else kind_of((built_in() | _tracked.built_in)[name])

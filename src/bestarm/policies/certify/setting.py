@@ -25,11 +25,8 @@ from bestarm.kernel.state import (
 )
 from bestarm.kernel.tournament import NO_ARM
 from bestarm.noises.base import NoiseModel
-from bestarm.noises.bernoulli import Bernoulli
-from bestarm.noises.gaussian import Gaussian
-from bestarm.noises.registry import kind_of
+from bestarm.noises.registry import kind_of, tracked_kind
 from bestarm.noises.streams import ABOVE
-from bestarm.noises.tracked.rates import TrackedRates
 from bestarm.policies.levels import rules_of, shares_with_reserve
 from bestarm.policies.setting import new_setting
 from bestarm.problem import Arm, Constraint, Problem, at_most, maximize
@@ -181,17 +178,10 @@ def refusal(problem: Problem) -> str | None:
         "limits that do not depend on a baseline": bool(problem.relative),
         "arms that neither come nor go": getattr(problem, "reserve", 0.0) > 0.0,
         "metrics that are tested separately": any(problem.leads[k] != k for k in range(len(problem.parts))),
-        "Gaussian noise and rates": any(_tracked_kind(part.noise) is None for part in problem.parts),
+        "Gaussian noise and rates": any(tracked_kind(part.noise) is None for part in problem.parts),
     }
     needed = [condition for condition, is_broken in excluded.items() if is_broken]
     return f"tracking is for {' and for '.join(needed)}" if needed else None
-
-
-def _tracked_kind(noise: NoiseModel) -> int | None:
-    """The number of the noise with which tests are tracked; None if there is none."""
-    if noise.kernels is Bernoulli.kernels:
-        return kind_of(TrackedRates)
-    return kind_of(Gaussian) if isinstance(noise, Gaussian) else None
 
 
 def _tracked(setting: Setting, problem: Problem) -> Setting:
@@ -200,7 +190,7 @@ def _tracked(setting: Setting, problem: Problem) -> Setting:
     # If there are several constraints, one half is for their sum, and one for their product.
     log_weight = setting.log_weight + (LOG_HALF if len(problem.constraints) > 1 else 0.0)
     return setting._replace(
-        kind=np.array([_tracked_kind(part.noise) for part in problem.parts]),
+        kind=np.array([tracked_kind(part.noise) for part in problem.parts]),
         log_weight=log_weight,
         sampling=TRACKING,
         tracking=Tracking(setting.log_weight, log(np.array(rest))),
