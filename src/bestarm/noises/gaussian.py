@@ -92,6 +92,7 @@ COMMON = 0.85
 POOLED_COMMON = 0.97
 """The same where results have weights that make a common tilt fit."""
 RHO_OF_PAIRS = 40.0
+_LOG_COMMON, _LOG_POOLED = math.log(COMMON), math.log(POOLED_COMMON)
 
 
 @kernel
@@ -117,7 +118,9 @@ def _with_common_tilt(
 
 
 @kernel
-def _ceiling_with_common_tilt(high: Stream, low: Stream, c: float, d: float, deviation: float, squares: float) -> float:
+def _ceiling_with_common_tilt(
+    high: Stream, low: Stream, c: float, d: float, deviation: float, squares: float, share: float, log_share: float
+) -> float:
     separate = ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
     # The cost of a mixture depends on n / RHO only.
     place = slot(int((squares + low.n) * (RHO / RHO_OF_PAIRS)))
@@ -127,7 +130,11 @@ def _ceiling_with_common_tilt(high: Stream, low: Stream, c: float, d: float, dev
         common -= _LOG_2
     else:
         common += deviation * deviation * high.mixture[place, 1] * (RHO / RHO_OF_PAIRS)
-    return max(common, separate)
+    gap = common - separate
+    if not gap > 0.0:
+        return separate
+    # log(share + (1 - share) y) with y = e^-gap, which is at most 1 / (1 + gap + gap² / 2).
+    return common + min(log_share + (1.0 - share) / (share * (1.0 + gap * (1.0 + 0.5 * gap))), 0.0)
 
 
 @large
@@ -139,7 +146,7 @@ def product(high: Stream, low: Stream, c: float, d: float) -> tuple[float, float
 
 @kernel
 def product_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
-    return _ceiling_with_common_tilt(high, low, c, d, _deviation(high, ABOVE, c), high.n)
+    return _ceiling_with_common_tilt(high, low, c, d, _deviation(high, ABOVE, c), high.n, COMMON, _LOG_COMMON)
 
 
 @kernel
@@ -159,7 +166,7 @@ def pooled_product(high: Stream, low: Stream, c: float, d: float) -> tuple[float
 @kernel
 def pooled_ceiling(high: Stream, low: Stream, c: float, d: float) -> float:
     squares = high.kept[high.arm, high.metric, 1]
-    return _ceiling_with_common_tilt(high, low, c, d, _weighted_deviation(high, c), squares)
+    return _ceiling_with_common_tilt(high, low, c, d, _weighted_deviation(high, c), squares, POOLED_COMMON, _LOG_POOLED)
 
 
 @kernel

@@ -56,7 +56,7 @@ def certify_setting(problem: Problem, delta: float, bound: str, reference: Float
         return _tracked(setting, problem)
     pooled = pooled_noise(problem)
     if pooled is not None:
-        setting = setting._replace(pooled=setting._replace(kind=np.array([kind_of(type(pooled))])))
+        setting = setting._replace(pooled=setting._replace(kind=np.full(1, kind_of(type(pooled)))))
     return setting
 
 
