@@ -105,9 +105,9 @@ def test_errs_with_probability_delta_at_most(problem: ba.Plan, runs: int) -> Non
     assert result.wrong <= binom.isf(1e-6, runs, 0.2)
 
 
-@pytest.mark.parametrize(("name", "most"), [("gaussian", 1.2), ("rates alone", 1.2), ("rates, several limits", 1.25)])
+@pytest.mark.parametrize(("name", "most"), [("gaussian", 1.2), ("rates alone", 1.2), ("rates, several limits", 1.35)])
 def test_tests_come_near_the_limit(name: str, most: float) -> None:
-    """Measured: 1.11, 1.08 and 1.14, with standard errors below 0.02: more than three of them from what is allowed."""
+    """Measured: 1.10, 1.08 and 1.20, with standard errors of 0.01, 0.015 and 0.033: four of them are left or more."""
     problem, delta = PLANS[name], 1e-40
     result = ba.simulate(problem, delta=delta, runs=100, seed=3)
     limit = ba.analyze(problem, delta).characteristic_time * math.log(1.0 / delta)
