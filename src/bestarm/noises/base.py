@@ -69,10 +69,6 @@ class NoiseModel(abc.ABC):
     """How many statistics a stream keeps besides the number of results and their sum."""
     is_common: ClassVar[bool] = False
     """Whether kernels check for it first, because it is the most common."""
-    is_weighted: ClassVar[bool] = False
-    """Whether streams keep, first of all, the sums of weights w, of w² and of w times the result."""
-    tracked_as: ClassVar[str | None] = None
-    """The name of the noise whose evidence `sampling = "tracking"` uses; None if there is none. It is not inherited."""
     is_whole: ClassVar[bool] = False
     """Whether observations are whole numbers."""
     is_quadratic: ClassVar[bool] = True
@@ -193,7 +189,8 @@ class NoiseModel(abc.ABC):
         """The noise of results of several arms in one stream; None if there is none.
 
         Its evidence must be valid for results with different means, as long as the mean of each, given those before it,
-        lies on the other side of c. What its streams keep must add up. If it `is_weighted`, results count by weights.
+        lies on the other side of c. What its streams keep must add up. If it keeps more than this noise does, results
+        count by weights w, and it keeps the sums of w, of w² and of w times the result.
         """
         return None
 

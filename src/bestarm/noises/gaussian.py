@@ -122,6 +122,9 @@ def _ceiling_with_common_tilt(
     high: Stream, low: Stream, c: float, d: float, deviation: float, squares: float, share: float, log_share: float
 ) -> float:
     separate = ceiling(high, ABOVE, c) + ceiling(low, BELOW, d)
+    if squares + low.n < RHO_OF_PAIRS / RHO:
+        # The table begins at 1.
+        return math.inf
     # The cost of a mixture depends on n / RHO only.
     place = slot(int((squares + low.n) * (RHO / RHO_OF_PAIRS)))
     deviation = (deviation + _deviation(low, BELOW, d)) * high.inverse_sigma
@@ -271,4 +274,3 @@ class _Pooled(Gaussian):
 
     kernels = Gaussian.kernels._replace(product=pooled_product, product_ceiling=pooled_ceiling)
     kept = 3
-    is_weighted = True

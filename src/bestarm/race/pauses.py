@@ -25,7 +25,7 @@ _CUTOFF_OF_SIZES = 1.1
 _ROOMS = 5.0
 """Where a limit is relative to the baseline, a pause exceeds the first run by no more than this many times the room
 that the limit leaves. Then something slower that is no pause breaks the limit only if it occurs in more than one run of
-five, and 15 runs miss that with a probability of 0.8^15 = 3.5% at most."""
+five, and 12 runs miss that with a probability of 0.8^12 = 7% at most."""
 _LONG = 1.5
 """A pause of more than this many times its cutoff is long."""
 _LEAST = 1e-3

@@ -209,7 +209,7 @@ def _verdict(problem: Problem, arm: int, row: Row, found: Findings, is_feasible:
     if found.beaten_by[arm] != NO_ARM:
         return "worse", _beaten(problem, found, arm)
     if found.excluded[arm] and not problem.constraints and not math.isnan(found.evidence[arm]):
-        return "worse", f"another arm is better, {_sure(found.evidence[arm])}"
+        return "worse", f"another arm is as good or better, {_sure(found.evidence[arm])}"
     if found.excluded[arm]:
         return "worse", f"{problem.objective.metric} behind a feasible arm"
     if is_feasible:

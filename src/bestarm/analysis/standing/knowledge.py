@@ -126,7 +126,7 @@ def differences_of(problem: Problem, policy: Policy, arm: int, stop: Stop | None
     low, high = policy.differences(arm)
     if stop is not None and stop.arm is not None and problem.asks in ("best", "top"):
         behind = findings_of(policy, stop).outperformed & ~problem.is_retired
-        narrow(low, high, arm, stop.arms or (stop.arm,), behind, -problem.objective.tolerance)
+        narrow(low, high, arm, stop.arms or (stop.arm,), behind, 0.0 - problem.objective.tolerance)
     estimates = [None if math.isnan(lead) else lead for lead in measured_leads(policy.streams, arm).tolist()]
     rows = zip(problem.arm_names, low.tolist(), high.tolist(), estimates, strict=True)
     return {name: Difference(*limits) for other, (name, *limits) in enumerate(rows) if other != arm}

@@ -217,7 +217,9 @@ class Certify(KernelPolicy):
         if pooled_noise(plan) is not None:
             level = odds(-math.log(plan.delta))
             note = f"{note}{levels_in_words(plan, plan.delta)}. Decisions come sooner, from many results taken together"
-            return f"{note}: the evidence that another arm is better than this one must reach {level}."
+            return (
+                f"{note}: the evidence that some other arm is as good or better must reach {level} to exclude an arm."
+            )
         note = f"{note}the level that decides"
         if not brief and not plan.reserve and cls.options_of(plan).sampling == "default":
             return f"{note}: {levels_in_words(plan, plan.delta)}."

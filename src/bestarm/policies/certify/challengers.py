@@ -21,7 +21,7 @@ from bestarm.evidence.pairs import pair_evidence
 from bestarm.evidence.reaching import pair_may_reach
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Batch, Floats, Setting, Streams, add_test, conclude, signed
-from bestarm.kernel.tournament import NO_ARM, best
+from bestarm.kernel.tournament import NO_ARM, best, enter, key_of
 from bestarm.noises.streams import Stream, stream_of
 from bestarm.policies.certify.best_arm import settled_best
 from bestarm.policies.certify.choosing import reject
@@ -34,7 +34,7 @@ from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left
 
 PAIRS = 0.02
 """The share of the evidence about pairs of arms in the evidence that an arm is not the best."""
-STALE = 100
+FORGOTTEN = 100
 """An arm that was rejected is tested again when the leader has this many times as many tests."""
 _LOG_REST, _LOG_PAIRS = math.log1p(-PAIRS), math.log(PAIRS)
 
@@ -66,38 +66,48 @@ def _add_since(results: Streams, row: int, streams: Streams, arm: int, start: in
 
 @kernel
 def _is_weighted(results: Streams, streams: Streams) -> bool:
+    """Whether results are kept by weights, which takes sums that single arms do not keep."""
     return bool(results.kept.shape[2] > streams.kept.shape[2])
 
 
 @kernel
 def challengers_of(setting: Setting, streams: Streams, memory: Memory, arm: int) -> Stream:
-    """The results of the arm's challengers, each from when it was the challenger, as one stream."""
+    """The results of the arm's challengers, each from when it was the challenger, as one stream. While the arm is
+    rejected, nothing is added."""
     results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
     arms = streams.counts.shape[0]
     _copy(results, arms, results, arm)
     turn = 1 if present[0] == arm else 0
-    if present[turn] != NO_ARM:
+    if present[turn] != NO_ARM and memory.rejected[arm] == 0:
         _add_since(results, arms, streams, present[turn], arms + 1 + turn, weights[turn])
     return stream_of(setting.pooled, results, arms, 0)
 
 
 @kernel
-def _appoint(streams: Streams, memory: Memory, leader: int, runner_up: int, tests: int) -> None:
-    """From now on these are the challengers, and each round has so many tests of the leader for one of another arm.
-    What earlier challengers have shown is kept."""
+def _keep_results(streams: Streams, memory: Memory) -> None:
+    """Keep what the present challengers have measured, and begin again."""
     results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
-    if present[0] == leader and present[1] == runner_up and weights[1] == tests:
-        return
     arms = streams.counts.shape[0]
     for arm in range(arms):
         turn = 1 if present[0] == arm else 0
-        if present[turn] != NO_ARM:
+        if present[turn] != NO_ARM and memory.rejected[arm] == 0:
             _add_since(results, arm, streams, present[turn], arms + 1 + turn, weights[turn])
-    present[0], present[1] = leader, runner_up
-    weights[0], weights[1] = 1.0 / tests, tests
     for turn in range(2):
         if present[turn] != NO_ARM:
             _copy(results, arms + 1 + turn, streams, present[turn])
+
+
+@kernel
+def _appoint(streams: Streams, memory: Memory, leader: int, runner_up: int, tests: int) -> None:
+    """From now on these are the challengers, and each round has so many tests of the leader for one of another arm."""
+    results, present, weights = memory.challengers.results, memory.challengers.present, memory.challengers.weights
+    if present[0] == leader and present[1] == runner_up and weights[1] == tests:
+        return
+    _keep_results(streams, memory)
+    present[0], present[1] = leader, runner_up
+    weights[0], weights[1] = 1.0 / tests, tests
+    for turn in range(2):
+        _copy(results, streams.counts.shape[0] + 1 + turn, streams, present[turn])
 
 
 # ------------------------------------------------------------------------------------------- deciding and choosing
@@ -137,6 +147,9 @@ def _close(setting: Setting, streams: Streams, memory: Memory, leader: int) -> i
     for index in range(memory.open_count[0]):
         arm = signed(memory.open_arms[index])
         if arm != leader and _is_not_best(setting, streams, memory, leader, arm):
+            # What its challengers have measured until now is in the row for scratch.
+            _copy(memory.challengers.results, arm, memory.challengers.results, streams.counts.shape[0])
+            memory.challengers.judged[arm] = streams.counts[arm, 0]
             reject(memory, arm)
         else:
             memory.open_arms[kept] = arm
@@ -148,20 +161,35 @@ def _close(setting: Setting, streams: Streams, memory: Memory, leader: int) -> i
 
 
 @kernel
-def _reopen(streams: Streams, memory: Memory, leader: int) -> None:
-    """Test arms again that were rejected long ago. In a study in a thousand the best arm is rejected by early luck, as
-    delta allows. To tell the next two apart could take a thousand times as long."""
+def _reopen(setting: Setting, streams: Streams, memory: Memory) -> None:
+    """Judge rejected arms again that were tested again."""
+    judged = memory.challengers.judged
     for arm in range(streams.counts.shape[0]):
-        if memory.rejected[arm] != 0 and STALE * streams.counts[arm, 0] < streams.counts[leader, 0]:
-            memory.rejected[arm] = 0
-            memory.open_arms[memory.open_count[0]] = arm
-            memory.open_count[0] += 1
+        if memory.rejected[arm] != 0 and streams.counts[arm, 0] > judged[arm]:
+            judged[arm] = streams.counts[arm, 0]
+            if not _is_not_best(setting, streams, memory, best(memory.candidates), arm):
+                _keep_results(streams, memory)
+                memory.rejected[arm] = 0
+                enter(memory.candidates, arm, key_of(streams.means[arm, 0]))
+                memory.open_arms[memory.open_count[0]] = arm
+                memory.open_count[0] += 1
+
+
+@kernel
+def _add_forgotten(streams: Streams, memory: Memory, leader: int, batch: Batch, size: int) -> int:
+    """Add tests of arms that were rejected long ago. In one study of a thousand the best arm is rejected by early luck,
+    as delta allows. To tell the next two apart could take a thousand times as long."""
+    for arm in range(streams.counts.shape[0]):
+        if memory.rejected[arm] != 0 and FORGOTTEN * streams.counts[arm, 0] < streams.counts[leader, 0]:
+            size = add_test(batch, size, arm, 0)
+    return size
 
 
 @kernel
 def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> int:
     """One test of each open arm and, where results can be weighted, several of the leader: to tell it from m others,
     each with n tests, takes the fewest tests if it has n times the root of m."""
+    _reopen(setting, streams, memory)
     leader = best(memory.candidates)
     runner_up = _close(setting, streams, memory, leader)
     if runner_up == NO_ARM:
@@ -170,13 +198,12 @@ def _tests(setting: Setting, streams: Streams, memory: Memory, batch: Batch) -> 
     if _is_weighted(memory.challengers.results, streams):
         of_leader = int(math.sqrt(memory.open_count[0] - 1.0) + 0.5)
     _appoint(streams, memory, leader, runner_up, of_leader)
-    _reopen(streams, memory, leader)
     size = 0
     for index in range(memory.open_count[0]):
         size = add_test(batch, size, signed(memory.open_arms[index]), 0)
     for _ in range(1, of_leader):
         size = add_test(batch, size, leader, 0)
-    return size
+    return _add_forgotten(streams, memory, leader, batch, size)
 
 
 # ------------------------------------------------------------------------------------------------------ for showing it
@@ -217,7 +244,7 @@ def _open_against(
         seen, made = challengers_of(setting, streams, memory, arm).n, int(streams.counts[arm, 0])
         share = share_of(evidence[arm], level, overhead(seen) + overhead(made))
         more = left_to_go(tests[arm], share, seen + made)
-        certificates.append(OpenCertificate("rival", arm, None, leader, share, more))
+        certificates.append(OpenCertificate("rival", arm, None, leader, float(share), float(more)))
     return certificates
 
 

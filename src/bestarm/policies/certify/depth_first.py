@@ -99,8 +99,9 @@ def _tests_of_leader(
                 size = add_test(batch, size, leader, metric)
             else:
                 index = _search_index(setting, streams, memory, leader, metric)
-                if index > largest:
-                    largest = index
+                doubt = suspicion(setting, index, metric)
+                if doubt > largest:
+                    largest = doubt
                     chosen = metric
     return add_test(batch, size, leader, chosen) if chosen > 0 else size
 

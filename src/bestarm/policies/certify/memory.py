@@ -57,6 +57,8 @@ class Challengers(NamedTuple):
     """[0]: the leader, who challenges all others; [1]: the runner-up, who challenges the leader; or -1."""
     weights: Floats
     """How much each result of these two counts."""
+    judged: Ints
+    """By arm that is rejected: how many results it had when it was last judged."""
 
 
 class Memory(NamedTuple):
@@ -75,7 +77,8 @@ class Memory(NamedTuple):
     beaten: Ints
     """By arm: the leader by which it is certified beaten, or -1."""
     open_arms: npt.NDArray[np.uint32]
-    """The arms with open certificates against the leader come first, in order."""
+    """The arms with open certificates against the leader come first, in order. Where arms have challengers, the leader
+    is among them, and arms that are open again come last."""
     open_count: Ints
     """[0]: how many there are; [1]: the leader they are open against, -2 before the first."""
     told: Ints
@@ -120,7 +123,7 @@ def new_memory_of_tracking(arms: int, metrics: int) -> Memory:
 
 
 def new_memory_of_challengers(arms: int, metrics: int, kept: int) -> Memory:
-    challengers = Challengers(new_streams(arms + 3, 1, kept), np.full(2, NO_ARM), np.ones(2))
+    challengers = Challengers(new_streams(arms + 3, 1, kept), np.full(2, NO_ARM), np.ones(2), np.zeros(arms, np.int64))
     return new_memory(arms, metrics)._replace(challengers=challengers)
 
 

@@ -181,7 +181,7 @@ def refusal(problem: Problem) -> str | None:
         "Gaussian noise and rates": any(tracked_kind(part.noise) is None for part in problem.parts),
     }
     needed = [condition for condition, is_broken in excluded.items() if is_broken]
-    return f"tracking is for {' and for '.join(needed)}" if needed else None
+    return f"tracking is only for {', '.join(needed)}" if needed else None
 
 
 def _tracked(setting: Setting, problem: Problem) -> Setting:
