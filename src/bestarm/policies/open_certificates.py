@@ -55,23 +55,23 @@ def tests_in_all(level: float, gap: float, variance: float) -> float:
 
 
 @kernel
-def _tests_worse(setting: Setting, streams: Streams, leader: int, arm: int, level: float) -> float:
+def _tests_worse(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
     other = scatter(setting, streams, arm, 0, streams.means[arm, 0])
     gap = streams.means[leader, 0] + setting.tolerance - streams.means[arm, 0]
-    needed = tests_in_all(level, gap, one * one + other * other)
+    needed = tests_in_all(pair_level(setting, leader, arm), gap, one * one + other * other)
     more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
     return max(more, 1.0)
 
 
 @kernel
-def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: int, level: float) -> float:
+def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: int) -> float:
     lead = difference_of(setting, streams, leader, arm)
     if lead.n == 0:
         return math.inf
     row, mean = row_of(streams, leader, arm), lead.total / lead.n
     noise = scatter(setting.items.differences, streams.items.differences, row, DIFFERENCE, mean)
-    needed = tests_in_all(level, mean + setting.tolerance, noise * noise)
+    needed = tests_in_all(pair_level(setting, leader, arm), mean + setting.tolerance, noise * noise)
     # After the last item everything is known.
     needed = min(needed, setting.items.places) if setting.items.places < UNLIMITED else needed
     more: float = max(needed - streams.counts[leader, 0], 0.0) + max(needed - streams.counts[arm, 0], 0.0)
@@ -79,7 +79,7 @@ def _tests_worse_on_items(setting: Setting, streams: Streams, leader: int, arm: 
 
 
 tests_worse = choice("setting.pairing", {SEPARATE: _tests_worse, ON_ITEMS: _tests_worse_on_items})
-"""About how many more tests of both arms it takes until the evidence that the leader is better reaches the level."""
+"""About how many more tests of both arms it takes to show that the leader is better."""
 
 
 @kernel
@@ -98,8 +98,7 @@ def estimate(setting: Setting, streams: Streams, leader: int, arms: Ints, worst:
             needed = tests_in_all(setting.rejecting[arm] - setting.log_weight[metric], excess, 1.0)
             shortest = min(shortest, max(needed - streams.counts[arm, metric], 1.0))
         if leader != NO_ARM:
-            level = pair_level(setting, leader, arm)
-            shortest = min(shortest, tests_worse(setting, streams, leader, arm, level))
+            shortest = min(shortest, tests_worse(setting, streams, leader, arm))
         tests[index] = shortest
 
 

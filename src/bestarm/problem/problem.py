@@ -42,7 +42,8 @@ Order = Literal["issue", "arrival"]
 def _rules(data: object) -> int:
     number = finite_number(data)
     if number not in range(1, NEWEST_RULES + 1):
-        raise ValueError(f"must be a whole number from 1 to {NEWEST_RULES}; a newer version of bestarm may know more")
+        newer = "; a newer version of bestarm may know more" if number > NEWEST_RULES else ""
+        raise ValueError(f"must be a whole number from 1 to {NEWEST_RULES}{newer}")
     return int(number)
 
 

@@ -22,6 +22,7 @@ from bestarm.evidence.reaching import pair_may_reach
 from bestarm.kernel.compile import kernel
 from bestarm.kernel.state import Batch, Floats, Setting, Streams, add_test, conclude, signed
 from bestarm.kernel.tournament import NO_ARM, best, enter, key_of
+from bestarm.noises.dispatch import scatter
 from bestarm.noises.streams import Stream, stream_of
 from bestarm.policies.certify.best_arm import settled_best
 from bestarm.policies.certify.choosing import reject
@@ -30,7 +31,7 @@ from bestarm.policies.certify.memory import Memory, new_memory_of_challengers
 from bestarm.policies.confidence import PresentAnswer, compiled_if_large, lesser
 from bestarm.policies.findings import Findings
 from bestarm.policies.leads import overhead
-from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left_to_go, longest, share_of, tests_worse
+from bestarm.policies.open_certificates import MOST_SHOWN, OpenCertificate, left_to_go, longest, share_of, tests_in_all
 
 PAIRS = 0.02
 """The share of the evidence about pairs of arms in the evidence that an arm is not the best."""
@@ -216,7 +217,12 @@ def _weigh(setting: Setting, streams: Streams, memory: Memory, leader: int, evid
     for arm in range(streams.counts.shape[0]):
         evidence[arm] = not_best_evidence(setting, streams, memory, leader, arm)
         if arm != leader:
-            tests[arm] = tests_worse(setting, streams, leader, arm, level)
+            mean = streams.means[arm, 0]
+            one = scatter(setting, streams, leader, 0, streams.means[leader, 0])
+            other = scatter(setting, streams, arm, 0, mean)
+            needed = tests_in_all(level, streams.means[leader, 0] - mean, one * one + other * other)
+            seen, made = challengers_of(setting, streams, memory, arm).n, streams.counts[arm, 0]
+            tests[arm] = max(max(needed - seen, 0.0) + max(needed - made, 0.0), 1.0)
 
 
 def _weighed(setting: Setting, streams: Streams, memory: Memory) -> tuple[int, Floats, Floats]:
