@@ -104,7 +104,7 @@ class Certify(KernelPolicy):
     >>> import bestarm as ba
     >>> result = ba.simulate(ba.instance("exp1-a"), policy="certify", runs=20, seed=1)
     >>> print(result.answer_counts, f"{result.mean_tests:,.0f}")
-    {'arm 5': 20} 1,543
+    {'arm 5': 20} 1,522
 
     Reference: `docs/certify.md` has the proofs. The evidence is a mixture as in S. R. Howard, A. Ramdas, J. McAuliffe
     and J. Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence sequences", Annals of Statistics 49 (2021).

@@ -147,7 +147,7 @@ class Follower:
         >>> for test in study.ask(2):
         ...     study.tell(test, {"old": 1.0, "new": 2.0}[test.arm])
         >>> {arm: f"{limits.low:.2f} to {limits.high:.2f}" for arm, limits in study.differences("old").items()}
-        {'new': '-2.44 to 0.44'}
+        {'new': '-2.57 to 0.57'}
         """
         with self._lock:
             self._sync()
