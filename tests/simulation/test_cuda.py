@@ -288,7 +288,7 @@ def test_the_linker_may_not_fuse_products_and_sums(on_simulator: Callable[..., N
         """
 job = Job.of(ba.instance("exp1-a"), all_policies()["racing"], seed=1, max_tests=10)
 shapes = tuple(map(cuda.state_shapes, cuda.new_fresh(job)))
-compiled = cuda._kernel(job.policy.name, job.kernels, shapes, (), True, 128, cuda.variant_of(None))
+compiled = cuda._kernel(job.policy.name, job.kernels, False, shapes, (), True, 128, cuda.variant_of(None))
 assert compiled.targetoptions["lto"] is False
 """,
         simulated=False,
